@@ -3,7 +3,8 @@
 
 use super::match_gradient::fit;
 use crate::base::Result;
-use crate::operator::copy_slices::{around, part, turned};
+use crate::operator::complex_views::turned;
+use crate::operator::copy_slices::{around, part};
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
 /// What a derivative is to do.

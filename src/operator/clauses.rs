@@ -154,7 +154,7 @@ macro_rules! clauses {
     ($c:ident; complex = $formula:ident $(, $($rest:tt)*)?) => {
         #[cfg(feature = "gpu")]
         {
-            $c.by_parts = Some($crate::ops::elementwise::complex_formulas::$formula);
+            $c.by_parts = Some(complex_formulas::$formula);
         }
         clauses!($c; $($($rest)*)?);
     };

@@ -2,8 +2,8 @@
 //! through the operator that wrote, the gradient of the rest passes by.
 
 use crate::base::{ConjNeg, Result};
+use crate::operator::complex_views::turned;
 use crate::operator::conj_neg::lazy_over;
-use crate::operator::grad_value::V;
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::view_part::{erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
@@ -67,12 +67,6 @@ static COPY_SLICES: Derivative = Derivative {
 /// The gradient of the part that was written.
 pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
     turned(read_part(g, place.clone())?, conj_neg)
-}
-
-/// The gradient of elements from that of what they are read as, and back.
-pub fn turned(g: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
-    let g = if conj_neg.has(ConjNeg::CONJ) { V::from(g).conj() } else { V::from(g) };
-    if conj_neg.has(ConjNeg::NEG) { -g } else { g }.tensor()
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.

@@ -1,5 +1,6 @@
 //! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
-//! the GPU and, in derivatives, over tensors.
+//! the GPU and, in derivatives, over tensors: there its names are those of the module `formula` that the rows' file imports
+//! (and `complex_formulas`, where a clause `complex = f` names one).
 //! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
 //! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
 //! no use for it: who writes over it, or runs the node twice, gets the same error.
@@ -104,7 +105,7 @@ macro_rules! pointwise {
                             of_parts: None,
                         },
                         formal: |values| {
-                            use $crate::ops::elementwise::formula::*;
+                            use super::formula::*;
                             let [$($arg),*] = values else { return $crate::operator::V::misuse() };
                             $crate::operator::V::from($d)
                         },

@@ -222,6 +222,15 @@ pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> R
     Ok(out)
 }
 
+/// `start, start + step, …`, made on the device that uses them.
+pub fn arange(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
+    let out = Body::new(&[count], dtype, device)?;
+    if count > 0 {
+        fork!([&out], cpu: done(cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
+    }
+    Ok(out)
+}
+
 /// The shape with the reduced dimensions kept as 1.
 pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
     let mut kept = Dims::from_slice(shape);
@@ -240,6 +249,14 @@ pub fn parts(body: &Body) -> Result<[Body; 2]> {
     let conjugate = body.conj_neg.has(ConjNeg::CONJ);
     let re = if conjugate { body.conj_neg.then(ConjNeg::CONJ) } else { body.conj_neg };
     Ok([part(0, re)?, part(1, if conjugate { re.then(ConjNeg::NEG) } else { re })?])
+}
+
+/// A body of parts, [.., 2] and dense, as the complex numbers that they are.
+pub fn of_pairs(parts: Body) -> Body {
+    let mut shape = Dims::from_slice(parts.shape());
+    shape.pop();
+    let dtype = parts.dtype.to_complex();
+    Body { layout: Layout::contiguous(&shape), dtype, ..parts }
 }
 
 /// Reduces real numbers over `dims`, keeping them as 1.

@@ -2,8 +2,10 @@
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
 pub mod clauses;
+pub mod complex_views;
 pub mod conj_neg;
 pub mod constant;
+pub mod copies;
 pub mod copy_slices;
 pub mod declare;
 pub mod derivative;
@@ -13,21 +15,25 @@ pub mod dtype_checks;
 pub mod generator;
 pub mod grad_expr;
 pub mod grad_value;
+pub mod index_kernel;
 pub mod inplace;
 pub mod inplace_view;
+pub mod join;
 pub mod kernel;
 pub mod names;
 pub mod operand;
 pub mod out;
 pub mod pointwise;
-pub(crate) mod prelude;
 pub mod primitive;
 pub mod program;
 mod registry;
 pub mod resolve;
 pub mod results;
 pub mod row;
+pub mod strided;
+pub mod sums;
 pub mod view_part;
+pub mod views;
 
 // What the macros' code calls, until it asks there itself.
 pub use crate::transforms::forward::rule as moving;

@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Result};
 use crate::operator::conj_neg::values;
+use crate::operator::copies::clone_preserved;
 use crate::operator::row::Arg;
 use crate::tensor::{Step, Tensor};
 use smallvec::SmallVec;
@@ -19,11 +20,7 @@ pub fn derive<G>(error: Error, step: Step, derive: impl Fn(&Step) -> Result<G>) 
 
 /// The tensor itself, or a copy of its values with its history.
 pub fn resolved(t: &Tensor) -> Result<Tensor> {
-    if t.body().conj_neg.is_none() {
-        Ok(t.clone())
-    } else {
-        crate::ops::shape::rearrange::clone_as_it_lies(t)
-    }
+    if t.body().conj_neg.is_none() { Ok(t.clone()) } else { clone_preserved(t) }
 }
 
 /// The arguments of a call that met such tensors, resolved; nothing when that is not what `error` tells.

@@ -3,7 +3,7 @@
 use crate::base::{ConjNeg, DType, Error, Layout, Result, room};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
-use crate::ops::shape::as_strided::RULES;
+use crate::operator::strided::RULES;
 use crate::tensor::{Body, CreationMeta, Edge, Tensor};
 use smallvec::SmallVec;
 

@@ -1,12 +1,15 @@
 //! Parts of tensors, told by the layout of the part: what derivatives of views are made of.
 
 use crate::base::views::may_overlap;
+use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
 use crate::operator::constant;
+use crate::operator::index_kernel::add_at;
 use crate::operator::kernel::{carry, copy, fill, filled, preserved};
 use crate::operator::pointwise::inplace::refuse_stretched;
-use crate::operator::prelude::*;
-use crate::tensor::Part;
 use crate::tensor::facts::{Keep, Shown};
+use crate::tensor::{Body, Meta, Part, Tensor};
+use crate::transforms::vmap::Batch;
+use gradiron_macros::primitive;
 
 impl Keep for Part {
     fn shown(&self) -> Shown {
@@ -71,7 +74,7 @@ impl Embed {
         let body = input.body();
         let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
         if may_overlap(&place) {
-            crate::ops::indexing::index::add_at(&out, &place, &body)?;
+            add_at(&out, &place, &body)?;
         } else {
             copy(&out.with_layout(place), &body)?;
         }
@@ -151,6 +154,27 @@ impl PutPart {
     fn batch(b: &Batch, input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
         put_part(&b.full(input)?, &b.full(value)?, b.placed(&place, input.dtype())).map(|t| b.wrap(t))
     }
+}
+
+/// One slice across a dimension.
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Select {
+    fn forward(input: &Tensor, dim: i64, index: i64) -> Result<Layout> {
+        input.body().layout.select(dim, index)
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.select(dim, index))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        Select::call(&x, b.dim(dim, b.rank(&x))?, index).map(|t| b.wrap(t))
+    }
+}
+
+/// The gradient of a dense tensor from that of the part of it that `view` shows.
+pub fn put_back(g: &Tensor, at: Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    let place = view(&Layout::contiguous(&at.shape))?;
+    embed(g, at.shape, place)
 }
 
 pub fn embed(input: &Tensor, shape: Dims, place: Layout) -> Result<Tensor> {

@@ -1,38 +1,13 @@
 //! The operators that derivatives are written with: on `V` they read like formulas, and are differentiable themselves.
 
-use crate::base::{DType, Device, Scalar};
+use crate::base::Scalar;
 use crate::operator::V;
-use crate::operator::row::Ints;
 use crate::ops::complex;
-use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::linalg::matmul;
-use crate::ops::reduction::reduce;
 use crate::ops::shape::view;
-use crate::tensor::Meta;
 
 impl V {
-    pub fn sum(self, dims: &[i64], keepdim: bool) -> V {
-        self.then(|t| reduce::sum(&t, Some(Ints::from_slice(dims)), keepdim, None))
-    }
-
-    pub fn reshape(self, shape: &[usize]) -> V {
-        self.then(|t| view::reshape(&t, shape))
-    }
-
-    pub fn expand(self, shape: &[usize]) -> V {
-        self.then(|t| view::expand(&t, view::ints(shape)))
-    }
-
-    pub fn sum_to(self, shape: &[usize]) -> V {
-        self.then(|t| reduce::sum_to(&t, shape))
-    }
-
-    /// The gradient of a reduction, stretched back over what was reduced.
-    pub fn unreduce(self, at: &Meta, dims: &Option<Ints>, keepdim: bool) -> V {
-        self.then(|t| reduce::unreduce(&t, &at.shape, dims.as_deref(), keepdim)).cast(at.dtype)
-    }
-
     /// The complex conjugate; real values stay what they are.
     pub fn conj(self) -> V {
         match self {
@@ -49,14 +24,6 @@ impl V {
             V::Tensor(t) if t.dtype().is_complex() => complex::real(&t).into(),
             other => other,
         }
-    }
-
-    pub fn cast(self, dtype: DType) -> V {
-        self.then(|t| create::to_dtype(&t, dtype))
-    }
-
-    pub fn to_device(self, device: Device) -> V {
-        self.then(|t| create::to_device(&t, device))
     }
 
     pub fn transpose(self, a: i64, b: i64) -> V {

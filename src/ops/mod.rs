@@ -8,6 +8,7 @@ pub mod fft;
 pub mod indexing;
 pub mod linalg;
 pub mod nn;
+pub(crate) mod prelude;
 pub mod random;
 pub mod reduction;
 pub mod shape;

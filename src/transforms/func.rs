@@ -2,7 +2,7 @@
 //! a function makes belongs to the transform that runs it, and only that may be written in place there.
 
 use crate::base::{Error, Guidance, Result};
-use crate::ops::creation::create;
+use crate::operator::copies::clone_dense;
 use crate::storage::{self, Storage};
 use crate::tensor::{Edge, Kind, Level, Node, NodeRef, RECORDED_OUTSIDE, Tensor, mode, tangents};
 use crate::transforms::{forward, vmap};
@@ -90,7 +90,7 @@ pub fn end() {
 pub fn untracked(t: &Tensor) -> Result<Tensor> {
     let inside = storage::current_transform();
     storage::born_in(0);
-    let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| create::clone_dense(&t));
+    let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| clone_dense(&t));
     storage::born_in(inside);
     made
 }

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 _nn = _core._nn
 _Sizes: TypeAlias = int | Sequence[int]
 __all__ = ["fold", "unfold"]
+# Functions of the core that stand here under other names.
+RENAMED = [function.__name__ for function in (_nn.im2col, _nn.col2im)]
 
 
 def _public(function: Callable[..., Any], name: str, doc: str) -> None:

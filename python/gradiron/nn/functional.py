@@ -63,7 +63,7 @@ _SHARED = (
     _core.avg_pool1d,
 )
 # What the core has under the name of a function here, or under a name of its own.
-_WRAPPED = {*_pooling.__all__, "im2col", "col2im"}
+_WRAPPED = {*_pooling.__all__, *_pooling.RENAMED}
 
 # A row of the core comes before a composition of the same name.
 globals().update({function.__name__: function for function in _SHARED})

@@ -3,107 +3,15 @@
 
 use crate::base::views::dense_like;
 use crate::base::{Fold, broadcast};
-use crate::operator::kernel::{copy, drop_dims, kept_shape, parts, reduce as reduce_real, with_shape};
-use crate::operator::prelude::*;
+pub use crate::operator::complex_views::{Conj, NegView, ViewAsComplex, ViewAsReal};
+use crate::operator::copies::clone_preserved;
+use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
+use crate::operator::sums::sum_over;
 use crate::ops::elementwise::{arithmetic, formula, unary};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{expand, ints, select};
-
-/// A body of parts, [.., 2] and dense, as the complex numbers that they are.
-fn joined(parts: Body) -> Body {
-    let mut shape = Dims::from_slice(parts.shape());
-    shape.pop();
-    let dtype = parts.dtype.to_complex();
-    Body { layout: Layout::contiguous(&shape), dtype, ..parts }
-}
-
-/// The layout of complex numbers over these parts, where they lie in pairs.
-fn over_pairs(parts: &Body) -> Result<Layout> {
-    if parts.dtype.is_complex() {
-        return Err(Error::type_error("view_as_complex is not supported for complex tensors"));
-    }
-    if !matches!(parts.dtype, DType::F32 | DType::F64) {
-        return Err(Error::not_implemented(format!(
-            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
-            parts.dtype.scalar_name()
-        )));
-    }
-    let mut layout = parts.layout.clone();
-    let (Some(size), Some(step)) = (layout.shape.pop(), layout.strides.pop()) else {
-        return Err(Error::runtime("Input tensor must have one or more dimensions"));
-    };
-    if size != 2 {
-        return Err(Error::runtime("Tensor must have a last dimension of size 2"));
-    }
-    if step != 1 {
-        return Err(Error::runtime("Tensor must have a last dimension with stride 1"));
-    }
-    if layout.strides.iter().zip(&layout.shape).any(|(s, &n)| s % 2 != 0 && n != 1) {
-        return Err(Error::runtime("Tensor must have a stride divisible by 2 for all but last dimension"));
-    }
-    if !layout.offset.is_multiple_of(2) {
-        return Err(Error::runtime("Tensor must have a storage_offset divisible by 2"));
-    }
-    layout.strides.iter_mut().for_each(|s| *s /= 2);
-    layout.offset /= 2;
-    Ok(layout)
-}
-
-#[primitive(copy, tangent = linear, batch = pointwise)]
-impl ViewAsReal {
-    fn forward(input: &Tensor) -> Result<(Layout, DType)> {
-        let body = input.body();
-        if !body.dtype.is_complex() {
-            return Err(Error::type_error("view_as_real is only supported for complex tensors"));
-        }
-        if body.conj_neg.has(ConjNeg::CONJ) {
-            return Err(Error::runtime(
-                "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view \
-                 it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.",
-            ));
-        }
-        Ok((body.layout.as_parts(), body.dtype.to_real()))
-    }
-    fn d_input(g: &Tensor) -> Result<Tensor> {
-        view_as_complex(&dense(g)?)
-    }
-}
-
-#[primitive(tangent = linear, batch = pointwise)]
-impl ViewAsComplex {
-    fn forward(input: &Tensor) -> Result<(Layout, DType)> {
-        let body = input.body();
-        Ok((over_pairs(&body)?, body.dtype.to_complex()))
-    }
-    fn d_input(g: &Tensor) -> Result<Tensor> {
-        view_as_real(&resolve_conj(g)?)
-    }
-}
-
-/// Conjugates of complex elements, made when they are read (a view).
-#[primitive(tangent = linear, batch = pointwise)]
-impl Conj {
-    fn forward(input: &Tensor) -> Result<ConjNeg> {
-        let _ = input;
-        Ok(ConjNeg::CONJ)
-    }
-    fn d_input(g: Tensor) -> Result<Tensor> {
-        conjugate_gradient(g)
-    }
-}
-
-/// Opposites of elements, made when they are read (a view).
-#[primitive(copy, tangent = linear, batch = pointwise)]
-impl NegView {
-    fn forward(input: &Tensor) -> Result<ConjNeg> {
-        let _ = input;
-        Ok(ConjNeg::NEG)
-    }
-    fn d_input(g: V) -> V {
-        -g
-    }
-}
 
 /// Samples of parts that broadcast against each other, made one.
 fn of_samples(
@@ -181,25 +89,6 @@ fn part(t: &Tensor, which: i64) -> Result<Tensor> {
     let parts = view_as_real(&Conj::call(t)?)?;
     let parts = if which == 1 { NegView::call(&parts)? } else { parts };
     select(&parts, t.ndim() as i64, which)
-}
-
-fn dense(t: &Tensor) -> Result<Tensor> {
-    let body = t.body();
-    let paired = body.layout.strides.last() == Some(&1);
-    let ready = paired && body.layout.is_contiguous() && !body.conj_neg.has(ConjNeg::CONJ);
-    if ready { Ok(t.clone()) } else { crate::ops::creation::create::clone_dense(t) }
-}
-
-/// A gradient that nobody differentiates again belongs to no base, so that a leaf may take it over as it is.
-fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
-    if !g.dtype().is_complex() {
-        return Ok(g);
-    }
-    if g.is_dual() || g.is_batched() || crate::tensor::mode::grad_enabled() {
-        return Conj::call(&g);
-    }
-    let body = g.body();
-    Ok(Tensor::new(Body { conj_neg: body.conj_neg.then(ConjNeg::CONJ), ..body.clone() }))
 }
 
 fn check_parts(real: &Body, imag: &Body) -> Result<()> {
@@ -323,11 +212,7 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
 
 /// A copy only where there is something to do.
 fn without(t: &Tensor, part: ConjNeg) -> Result<Tensor> {
-    if t.body().conj_neg.has(part) {
-        crate::ops::shape::rearrange::clone_as_it_lies(t)
-    } else {
-        Ok(t.clone())
-    }
+    if t.body().conj_neg.has(part) { clone_preserved(t) } else { Ok(t.clone()) }
 }
 
 /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
@@ -365,12 +250,8 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
     if !x.dtype.is_complex() {
         return reduce_real(fold, x, dims, dtype);
     }
-    let real = x.dtype.to_real();
     match fold {
-        Fold::Sum if dims.len() == x.layout.ndim() && x.numel() >= 4096 && x.layout.is_contiguous() => {
-            sum_of_row(x).map(|sum| with_shape(sum, &kept_shape(x.shape(), dims)))
-        }
-        Fold::Sum => reduce_real(fold, &x.as_parts(), dims, real).map(joined),
+        Fold::Sum => sum_over(x, dims, dtype),
         Fold::SumSq => {
             let last = x.layout.ndim();
             let mut all = Dims::from_slice(dims);
@@ -395,24 +276,6 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
             reduce_real(fold, &x.as_parts(), dims, dtype)
         }
     }
-}
-
-/// The sum of many numbers in a row: in columns that are wide enough for the kernel of real numbers.
-fn sum_of_row(x: &Body) -> Result<Body> {
-    const WIDE: usize = 64;
-    let parts = x.as_parts();
-    let piece = |start: usize, rows: usize, columns: usize| {
-        let layout = Layout::contiguous(&[rows, columns]);
-        parts.with_layout(Layout { offset: parts.layout.offset + start, ..layout })
-    };
-    let (rows, rest) = (x.numel() / WIDE, x.numel() % WIDE);
-    let columns = reduce_real(Fold::Sum, &piece(0, rows, 2 * WIDE), &[0], parts.dtype)?;
-    let mut sum = reduce_real(Fold::Sum, &with_shape(columns, &[WIDE, 2]), &[0], parts.dtype)?;
-    if rest > 0 {
-        let tail = reduce_real(Fold::Sum, &piece(2 * rows * WIDE, rest, 2), &[0], parts.dtype)?;
-        sum = quietly(|| arithmetic::add(&Tensor::new(sum), &Tensor::new(tail)))?;
-    }
-    Ok(joined(sum))
 }
 
 /// The last of the running products over the reduced dimensions, joined into one.
@@ -470,7 +333,7 @@ pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
 
 /// The mean over `dims`, kept as 1.
 pub fn mean(x: &Body, dims: &[usize], mean: impl FnOnce(&Body, &[usize]) -> Result<Body>) -> Result<Body> {
-    mean(&x.as_parts(), dims).map(joined)
+    mean(&x.as_parts(), dims).map(of_pairs)
 }
 
 /// The variance of complex numbers is the sum of their parts' variances.
@@ -478,19 +341,6 @@ pub fn variance(spread: Body, root: bool) -> Result<Body> {
     let last = spread.layout.ndim() - 1;
     let sum = drop_dims(reduce_real(Fold::Sum, &spread, &[last], spread.dtype)?, &[last]);
     if root { quietly(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
-}
-
-/// The same bytes with the other kind of elements, for what a view shows of its base: parts of complex
-/// numbers, or complex numbers of all parts in a row.
-pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
-    match (t.dtype() == dtype, dtype.is_complex()) {
-        (true, _) => Ok(t.clone()),
-        (false, false) => view_as_real(&dense(t)?),
-        (false, true) => {
-            let flat = view::reshape(&dense(t)?, &[t.numel() / 2, 2])?;
-            view_as_complex(&flat)
-        }
-    }
 }
 
 /// A gradient by way of a factor: times its conjugate, unless that is 1.

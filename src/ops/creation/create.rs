@@ -2,60 +2,13 @@
 
 use crate::base::MemoryFormat;
 use crate::base::format::refused;
-use crate::base::views::dense_like;
-use crate::operator::kernel::{carry, copy, duplicate};
-use crate::operator::prelude::*;
+use crate::operator::kernel::copy;
+use crate::ops::prelude::*;
 
 pub use crate::base::{default_dtype, set_default_dtype};
 pub use crate::operator::constant::{full, ones, scalar_tensor, zeros};
+pub use crate::operator::copies::{clone_dense, convert, to_device, to_dtype};
 pub use crate::operator::detached::{data, shallow};
-
-/// A copy with its own storage; the gradient flows through.
-#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
-impl CloneDense {
-    fn forward(input: &Tensor) -> Result<Body> {
-        duplicate(&input.body())
-    }
-    fn d_input(g: Tensor) -> Tensor {
-        g
-    }
-}
-
-/// The values in another dtype.
-#[primitive(node = "ToCopyBackward0", tangent = linear)]
-impl Convert {
-    fn forward(input: &Tensor, dtype: DType) -> Result<Body> {
-        let body = input.body();
-        let mut out = Body::new(body.shape(), dtype, body.device())?;
-        out.layout = dense_like(&body.layout);
-        copy(&out, &body)?;
-        Ok(out)
-    }
-    fn d_input(g: V, at: Meta) -> V {
-        if at.dtype.is_complex() { g.cast(at.dtype) } else { g.re().cast(at.dtype) }
-    }
-    fn batch(b: &Batch, input: &Tensor, dtype: DType) -> Result<Tensor> {
-        convert(&b.full(input)?, dtype).map(|t| b.wrap(t))
-    }
-}
-
-/// The values on another device.
-#[primitive(node = "ToCopyBackward0", tangent = linear)]
-impl Transfer {
-    fn forward(input: &Tensor, device: Device) -> Result<Body> {
-        let body = input.body();
-        let mut out = Body::new(body.shape(), body.dtype, device)?;
-        out.layout = dense_like(&body.layout);
-        carry(&out, &body)?;
-        Ok(out)
-    }
-    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
-        to_device(g, at.device)
-    }
-    fn batch(b: &Batch, input: &Tensor, device: Device) -> Result<Tensor> {
-        Transfer::call(&b.full(input)?, device).map(|t| b.wrap(t))
-    }
-}
 
 fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
     let layout = format.layout(&body.layout)?;
@@ -85,14 +38,6 @@ impl ConvertIn {
     fn d_input(g: V, at: Meta) -> V {
         g.cast(at.dtype)
     }
-}
-
-pub fn clone_dense(input: &Tensor) -> Result<Tensor> {
-    CloneDense::call(input)
-}
-
-pub fn convert(input: &Tensor, dtype: DType) -> Result<Tensor> {
-    Convert::call(input, dtype)
 }
 
 /// Samples of a batch have no memory format of their own.
@@ -126,11 +71,6 @@ pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: b
     }
 }
 
-/// The tensor itself when it has that dtype, else converted.
-pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
-    if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
-}
-
 /// The same in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
 /// engine brings the gradient back.
 pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
@@ -145,10 +85,6 @@ pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     let converted = crate::tensor::mode::with_grad(false, || to_dtype(t, dtype))?;
     let body = converted.body().clone();
     Ok(Tensor::made_by(body, Some(edge)))
-}
-
-pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
-    if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
 }
 
 /// A value to be put into `target`: a 0-d one is brought along from the CPU.

@@ -2,9 +2,9 @@
 
 use crate::base::MemoryFormat;
 use crate::operator::kernel::{fill, filled};
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{clone_dense, default_dtype, to_device, to_dtype};
 pub use crate::ops::creation::ranges::{arange, linspace, logspace, range, range_};
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{dims_of, put_back};
 

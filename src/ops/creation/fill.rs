@@ -2,8 +2,8 @@
 
 use crate::operator::kernel::{carry, duplicate, fill as fill_body};
 use crate::operator::pointwise::{check_writable, overlaps};
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{to_device, to_dtype};
+use crate::ops::prelude::*;
 
 #[primitive(tangent = still, batch = none)]
 impl Zero {

@@ -1,8 +1,8 @@
 //! Tensors of evenly spaced numbers.
 
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, to_dtype};
 use crate::ops::creation::factories::born;
+use crate::ops::prelude::*;
 use crate::ops::shape::view::dims_of;
 
 /// The dtype of a range of these numbers.
@@ -46,11 +46,7 @@ fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: 
 /// `start, start + step, …` in place of numbers that are made one by one.
 pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
     crate::operator::dtype_checks::order("arange_cpu", dtype)?;
-    let out = Body::new(&[count], dtype, device)?;
-    if count > 0 {
-        fork!([&out], cpu: done(crate::cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
-    }
-    Ok(out)
+    crate::operator::kernel::arange(start, step, count, dtype, device)
 }
 
 /// Truth values do not lie between others.

@@ -5,6 +5,9 @@ use crate::operator::V;
 use crate::operator::declare::{pointwise, renamed};
 use crate::operator::pointwise::{Operand, Pointwise, result_type};
 use crate::operator::row::{Arg, Row};
+#[cfg(feature = "gpu")]
+use crate::ops::elementwise::complex_formulas;
+use crate::ops::elementwise::formula;
 use crate::tensor::tangents::DualLevel;
 use smallvec::SmallVec;
 

@@ -1,12 +1,12 @@
 //! Whether tensors are equal, or nearly.
 
+use crate::operator::copies::clone_preserved;
 use crate::operator::declare::pointwise;
 use crate::operator::pointwise::{Operand, apply};
-use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{all, quietly};
-use crate::ops::shape::rearrange;
 use crate::tensor::mode;
 
 pointwise! {
@@ -131,7 +131,7 @@ pub fn nan_to_num(
     neginf: Option<f64>,
 ) -> Result<Tensor> {
     if !input.dtype().is_differentiable() {
-        return rearrange::clone_as_it_lies(input);
+        return clone_preserved(input);
     }
     let most = largest(input.dtype().to_real());
     let numbers = [nan.unwrap_or(0.0), posinf.unwrap_or(most), neginf.unwrap_or(-most)];

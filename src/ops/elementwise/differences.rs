@@ -3,11 +3,11 @@
 use crate::operator::declare::pointwise;
 use crate::operator::inplace;
 use crate::operator::pointwise::{Operand, apply};
-use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::creation::create::{full, to_dtype, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::power::power;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::rearrange::part;

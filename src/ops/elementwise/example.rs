@@ -5,6 +5,7 @@ use crate::base::{DType, Scalar};
 use crate::operator::V;
 use crate::operator::declare::pointwise;
 use crate::ops::creation::create::scalar_tensor;
+use crate::ops::elementwise::formula;
 use crate::tensor::Tensor;
 
 pointwise! {

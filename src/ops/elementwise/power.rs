@@ -2,9 +2,9 @@
 
 use crate::base::{Category, warn_once};
 use crate::operator::pointwise::{Operand, apply, result_type};
-use crate::operator::prelude::*;
 use crate::operator::row::{Formula, Out};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
+use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
 
 /// `base ** exponent`, by the row that PyTorch would record.

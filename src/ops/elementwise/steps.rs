@@ -2,8 +2,8 @@
 
 use crate::base::broadcast;
 use crate::operator::kernel::{copy, filled};
-use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
+use crate::ops::prelude::*;
 
 /// A dense copy in a dtype, stretched.
 fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {

@@ -2,6 +2,9 @@
 
 use crate::operator::declare::pointwise;
 use crate::ops::elementwise::arithmetic::atan2;
+#[cfg(feature = "gpu")]
+use crate::ops::elementwise::complex_formulas;
+use crate::ops::elementwise::formula;
 
 pointwise! {
     /// Magnitude of each element.

@@ -2,10 +2,10 @@
 
 use crate::base::existing_dim;
 use crate::operator::kernel::{copy, filled};
-use crate::operator::prelude::*;
 use crate::ops::complex::{conj_physical, real};
 use crate::ops::creation::create::{convert, default_dtype};
 use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
 use smallvec::smallvec;

@@ -1,11 +1,11 @@
 //! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
 
 use crate::base::broadcast;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index::{By, get, numbers};
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::into_zeros;
+use crate::ops::prelude::*;
 use crate::ops::shape::view::{permute, reshape};
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.

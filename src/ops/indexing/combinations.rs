@@ -3,7 +3,7 @@
 use super::advanced::index;
 use super::index::from_i64;
 use crate::base::room;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
 /// Every choice of `r` elements of a vector, in order; with replacement an element may be chosen again.
 #[operator(

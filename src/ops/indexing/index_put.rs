@@ -3,11 +3,11 @@
 use crate::base::{Put, broadcast};
 use crate::operator::inplace;
 use crate::operator::inplace::warn_stretched;
-use crate::operator::prelude::*;
 use crate::ops::indexing::advanced::{
     any_batched, arranged, check_places, index, over_samples, plan, samples_of,
 };
 use crate::ops::indexing::index::{expand_masks, put, same_dtype};
+use crate::ops::prelude::*;
 
 fn too_many(input: &Tensor, count: usize) -> Error {
     Error::index(format!("too many indices for tensor of dimension {} (got {count})", input.ndim()))

@@ -2,11 +2,11 @@
 //! sent as `scatter_reduce` sends elements, with one index for all of it.
 
 use crate::base::warn_once;
-use crate::operator::prelude::*;
 use crate::operator::{dtype_checks, inplace};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
 use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view::{expand, ints, reshape};
 use crate::tensor::{Derivative, any_requires_grad, no_derivative};

@@ -3,7 +3,7 @@
 use crate::base::broadcast;
 use crate::operator::Out;
 use crate::operator::kernel::copy;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 
 /// The shape that a tensor and its mask stretch to: at least a vector.

@@ -4,7 +4,6 @@ use crate::base::{Put, warn_once};
 use crate::operator::inplace::warn_stretched;
 use crate::operator::kernel::within;
 use crate::operator::pointwise::check_writable;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{
@@ -13,6 +12,7 @@ use crate::ops::indexing::index::{
 };
 use crate::ops::indexing::masked::masked;
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::Sum;
 use crate::ops::shape::view::reshape;
 use std::sync::atomic::AtomicBool;

@@ -2,7 +2,6 @@
 
 use crate::base::Put;
 use crate::operator::pointwise::apply;
-use crate::operator::prelude::*;
 use crate::operator::{dtype_checks, inplace};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
@@ -10,6 +9,7 @@ use crate::ops::indexing::index::{Gather, from_lines, on_lines};
 use crate::ops::indexing::masked::MaskedFill0;
 use crate::ops::indexing::scatter::Scatter;
 use crate::ops::indexing::scatter::Scatter1;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
 use crate::tensor::facts::{Keep, Shown};

@@ -3,12 +3,12 @@
 use crate::base::{Put, broadcast};
 use crate::operator::kernel::{copy, duplicate};
 use crate::operator::pointwise::check_writable;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{By, IndexSelect, gather, get};
 use crate::ops::indexing::index_put;
 use crate::ops::indexing::scatter::{into_zeros, placed};
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, expand, reshape};
 use smallvec::smallvec;

@@ -2,7 +2,6 @@
 
 use crate::base::Dims;
 use crate::operator::kernel::{copy, holds};
-use crate::operator::prelude::*;
 use crate::ops::complex::scaled;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::arithmetic as a;
@@ -11,6 +10,7 @@ use crate::ops::linalg::matmul::{
     Columns, bmm, check_batch_dtypes, check_batches, check_vector, column, gradient_flops, matrix_by_vector,
     mm, mv, outer, product_flops, same_dtype, without_last,
 };
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{quietly, sum};
 use crate::ops::shape::view::{expand, ints, t};
 

@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::triangular::{check_pair, solved};
 use crate::base::broadcast;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
 fn factor(x: &Body, upper: bool, checked: Checked) -> Result<[Body; 2]> {
     let info = codes(x)?;

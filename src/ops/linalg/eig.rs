@@ -4,7 +4,7 @@ use super::eigh::check_phase;
 use super::factors::*;
 use super::solve::linalg_solve;
 use crate::operator::kernel::filled;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 
 /// Values and vectors, which are complex whatever the matrices are.

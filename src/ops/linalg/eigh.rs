@@ -3,7 +3,7 @@
 
 use super::factors::*;
 use crate::operator::kernel::filled;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view;
 

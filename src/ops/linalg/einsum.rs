@@ -1,8 +1,8 @@
 //! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
 
 use crate::base::room;
-use crate::operator::prelude::*;
 use crate::ops::linalg::tensordot::pair;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
 use crate::ops::shape::rearrange::movedim;
 use crate::ops::shape::view::{diagonal, permute, reshaped, unsqueeze};

@@ -1,8 +1,8 @@
 //! What all factorisations share: memory by columns, and the refusals of what has none.
 
 use crate::operator::kernel::{copy, filled};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
+use crate::ops::prelude::*;
 use crate::ops::shape::triangle;
 use crate::ops::shape::view;
 use crate::tensor::facts::{Keep, Shown};

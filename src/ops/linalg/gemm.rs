@@ -1,7 +1,7 @@
 //! The kernel of products of matrices, of real and of complex numbers.
 
 use crate::operator::kernel::{copy, duplicate, fill, parts};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
 /// `out = alpha * a @ b + beta * out`, batched.
 pub(crate) fn multiply(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {

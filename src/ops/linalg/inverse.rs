@@ -4,9 +4,9 @@
 use super::eigh::{LinalgEigh, linalg_eigvalsh};
 use super::factors::*;
 use super::svd::{LinalgSvd, linalg_svdvals};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::unary;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view;

@@ -5,8 +5,8 @@ use super::factors::*;
 use super::triangular::solved;
 use crate::base::broadcast;
 use crate::operator::kernel::filled;
-use crate::operator::prelude::*;
 use crate::ops::indexing::index;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 
 /// `[LU, pivots, info]` of matrices.

@@ -1,9 +1,9 @@
 //! Products of matrices and vectors.
 
 use crate::base::{Dims, broadcast, numel};
-use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::linalg::gemm::multiply;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange::contiguous;
 use crate::ops::shape::view::first_row;

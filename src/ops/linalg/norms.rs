@@ -5,7 +5,7 @@ use super::factors::*;
 use super::solve::LinalgInvEx;
 use super::svd::linalg_svdvals;
 use crate::base::warn_once;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{amax, amin};
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::spread::{LinalgVectorNorm, in_dtype};

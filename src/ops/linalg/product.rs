@@ -1,14 +1,15 @@
 //! Products made of other products: of many matrices, of vectors, of all pairs of elements.
 
 use crate::base::{Dims, broadcast, warn_once};
+use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::fill;
-use crate::operator::prelude::*;
 use crate::ops::complex::Vdot;
 use crate::ops::creation::create::{clone_dense, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, matmul, mm, product};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
-use crate::ops::shape::rearrange::{clone_as_it_lies, roll};
+use crate::ops::shape::rearrange::roll;
 use crate::ops::shape::view::{expand, ints, reshape, reshaped, squeeze, transpose, unsafe_view, unsqueeze};
 use std::sync::atomic::AtomicBool;
 
@@ -133,7 +134,7 @@ pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     }
     match chain.as_slice() {
         [] => return Err(Error::runtime("chain_matmul(): Expected one or more matrices")),
-        [only] => return clone_as_it_lies(only),
+        [only] => return clone_preserved(only),
         _ => {}
     }
     while chain.len() > 1 {

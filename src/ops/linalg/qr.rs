@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::triangular::solved;
 use crate::operator::kernel::copy;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
 fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
     Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))

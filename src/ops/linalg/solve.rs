@@ -6,7 +6,7 @@ use super::lu::{factored, substituted};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
 use crate::operator::kernel::{fill, filled};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 
 /// Whether the right side is a vector for each matrix.

@@ -3,8 +3,8 @@
 
 use super::factors::*;
 use crate::operator::kernel::{copy, filled};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::triangle;
 use crate::ops::shape::view;

@@ -2,9 +2,9 @@
 //! with two operands.
 
 use crate::base::Dims;
-use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, mm};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
 use crate::ops::shape::view::{ints, permute, reshaped};
 

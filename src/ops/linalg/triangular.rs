@@ -4,7 +4,7 @@
 use super::factors::*;
 use crate::base::{broadcast, warn_once};
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
 
 fn solution(a: &Body, b: &Body, upper: bool, left: bool, unit: bool) -> Result<Body> {

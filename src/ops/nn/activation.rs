@@ -2,13 +2,13 @@
 
 use crate::operator::kernel;
 use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::unary::leaky_relu;
 use crate::ops::indexing::index;
 use crate::ops::nn::activation_formulas as f;
+use crate::ops::prelude::*;
 use crate::ops::random::{self, Generator};
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;

@@ -1,6 +1,7 @@
 //! The formulas of activations. A zero that is made of the input keeps second derivatives aware of it, as PyTorch's are.
 
 use crate::operator::declare::pointwise;
+use crate::ops::elementwise::formula;
 
 pointwise! {
     /// `input` kept between two numbers.

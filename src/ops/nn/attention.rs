@@ -3,10 +3,10 @@
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
-use crate::operator::prelude::*;
 use crate::ops::creation::{create, factories};
 use crate::ops::linalg::matmul;
 use crate::ops::nn::norm::{cast, dense, wide};
+use crate::ops::prelude::*;
 use crate::ops::reduction::softmax::softmax;
 use crate::ops::shape::view;
 

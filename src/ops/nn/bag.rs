@@ -1,12 +1,12 @@
 //! Bags of rows of a table: of each only the sum, the mean or the largest elements.
 
 use crate::base::Put;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index::{index_select, numbers};
 use crate::ops::indexing::scatter::{IndexAdd, scatter_into};
 use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use crate::ops::sorting::search::searchsorted;
 use crate::tensor::facts::{Keep, Shown};

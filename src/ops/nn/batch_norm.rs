@@ -3,11 +3,11 @@
 use crate::cpu::norm::{Sets, sets as kernel};
 use crate::operator::inplace;
 use crate::operator::kernel::copy;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
 use crate::ops::shape::view::{ints, reshape};

@@ -4,9 +4,9 @@
 use crate::base::{Fold, MemoryFormat, Windows, warn};
 use crate::cpu::conv::Conv;
 use crate::operator::kernel::{copy, fill, place_of};
-use crate::operator::prelude::*;
 use crate::ops::complex::reduce;
 use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use smallvec::smallvec;
 

@@ -3,10 +3,10 @@
 use crate::base::{Alignments, room};
 use crate::cpu::ctc as kernel;
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index;
 use crate::ops::nn::margin::reduction_of;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{squeeze_one, unsqueeze};
 

@@ -3,10 +3,10 @@
 use crate::base::{broadcast, numel};
 use crate::cpu::distance::{self as kernel, Pairs};
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::triangle::triu_indices;

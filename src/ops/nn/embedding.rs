@@ -1,11 +1,11 @@
 //! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
 
 use crate::operator::kernel::{fill, filled};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::spread;
 use crate::ops::shape::view::reshape;

@@ -3,10 +3,10 @@
 use crate::base::numel;
 use crate::cpu::grid::{self as kernel, Kernel, Padding, Sampling};
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::{index, scatter};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::scan;
 use crate::ops::shape::join;

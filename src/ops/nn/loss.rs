@@ -1,12 +1,12 @@
 //! Losses, and how they are reduced to one number.
 
 use crate::base::numel;
-use crate::operator::prelude::*;
 use crate::operator::{dtype_checks, pointwise};
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
 use crate::ops::nn::loss_formula::*;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::{reduce, softmax};
 use crate::ops::shape::view;

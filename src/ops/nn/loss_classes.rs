@@ -1,11 +1,11 @@
 //! The loss of target classes, which picks one element of each row.
 
 use crate::base::Put;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;

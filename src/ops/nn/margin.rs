@@ -1,9 +1,9 @@
 //! Losses with margins, which have nodes of their own.
 
 use crate::base::{broadcast, numel, warn};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::scan;

@@ -26,9 +26,9 @@ pub mod unfold;
 
 use crate::base::numel;
 use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
-use crate::operator::prelude::*;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::linalg::{add_product, matmul};
+use crate::ops::prelude::*;
 use crate::ops::random;
 use crate::ops::shape::view;
 use crate::ops::shape::view::reshape;

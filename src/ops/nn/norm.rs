@@ -2,9 +2,9 @@
 
 use crate::base::numel;
 use crate::cpu::norm as kernel;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::formula::rsqrt;
+use crate::ops::prelude::*;
 use crate::ops::shape::view::{ints, reshape};
 use crate::tensor::mode;
 

@@ -4,9 +4,9 @@
 use crate::base::MemoryFormat;
 use crate::operator::inplace;
 use crate::operator::kernel::{copy, filled, preserved};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::join;
 use crate::ops::shape::rearrange::flip;

@@ -3,10 +3,10 @@
 
 use crate::base::recurrent::{self, Cell, Steps};
 use crate::operator::kernel::{duplicate, filled, reduce};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::nn::norm::{bodies, dense, host};
+use crate::ops::prelude::*;
 use crate::ops::shape::{join, view};
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;

@@ -3,7 +3,7 @@
 
 use crate::base::{MemoryFormat, Taps, numel, room};
 use crate::operator::kernel::copy;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use crate::base::recurrent::Cell;
 use crate::base::room;
-use crate::operator::prelude::*;
 use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
+use crate::ops::prelude::*;
 use crate::ops::shape::{join, view};
 
 /// The weights of one layer in one direction.

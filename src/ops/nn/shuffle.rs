@@ -1,8 +1,8 @@
 //! Channels that become pixels, pixels that become channels, and channels that change places.
 
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::clone_dense;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
 

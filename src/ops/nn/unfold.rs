@@ -2,7 +2,7 @@
 
 use crate::base::Windows;
 use crate::operator::kernel::{duplicate, fill};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use smallvec::smallvec;
 
 /// The windows over an image of this size.

@@ -4,9 +4,9 @@ use super::{Generator, stream};
 use crate::base::{Dims, Fold};
 use crate::cpu::random as cpu;
 use crate::operator::kernel;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{self, shallow};
 use crate::ops::elementwise::arithmetic as a;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{expand, ints};
 

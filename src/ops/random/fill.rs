@@ -3,8 +3,8 @@
 use crate::cpu::random as cpu;
 use crate::operator::dtype_checks::improbable;
 use crate::operator::generator::{Generator, stream};
-use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic as a;
+use crate::ops::prelude::*;
 
 /// Refuses whole numbers to a distribution that has none.
 fn need_continuous(distribution: &str, body: &Body, dtype: &str) -> Result<()> {

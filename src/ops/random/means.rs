@@ -2,8 +2,8 @@
 
 use crate::base::Fold;
 use crate::operator::kernel;
-use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic as a;
+use crate::ops::prelude::*;
 use crate::ops::random::{Generator, choice, draw, fill_normal, made, room_of};
 use crate::ops::shape::view::dims_of;
 use crate::tensor::mode;

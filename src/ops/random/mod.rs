@@ -11,10 +11,10 @@ use crate::cpu::random as cpu;
 use crate::operator::generator::stream;
 pub use crate::operator::generator::{Generator, Stream};
 use crate::operator::pointwise::check_writable;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, shallow, to_dtype, zeros};
 use crate::ops::creation::factories::{room_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
+use crate::ops::prelude::*;
 pub use crate::ops::random::fill::{
     fill_cauchy, fill_coin, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_random,
     fill_uniform,

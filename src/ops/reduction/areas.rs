@@ -3,12 +3,12 @@
 
 use crate::base::warn;
 use crate::operator::pointwise::Operand;
-use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::creation::create::{full, ones, to_dtype, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::{power, unary};
 use crate::ops::linalg::matmul::mm;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
 use crate::ops::reduction::scan::{cumprod, cumsum};
 use crate::ops::shape::join::cat;

@@ -1,10 +1,10 @@
 //! How often values occur.
 
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{ones, to_dtype, zeros};
 use crate::ops::creation::factories::detach;
 use crate::ops::indexing::masked::masked_select;
 use crate::ops::indexing::scatter::index_add;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{max, min};
 use crate::ops::shape::view::flatten;
 

@@ -2,11 +2,11 @@
 
 use crate::base::{Fold, Put};
 use crate::operator::dtype_checks;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::scatter_into;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::folded;
 use crate::ops::shape::view::{reshape, squeeze_one, unsqueeze};
 use crate::transforms::vmap::rules;

@@ -1,9 +1,9 @@
 //! Quantiles, and the commonest value: what sorting tells.
 
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{full, to_dtype};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{gather, numbers};
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{argmax, picked, returned};
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::scan::cummax;

@@ -2,20 +2,16 @@
 
 use crate::base::Fold;
 use crate::operator::kernel::filled;
-use crate::operator::prelude::*;
+use crate::operator::sums::sum_dtype;
 use crate::ops::complex::reduce;
 use crate::ops::creation::create::{read_as, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
-use crate::ops::shape::view::{expand, ints};
+use crate::ops::prelude::*;
 use crate::tensor::mode;
 use crate::transforms::vmap::rules;
 
 pub use crate::base::dims_or_all;
-
-/// Sums of integers and bools are int64.
-fn sum_dtype(dtype: DType) -> DType {
-    if dtype.is_differentiable() { dtype } else { DType::I64 }
-}
+pub use crate::operator::sums::{Sum, Sum1, kept, sum_to, unreduce};
 
 /// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
 pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
@@ -45,31 +41,6 @@ fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
         mean_over(x, &dims)?
     };
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
-}
-
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl Sum {
-    fn forward(input: &Tensor) -> Result<Body> {
-        let body = input.body();
-        folded(Fold::Sum, &body, None, false, sum_dtype(body.dtype))
-    }
-    fn d_input(g: V, at: Meta) -> V {
-        g.unreduce(&at, &None, false)
-    }
-    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        rules::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| Sum1::call(x, dim, keepdim))
-    }
-}
-
-#[primitive(batch = over(dim, keepdim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl Sum1 {
-    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        let body = input.body();
-        folded(Fold::Sum, &body, Some(&dim), keepdim, sum_dtype(body.dtype))
-    }
-    fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> V {
-        g.unreduce(&at, &Some(dim), keepdim)
-    }
 }
 
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input)))]
@@ -209,43 +180,6 @@ pub fn somewhere(t: &Tensor) -> Result<bool> {
 /// How many elements each result is reduced from.
 pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
     Ok(dims_or_all(dims, shape.len())?.iter().map(|&d| shape[d]).product::<usize>() as f64)
-}
-
-/// Undoes broadcasting: the sum of `t` to `shape`, which broadcasts to t's.
-pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    if shape.is_empty() {
-        return Sum::call(t);
-    }
-    let have = t.shape();
-    if have.as_slice() == shape {
-        return Ok(t.clone());
-    }
-    let lead = have.len().saturating_sub(shape.len());
-    let dims: Ints = (0..have.len())
-        .filter(|&i| i < lead || (shape[i - lead] == 1 && have[i] != 1))
-        .map(|i| i as i64)
-        .collect();
-    let summed = if dims.is_empty() { t.clone() } else { Sum1::call(t, dims, true)? };
-    crate::ops::shape::view::reshape(&summed, shape)
-}
-
-/// Stretches a reduction's gradient over `shape`.
-pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    expand(&kept(g, shape.len(), dims, keepdim)?, ints(shape))
-}
-
-/// A reduction's result or gradient as if it had kept the `ndim` dimensions, unless it broadcasts as it is.
-pub fn kept(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    let mut y = y.clone();
-    if keepdim || y.ndim() == ndim || (y.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty)) {
-        return Ok(y);
-    }
-    let mut reduced = dims_or_all(dims, ndim)?;
-    reduced.sort_unstable();
-    for dim in reduced {
-        y = crate::ops::shape::view::unsqueeze(&y, dim as i64)?;
-    }
-    Ok(y)
 }
 
 fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {

@@ -1,12 +1,12 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
 use crate::base::numel;
-use crate::operator::prelude::*;
 use crate::operator::view_part::embed;
 use crate::operator::{dtype_checks, inplace};
 use crate::ops::creation::create::{read_as, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::indexing::index::numbers;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{picked, returned};
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{rearrange, view};

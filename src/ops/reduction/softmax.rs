@@ -1,10 +1,10 @@
 //! Softmax and what is built like it.
 
 use crate::base::warn;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::{default_dtype, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce::{dims_or_all, quietly};
 use crate::transforms::vmap::rules;

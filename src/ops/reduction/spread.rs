@@ -1,9 +1,9 @@
 //! Spread and size: variances, standard deviations, norms.
 
 use crate::base::{Fold, warn};
-use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{count, dims_or_all, folded, kept, mean, quietly};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {

@@ -1,8 +1,8 @@
 //! Matrices along a diagonal, and slices kept short.
 
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, to_dtype, zeros};
 use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::view::reshape;
 use smallvec::smallvec;

@@ -2,11 +2,12 @@
 
 use crate::base::views::{dense_like, infer_shape};
 use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
+use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::{copy, duplicate, preserved};
-use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::creation::create::{clone_dense, cloned_in, to_device, to_dtype};
 use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, dims_of, expand, ints, permute, reshape, transpose, unsqueeze};
 use crate::tensor::mode;
@@ -90,21 +91,6 @@ fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
         )));
     }
     Ok((k.rem_euclid(4), [a, b]))
-}
-
-/// A copy that keeps the order of dimensions in memory.
-#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
-impl ClonePreserved {
-    fn forward(input: &Tensor) -> Result<Body> {
-        preserved(&input.body())
-    }
-    fn d_input(g: Tensor) -> Tensor {
-        g
-    }
-}
-
-pub fn clone_as_it_lies(input: &Tensor) -> Result<Tensor> {
-    ClonePreserved::call(input)
 }
 
 #[primitive(tangent = linear)]
@@ -372,7 +358,7 @@ fn narrow_short(input: &Tensor, ints: &[i64]) -> Option<Result<Tensor>> {
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
-        MemoryFormat::Preserve => clone_as_it_lies(input),
+        MemoryFormat::Preserve => clone_preserved(input),
         MemoryFormat::Contiguous => clone_dense(input),
         format => cloned_in(input, format),
     }

@@ -1,28 +1,8 @@
 //! Views of a part: one slice, a range of them, a diagonal, windows.
 
-use crate::operator::prelude::*;
-use crate::operator::view_part::embed;
+pub use crate::operator::view_part::{Select, put_back};
+use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::unsqueeze;
-
-/// The gradient of a dense tensor from that of the part of it that `view` shows.
-pub fn put_back(g: &Tensor, at: Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
-    let place = view(&Layout::contiguous(&at.shape))?;
-    embed(g, at.shape, place)
-}
-
-#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl Select {
-    fn forward(input: &Tensor, dim: i64, index: i64) -> Result<Layout> {
-        input.body().layout.select(dim, index)
-    }
-    fn d_input(g: &Tensor, at: Meta, dim: i64, index: i64) -> Result<Tensor> {
-        put_back(g, at, |l| l.select(dim, index))
-    }
-    fn batch(b: &Batch, input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
-        let x = b.full(input)?;
-        select(&x, b.dim(dim, b.rank(&x))?, index).map(|t| b.wrap(t))
-    }
-}
 
 #[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Slice {

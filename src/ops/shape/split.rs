@@ -1,8 +1,8 @@
 //! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
 
 use crate::base::room;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::zeros;
+use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::view;
 

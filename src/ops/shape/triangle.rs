@@ -1,7 +1,7 @@
 //! Triangles and diagonals of matrices.
 
 use crate::operator::kernel::{copy, duplicate, fill, filled, part_by_part};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use crate::ops::shape::view::{diagonal as diagonal_view, put_back, reshaped};
 
 /// A dense copy of `x` with zeros outside the triangle.

@@ -1,9 +1,14 @@
 //! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
 
-use crate::base::views::{checked_numel, infer_shape};
+use crate::base::views::infer_shape;
 use crate::operator::inplace_view::become_view;
-use crate::operator::prelude::*;
-pub use crate::ops::shape::as_strided::{AsStrided, RULES, as_strided, as_strided_, part, unstrided};
+use crate::operator::results::Seen;
+pub use crate::operator::views::{
+    Alias, Expand, Permute, ReshapeAlias, UnsafeView, View, alias, dims_of, ints, reshape, reshaped,
+    unsafe_view,
+};
+use crate::ops::prelude::*;
+pub use crate::ops::shape::as_strided::{AsStrided, as_strided, as_strided_, part, unstrided};
 pub use crate::ops::shape::slices::{
     Diagonal, Narrow, Select, Slice, Unfold, diagonal, narrow, put_back, select, slice, unfold,
 };
@@ -11,70 +16,7 @@ pub use crate::ops::shape::squeeze::{
     Squeeze, Squeeze1, Squeeze2, Unsqueeze, first_row, squeeze, squeeze_, squeeze_all, squeeze_many,
     squeeze_many_, squeeze_one, squeeze_one_, unsqueeze, unsqueeze_,
 };
-use crate::tensor::{CreationMeta, any_requires_grad};
-
-/// The bytes of `source` under another layout, as a view without history.
-pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
-    Tensor::view_of(source, source.body().with_layout(layout), None, CreationMeta::Plain, &RULES)
-}
-
-pub fn ints(dims: &[usize]) -> Ints {
-    dims.iter().map(|&d| d as i64).collect()
-}
-
-/// The user's sizes as dimensions.
-pub fn dims_of(sizes: &[i64]) -> Result<Dims> {
-    let dims = sizes
-        .iter()
-        .map(|&n| {
-            usize::try_from(n).map_err(|_| {
-                Error::runtime(format!("Trying to create tensor with negative dimension {n}: {sizes:?}"))
-            })
-        })
-        .collect::<Result<Dims>>()?;
-    checked_numel(&dims)?;
-    Ok(dims)
-}
-
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl View {
-    fn forward(input: &Tensor, shape: Dims) -> Result<Layout> {
-        input.body().layout.view(&shape).ok_or_else(|| Error::runtime(
-            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
-             contiguous subspaces). Use .reshape(...) instead."
-        ))
-    }
-    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
-        reshaped(g, &at.shape)
-    }
-    fn batch(b: &Batch, input: &Tensor, shape: Dims) -> Result<Tensor> {
-        View::call(&b.full(input)?, b.shape(&shape)).map(|t| b.wrap(t))
-    }
-}
-
-/// The view that `reshape` makes of a tensor that is not contiguous.
-#[primitive(tangent = linear)]
-impl ReshapeAlias {
-    fn forward(input: &Tensor, shape: Dims) -> Result<Layout> {
-        input.body().layout.view(&shape).ok_or_else(|| Error::runtime("a reshape that is no view"))
-    }
-    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
-        reshaped(g, &at.shape)
-    }
-    fn batch(b: &Batch, input: &Tensor, shape: Dims) -> Result<Tensor> {
-        ReshapeAlias::call(&b.full(input)?, b.shape(&shape)).map(|t| b.wrap(t))
-    }
-}
-
-#[primitive(copy, tangent = linear, batch = pointwise)]
-impl Alias {
-    fn forward(input: &Tensor) -> Result<Layout> {
-        Ok(input.body().layout.clone())
-    }
-    fn d_input(g: Tensor) -> Tensor {
-        g
-    }
-}
+use crate::tensor::any_requires_grad;
 
 #[primitive(copy, tangent = linear, inplace = "TransposeBackward1")]
 impl Transpose {
@@ -115,83 +57,6 @@ impl MatrixTranspose {
             n => Err(Error::runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {n}D"))),
         }
         .map(|t| b.wrap(t))
-    }
-}
-
-#[primitive(copy, tangent = linear)]
-impl Permute {
-    fn forward(input: &Tensor, dims: Ints) -> Result<Layout> {
-        input.body().layout.permute(&dims)
-    }
-    fn d_input(g: &Tensor, at: Meta, dims: &Ints) -> Result<Tensor> {
-        let mut back: Ints = smallvec::smallvec![0; dims.len()];
-        for (i, &d) in dims.iter().enumerate() {
-            back[wrap_dim(d, at.shape.len())?] = i as i64;
-        }
-        permute(g, back)
-    }
-    fn batch(b: &Batch, input: &Tensor, dims: Ints) -> Result<Tensor> {
-        let x = b.full(input)?;
-        Layout::contiguous(&x.shape()[b.k()..]).permute(&dims)?;
-        let mut order: Ints = (0..b.k() as i64).collect();
-        order.extend(b.dims(&dims, b.rank(&x))?);
-        permute(&x, order).map(|t| b.wrap(t))
-    }
-}
-
-#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl Expand {
-    fn forward(input: &Tensor, size: Ints) -> Result<Layout> {
-        input.body().layout.expand(&size)
-    }
-    fn d_input(g: V, at: Meta) -> V {
-        g.sum_to(&at.shape)
-    }
-    fn batch(b: &Batch, input: &Tensor, size: Ints) -> Result<Tensor> {
-        let x = b.full(input)?;
-        let own = Dims::from_slice(&x.shape()[b.k()..]);
-        // The rule of the seen shape speaks first: its messages name what the function sees.
-        Layout::contiguous(&own).expand(&size)?;
-        let pad = size.len() - own.len();
-        let kept = |(i, &n): (usize, &i64)| if n == -1 { own[i - pad] as i64 } else { n };
-        let sizes: Ints = size.iter().enumerate().map(kept).collect();
-        let x = if pad == 0 { x } else { b.widened(&x, size.len())? };
-        expand(&x, b.lead(&sizes)).map(|t| b.wrap(t))
-    }
-}
-
-/// A fresh dense tensor under another shape; nobody else sees it under its own.
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
-impl UnsafeView {
-    fn forward(input: &Tensor, shape: Dims) -> Result<Body> {
-        let body = input.body();
-        let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
-        Ok(body.with_layout(layout))
-    }
-    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
-        reshaped(g, &at.shape)
-    }
-    fn batch(b: &Batch, input: &Tensor, shape: Dims) -> Result<Tensor> {
-        reshape(&b.full(input)?, &b.shape(&shape)).map(|t| b.wrap(t))
-    }
-}
-
-/// The same elements under another shape: a view where strides allow, else a copy.
-pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    if input.body().shape() == shape { Ok(input.clone()) } else { reshaped(input, shape) }
-}
-
-/// `reshape` that makes a new tensor even where the shape stays.
-pub fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    let shape = Dims::from_slice(shape);
-    let (contiguous, viewable) = {
-        let layout = &input.body().layout;
-        (layout.is_contiguous(), layout.view(&shape).is_some())
-    };
-    match viewable {
-        true if contiguous => View::call(input, shape),
-        true => ReshapeAlias::call(input, shape),
-        false => UnsafeView::call(&crate::ops::creation::create::clone_dense(input)?, shape),
     }
 }
 
@@ -260,18 +125,13 @@ pub fn view_as_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::new(Body::plain(body.storage.clone(), layout, dtype)))
 }
 
-/// The tensor as a view of itself.
-pub fn alias(input: &Tensor) -> Result<Tensor> {
-    Alias::call(input)
-}
-
 /// A view is the most frequent of these, and mostly of dense rows: no history, no plan, one pass over the sizes.
 fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
     if sizes.is_empty() {
         return None;
     }
     Some(match input.original_body().and_then(|body| body.layout.view_rows(sizes)) {
-        Some(layout) if !any_requires_grad([input]) => Ok(seen(input, layout)),
+        Some(layout) if !any_requires_grad([input]) => Ok(layout.seen(input)),
         Some(layout) => View::call(input, layout.shape),
         None => infer_shape(sizes, input.numel()).and_then(|shape| View::call(input, shape)),
     })
@@ -358,11 +218,6 @@ pub fn permute(input: &Tensor, dims: Ints) -> Result<Tensor> {
 #[operator(method, short, sample = "view(lambda draw, shape: lambda x: x.expand(2, *x.shape))")]
 pub fn expand(input: &Tensor, size: Ints) -> Result<Tensor> {
     Expand::call(input, size)
-}
-
-/// A fresh dense tensor under another shape; nobody else sees it under its own.
-pub fn unsafe_view(input: &Tensor, shape: Dims) -> Result<Tensor> {
-    UnsafeView::call(input, shape)
 }
 
 /// Dimensions `start_dim` to `end_dim` made one.

@@ -3,9 +3,9 @@
 
 use crate::base::views::infer_shape;
 use crate::operator::kernel::duplicate;
-use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::creation::create::{clone_dense, shallow};
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::join::{Unbind, check_unbind};
 use crate::ops::shape::split;

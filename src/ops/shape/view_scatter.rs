@@ -2,9 +2,9 @@
 
 use crate::base::views::may_overlap;
 use crate::operator::kernel::carry;
-use crate::operator::prelude::*;
 use crate::operator::view_part::{erase, put_part};
 use crate::ops::creation::create;
+use crate::ops::prelude::*;
 use crate::ops::shape::view::{diagonal, select, slice};
 use crate::tensor::Part;
 

@@ -3,12 +3,12 @@
 use crate::base::warn_once;
 use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::{Operand, result_type};
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::{to_device, to_dtype};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::indexing::masked::MaskedFill0;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{reshape, unsqueeze};
 use crate::ops::sorting::sort;

@@ -3,10 +3,10 @@
 use crate::base::Dims;
 use crate::base::views::dense_like;
 use crate::operator::dtype_checks;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
+use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
 use crate::ops::reduction::reduce::{quietly, sum};
 use crate::ops::shape::view;

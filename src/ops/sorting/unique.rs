@@ -1,13 +1,13 @@
 //! Different elements, or different slices: in order, or the first of each run of equals.
 
 use crate::base::Put;
-use crate::operator::prelude::*;
 use crate::operator::row::Out;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::masked::MaskedSelect;
 use crate::ops::indexing::scatter::scatter_into;
+use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view;
 use crate::ops::sorting::sort::argsort;

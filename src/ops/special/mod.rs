@@ -3,9 +3,9 @@
 use crate::base::broadcast;
 use crate::cpu::math::{bessel, normal};
 use crate::operator::kernel::copy;
-use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, to_dtype};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
+use crate::ops::prelude::*;
 
 /// In the dtype that the function has: whole numbers become the usual floating point numbers.
 fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {

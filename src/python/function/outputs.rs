@@ -2,8 +2,8 @@
 //! themselves, written inputs with their base's history rewritten.
 
 use crate::base::{DType, Device, Dims, Guidance};
+use crate::operator::results::view_of;
 use crate::ops::creation::create;
-use crate::ops::shape::view;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Asked, Said};
@@ -197,7 +197,7 @@ fn give(
         let body = t.body();
         let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
         let body = body.with_layout(layout);
-        mode::with_grad(false, || Tensor::view_of(t, body, edge, CreationMeta::Function, &view::RULES))
+        mode::with_grad(false, || view_of(t, body, edge, CreationMeta::Function))
     };
     match edge {
         None if is_input && t.requires_grad() => return Ok(create::shallow(t)),

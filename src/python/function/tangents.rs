@@ -1,8 +1,8 @@
 //! Forward mode through a custom Function: its `jvp` gives the tangents of what its forward returned.
 
 use crate::base::{Error, Guidance};
+use crate::operator::results::Seen;
 use crate::ops::creation::create;
-use crate::ops::shape::view;
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
@@ -33,7 +33,7 @@ pub fn function_tangents<'py>(
             && t.is_dual()
             && !marks.is_dirty(&t)
         {
-            *output = wrap(py, view::seen(&t, t.body().layout.clone()))?;
+            *output = wrap(py, t.body().layout.clone().seen(&t))?;
         }
     }
     let none = || py.None().into_bound(py);

@@ -2,6 +2,7 @@
 
 use crate::base::{DType, Dims, Error, Scalar, room};
 use crate::operator::Value;
+use crate::operator::results::Seen;
 use crate::ops;
 use crate::ops::indexing::{index_put, masked};
 use crate::ops::shape::view;
@@ -187,7 +188,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 }
             }
         }
-        return Ok((if cut { view::seen(t, layout) } else { t.clone() }, Vec::new()));
+        return Ok((if cut { layout.seen(t) } else { t.clone() }, Vec::new()));
     }
     let mut out = t.clone();
     let mut advanced: Vec<Option<Tensor>> = Vec::new();

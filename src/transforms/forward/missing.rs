@@ -4,21 +4,25 @@
 use crate::base::Result;
 use crate::operator::V;
 use crate::operator::constant;
-use crate::operator::meta_of;
-use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};
+use crate::tensor::{Body, Meta, Tensor, mode};
 use crate::transforms::vmap::Batch;
+use gradiron_macros::primitive;
 
-static BESIDE: Derivative = Derivative { facts: None, name: "AddBackward0", apply };
-
-fn apply(step: &Step) -> Result<Grads> {
-    let g = step.grad(0);
-    let mut grads: Grads = smallvec::smallvec![g.filter(|_| step.wants(0)).cloned(), None];
-    if step.wants(1) {
-        let (factor, batch) = (meta_of(step, 1)?, Batch::of(g));
-        let nothing = constant::zeros(&batch.shape(&factor.shape), factor.dtype, factor.device)?;
-        grads[1] = Some(beside(&batch.wrap(nothing), &recorded(g.into_iter()))?);
+/// The tangent itself, with a gradient of zero for what it was not multiplied with.
+#[primitive(node = "AddBackward0", tangent = linear, batch = none, devices = any)]
+impl Beside {
+    fn forward(tangent: &Tensor, factor: &Tensor) -> Result<Body> {
+        let _ = factor;
+        Ok(tangent.body().clone())
     }
-    Ok(grads)
+    fn d_tangent(g: Tensor) -> Tensor {
+        g
+    }
+    fn d_factor(g: &Tensor, at: Meta) -> Result<Tensor> {
+        let batch = Batch::of([g]);
+        let nothing = constant::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
+        beside(&batch.wrap(nothing), &recorded([g].into_iter()))
+    }
 }
 
 /// Those whose history counts.
@@ -45,13 +49,9 @@ pub fn beside(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
         let value = beside(&batched.value, factors)?;
         return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
-    let body = tangent.body().clone();
-    let mut made = tangent.clone();
+    let mut made = tangent.without_tangents();
     for factor in factors {
-        let mut recorder = Recorder::new(&BESIDE);
-        recorder.input(Some(&made)).input(Some(factor));
-        let node = recorder.publish(&[&body]);
-        made = Tensor::of(body.clone(), Some(Edge { node, output: 0 }));
+        made = Beside::call(&made, &factor.without_tangents())?;
     }
     for level in tangent.dual_levels() {
         if let Some(deeper) = tangent.tangent(level) {

@@ -17,7 +17,7 @@ use crate::operator::V;
 use crate::operator::constant;
 use crate::operator::detached::shallow_input;
 use crate::operator::inplace;
-use crate::ops::shape::view;
+use crate::operator::views::{Expand, alias, ints};
 use crate::storage;
 use crate::tensor::tangents;
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
@@ -212,7 +212,7 @@ fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Resul
 /// An input on a node of its own, so that a gradient for it alone can be asked for.
 fn source(x: &Tensor) -> Result<Tensor> {
     if x.requires_grad() {
-        return view::alias(x);
+        return alias(x);
     }
     let fresh = unrecorded(x, true)?;
     fresh.set_requires_grad(true)?;
@@ -301,7 +301,7 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     let body = output.body();
     let mut tangent = tangent;
     if tangent.shape().as_slice() != body.shape() {
-        tangent = view::expand(&tangent, view::ints(body.shape()))?;
+        tangent = Expand::call(&tangent, ints(body.shape()))?;
     }
     let alike = lies_alike(&body, &tangent.body());
     if alike && (output.moves_with().is_some() || is_free(&tangent)) {

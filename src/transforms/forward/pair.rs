@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result};
 use crate::operator::inplace;
-use crate::ops::shape::view;
+use crate::operator::views::View;
 use crate::tensor::Tensor;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::transforms::forward::{is_still, lies_alike, own, room};
@@ -77,7 +77,7 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
 /// A view with the tangents of other levels than this one, which does not follow those of what it shows.
 fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
     let carried = tangents::set_enabled(false);
-    let view = view::View::call(tensor, tensor.shape());
+    let view = View::call(tensor, tensor.shape());
     tangents::set_enabled(carried);
     let view = view.inspect(Tensor::part_from_base_tangents)?;
     for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {

@@ -2,8 +2,8 @@
 
 use crate::base::Result;
 use crate::operator::V;
+use crate::operator::copies::clone_preserved;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
-use crate::ops::shape::rearrange;
 use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
 use crate::transforms::forward::{
     Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite,
@@ -99,7 +99,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
 /// The tangents are those of the operator on a copy of what is about to be written over.
 #[cold]
 pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
-    let old = rearrange::clone_as_it_lies(target)?;
+    let old = clone_preserved(target)?;
     let replaced: SmallVec<[Operand; 4]> = operands
         .iter()
         .map(|o| {

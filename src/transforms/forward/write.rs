@@ -2,10 +2,11 @@
 
 use crate::base::Result;
 use crate::operator::constant;
+use crate::operator::copies::clone_preserved;
 use crate::operator::inplace;
 use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
-use crate::ops::shape::{as_strided, rearrange};
+use crate::operator::strided;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 use crate::transforms::forward::{own, room, zeros_like};
@@ -30,10 +31,15 @@ pub fn before_write(target: &Tensor) -> Result<Tensor> {
     let seen = Tensor::of(kernel::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {
         if let Some(tangent) = target.tangent(level) {
-            seen.set_tangent(level, rearrange::clone_as_it_lies(&tangent)?)?;
+            seen.set_tangent(level, clone_preserved(&tangent)?)?;
         }
     }
     Ok(seen)
+}
+
+/// What does not move any more.
+fn vanish(tangent: &Tensor) -> Result<()> {
+    inplace::copy_into(tangent, &constant::zeros(&[], tangent.dtype(), tangent.device())?)
 }
 
 /// `target` was overwritten with values that have `result`'s tangents.
@@ -43,7 +49,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
         match (target.tangent(level), result.tangent(level)) {
             (Some(old), Some(new)) if old.same(&new) => {}
             (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
-            (Some(old), None) => inplace::copy_into(&old, &constant::zeros(&[], old.dtype(), old.device())?)?,
+            (Some(old), None) => vanish(&old)?,
             (None, Some(new)) => begin(target, level, new)?,
             (None, None) => {}
         }
@@ -56,7 +62,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
 pub fn erase(target: &Tensor) -> Result<()> {
     for level in tangents::levels_of([target]) {
         if let Some(tangent) = target.tangent(level) {
-            crate::ops::creation::fill::zero_(&tangent)?;
+            vanish(&tangent)?;
         }
     }
     Ok(())
@@ -75,7 +81,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
             whole
         }
     };
-    let part = as_strided::part(&whole, &target.body())?;
+    let part = strided::part(&whole, &target.body())?;
     // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
     inplace::copy_into(&part, &tangent.below(level))?;
     target.set_tangent(level, part)

@@ -25,7 +25,7 @@ pub use write::{check_target, copy_into, overwrite};
 
 use crate::base::{Dims, Error, Result, wrap_dim};
 use crate::operator::row::Ints;
-use crate::ops::shape::view::{expand, ints, permute, reshape};
+use crate::operator::views::{Expand, Permute, alias, ints, reshape};
 pub use crate::tensor::Level;
 use crate::tensor::{Batched, Levels, Tensor};
 
@@ -93,7 +93,7 @@ impl Batch {
     pub fn full(&self, t: &Tensor) -> Result<Tensor> {
         let aligned = self.aligned(t, 0)?;
         let shape = self.shape(&t.shape());
-        if aligned.shape() == shape { Ok(aligned) } else { expand(&aligned, ints(&shape)) }
+        if aligned.shape() == shape { Ok(aligned) } else { Expand::call(&aligned, ints(&shape)) }
     }
 
     /// What a function sees of a physical tensor with all levels.
@@ -123,7 +123,7 @@ fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
     }
     let mut order: Ints = (0..t.ndim() as i64).filter(|&d| d != from as i64).collect();
     order.insert(to, from as i64);
-    permute(t, order)
+    Permute::call(t, order)
 }
 
 impl Batch {
@@ -149,7 +149,7 @@ pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     let k = levels.len();
     levels.push(level);
     let value = moved(t.physical(), k + dim, k)?;
-    let value = if value.same(t.physical()) { crate::ops::shape::view::alias(&value)? } else { value };
+    let value = if value.same(t.physical()) { alias(&value)? } else { value };
     Ok(Tensor::sample(value, levels, dim, Some(t.clone())))
 }
 

@@ -5,9 +5,12 @@ pub use crate::transforms::vmap::Batch;
 
 use crate::base::{Dims, Error, Result, room};
 use crate::operator::Ints;
+use crate::operator::copies::clone_dense;
+use crate::operator::join;
 use crate::operator::primitive::Call;
 use crate::operator::results::Tensors;
-use crate::ops::shape::{join, view};
+use crate::operator::view_part::Select;
+use crate::operator::views::{Squeeze1, Unsqueeze, reshape};
 use crate::tensor::Tensor;
 
 #[cold]
@@ -71,17 +74,17 @@ impl Wrap for Vec<Tensor> {
 
 /// Views of samples, in memory of their own.
 pub fn dense<R: Wrap>(views: R) -> Result<R> {
-    views.each(&|t| crate::ops::creation::create::clone_dense(&t))
+    views.each(&|t| clone_dense(&t))
 }
 
 /// Nothing depends on where an element lies; all operands have one shape.
-pub fn pointwise<R: Wrap>(
+pub fn pointwise<R: Wrap, A>(
     b: &Batch,
     x: &Tensor,
-    (): (),
-    op: impl FnOnce(&Tensor, ()) -> Result<R>,
+    arguments: A,
+    op: impl FnOnce(&Tensor, A) -> Result<R>,
 ) -> Result<R> {
-    op(x, ())?.wrap(b)
+    op(x, arguments)?.wrap(b)
 }
 
 /// More dimensions in front change nothing: what goes over the last ones.
@@ -136,8 +139,8 @@ pub fn along<R: Wrap, L: Line>(
         return op(x, line.at(at, true))?.wrap(b);
     }
     let keeps = line.keeps();
-    let made = op(&view::unsqueeze(x, -1)?, line.at(at, false))?;
-    if keeps { made.each(&|t| view::squeeze_one(&t, -1))?.wrap(b) } else { made.wrap(b) }
+    let made = op(&Unsqueeze::call(x, -1)?, line.at(at, false))?;
+    if keeps { made.each(&|t| Squeeze1::call(&t, -1))?.wrap(b) } else { made.wrap(b) }
 }
 
 /// The dimensions of a reduction.
@@ -173,7 +176,7 @@ pub fn over<R: Wrap, D: Axes>(
     let seen = crate::base::dims_or_all(dims.seen(), rank)?;
     if rank == 0 {
         let dims = D::of(smallvec::smallvec![b.k() as i64]);
-        return op(&view::unsqueeze(x, -1)?, (dims, false))?.wrap(b);
+        return op(&Unsqueeze::call(x, -1)?, (dims, false))?.wrap(b);
     }
     let dims = seen.iter().map(|&d| (d + b.k()) as i64).collect();
     op(x, (D::of(dims), keepdim))?.wrap(b)
@@ -181,7 +184,7 @@ pub fn over<R: Wrap, D: Axes>(
 
 /// All seen elements as one dimension, the last.
 pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
-    view::reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
+    reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
 }
 
 /// The samples join the first dimension, which the operator keeps apart anyway: convolutions, pools.
@@ -195,14 +198,14 @@ pub fn merged<R: Wrap>(
     let first = *shape.get(k).ok_or_else(|| Error::runtime("vmap: a sample without dimensions"))?;
     let mut flat: Dims = smallvec::smallvec![b.sizes.iter().product::<usize>() * first];
     flat.extend_from_slice(&shape[k + 1..]);
-    let made = op(&view::reshape(x, &flat)?, ())?;
+    let made = op(&reshape(x, &flat)?, ())?;
     let count: usize = b.sizes.iter().product();
     made.each(&|t| {
         let own = t.shape();
         let mut wide = b.sizes.clone();
         wide.push(own[0] / count.max(1));
         wide.extend_from_slice(&own[1..]);
-        view::reshape(&t, &wide)
+        reshape(&t, &wide)
     })?
     .wrap(b)
 }
@@ -244,13 +247,13 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
         let full = b.full(t)?;
         let mut shape: Dims = smallvec::smallvec![b.sizes.iter().product()];
         shape.extend_from_slice(&t.shape());
-        view::reshape(&full, &shape)
+        reshape(&full, &shape)
     };
     let count: usize = b.sizes.iter().product();
     let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
     let mut made: Vec<Vec<Tensor>> = room::list(count)?;
     for i in 0..count {
-        let sample = whole.iter().map(|t| view::select(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
+        let sample = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
         made.push(op(&sample)?.list());
     }
     let Some(first) = made.first() else {
@@ -258,10 +261,10 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     };
     let together = |k: usize| -> Result<Tensor> {
         let all: Vec<Tensor> = made.iter().map(|results| results[k].clone()).collect();
-        let all = join::stack(&all, 0)?;
+        let all = join::Stack::call(&all, 0)?;
         let mut shape = b.sizes.clone();
         shape.extend_from_slice(&all.shape()[1..]);
-        Ok(b.wrap(view::reshape(&all, &shape)?))
+        Ok(b.wrap(reshape(&all, &shape)?))
     };
     R::of((0..first.len()).map(together).collect::<Result<Tensors>>()?)
 }

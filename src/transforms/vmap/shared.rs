@@ -3,9 +3,9 @@
 //! along a tangent of their own: these get samples themselves.
 
 use crate::base::{Error, Layout, Result};
-use crate::ops::creation::create;
-use crate::ops::reduction::reduce;
-use crate::ops::shape::view::{expand, ints, unsqueeze};
+use crate::operator::copies::clone_dense;
+use crate::operator::sums::Sum1;
+use crate::operator::views::{Expand, Unsqueeze, ints};
 use crate::tensor::tangents::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
 use crate::transforms::vmap::level::{is_live, reversed_within};
@@ -64,21 +64,21 @@ fn moves_at(t: &Tensor, level: Level) -> bool {
 /// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
 pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
     if moves_at(t, level) {
-        let wide = create::clone_dense(&stretched(&t.without_tangents(), level, size, at)?)?;
+        let wide = clone_dense(&stretched(&t.without_tangents(), level, size, at)?)?;
         let own = Batch::of([&wide]);
         for (number, moving) in tangents(t)? {
             let moving = crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?;
-            wide.physical().set_tangent(number, create::clone_dense(&own.lowered(&moving)?)?)?;
+            wide.physical().set_tangent(number, clone_dense(&own.lowered(&moving)?)?)?;
         }
         return Ok(wide);
     }
-    let column = unsqueeze(t, at as i64)?;
+    let column = Unsqueeze::call(t, at as i64)?;
     if is_wanted(t, level) {
         return SpreadOut::call(&column, at as i64, size as i64, i64::from(level));
     }
     let mut shape = ints(&column.shape());
     shape[at] = size as i64;
-    expand(&column, shape)
+    Expand::call(&column, shape)
 }
 
 /// The dimension `dim`, of size 1, stretched over the `size` samples of a level (a view). A transform that began inside of it
@@ -110,10 +110,10 @@ fn tangents(t: &Tensor) -> Result<Vec<(DualLevel, Tensor)>> {
 /// The gradient of what was stretched along `dim`: a batch of gradients inside of the level's `vmap`, their sum outside.
 pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
     if !is_live(level) {
-        return reduce::Sum1::call(g, smallvec::smallvec![dim as i64], true);
+        return Sum1::call(g, smallvec::smallvec![dim as i64], true);
     }
     let mut levels = crate::tensor::Levels::new();
     levels.push(level);
     let sample = raised(&levels, &moved(g, dim, 0)?)?;
-    unsqueeze(&sample, dim as i64)
+    Unsqueeze::call(&sample, dim as i64)
 }

@@ -1,8 +1,7 @@
 //! Places, sizes and shapes of samples as those of the whole.
 
 use crate::base::{DType, Dims, Layout, Result};
-use crate::ops::shape::view;
-use crate::ops::shape::view::ints;
+use crate::operator::views::{ints, reshape};
 use crate::tensor::{Part, Tensor};
 use crate::transforms::vmap::{Batch, Ints};
 
@@ -35,7 +34,7 @@ impl Batch {
         let mut shape = self.shape(&[]);
         shape.extend(std::iter::repeat_n(1, count.saturating_sub(seen.len())));
         shape.extend_from_slice(&seen);
-        view::reshape(x, &shape)
+        reshape(x, &shape)
     }
 
     pub fn lead(&self, rest: &[i64]) -> Ints {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use smallvec::smallvec;
 
 /// Windows that divide the image.

@@ -2,9 +2,9 @@
 
 use super::{WORDS, fail, one, picked, resized, returned, spread, three, zeros};
 use crate::base::numel;
-use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index;
+use crate::ops::prelude::*;
 use crate::ops::shape::view;
 use crate::tensor::mode;
 use smallvec::smallvec;

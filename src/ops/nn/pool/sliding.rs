@@ -6,7 +6,7 @@ use super::{
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 use smallvec::smallvec;
 
 /// How a window slides, as it was told, with an item for each dimension.

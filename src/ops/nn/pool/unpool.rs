@@ -4,7 +4,7 @@ use super::{WORDS, at_places, fail, formatted, picked, resized, scattered, three
 use crate::base::Put;
 use crate::cpu::pool::At;
 use crate::operator::kernel::fill;
-use crate::operator::prelude::*;
+use crate::ops::prelude::*;
 
 /// The image that has the values at their places, and zeros elsewhere.
 fn unpooled(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {

@@ -1,0 +1,95 @@
+//! Copies with a history: of the values in a row, as they lie, in another dtype, on another device. The machinery makes them by
+//! itself; `clone`, `to` and their like are built on them.
+
+use crate::base::views::dense_like;
+use crate::base::{DType, Device, Result};
+use crate::operator::grad_value::V;
+use crate::operator::kernel::{carry, copy, duplicate, preserved};
+use crate::tensor::{Body, Meta, Tensor};
+use gradiron_macros::primitive;
+
+/// A dense copy with its own storage.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
+impl CloneDense {
+    fn forward(input: &Tensor) -> Result<Body> {
+        duplicate(&input.body())
+    }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
+
+/// A copy that keeps the order of dimensions in memory.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
+impl ClonePreserved {
+    fn forward(input: &Tensor) -> Result<Body> {
+        preserved(&input.body())
+    }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
+
+/// The values in another dtype: real parts, where complex numbers become real ones.
+#[primitive(node = "ToCopyBackward0", tangent = linear, batch = pointwise(dtype))]
+impl Convert {
+    fn forward(input: &Tensor, dtype: DType) -> Result<Body> {
+        let body = input.body();
+        let mut out = Body::new(body.shape(), dtype, body.device())?;
+        out.layout = dense_like(&body.layout);
+        copy(&out, &body)?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
+        to_dtype(g, at.dtype)
+    }
+}
+
+/// The values on another device.
+#[primitive(node = "ToCopyBackward0", tangent = linear, batch = pointwise(device))]
+impl Transfer {
+    fn forward(input: &Tensor, device: Device) -> Result<Body> {
+        let body = input.body();
+        let mut out = Body::new(body.shape(), body.dtype, device)?;
+        out.layout = dense_like(&body.layout);
+        carry(&out, &body)?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
+        to_device(g, at.device)
+    }
+}
+
+/// A dense copy.
+pub fn clone_dense(input: &Tensor) -> Result<Tensor> {
+    CloneDense::call(input)
+}
+
+/// A copy that keeps the order of dimensions in memory.
+pub fn clone_preserved(input: &Tensor) -> Result<Tensor> {
+    ClonePreserved::call(input)
+}
+
+pub fn convert(input: &Tensor, dtype: DType) -> Result<Tensor> {
+    Convert::call(input, dtype)
+}
+
+/// The tensor itself when it has that dtype, else converted.
+pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
+}
+
+/// The tensor itself when it is on that device, else a copy there.
+pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
+    if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
+}
+
+impl V {
+    pub fn cast(self, dtype: DType) -> V {
+        self.then(|t| to_dtype(&t, dtype))
+    }
+
+    pub fn to_device(self, device: Device) -> V {
+        self.then(|t| to_device(&t, device))
+    }
+}

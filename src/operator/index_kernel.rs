@@ -1,0 +1,142 @@
+//! The kernels that go by index tensors, on bodies: elements read from places, and put or added there.
+
+use crate::base::{DType, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
+#[cfg(feature = "gpu")]
+use crate::operator::kernel::part_by_part;
+use crate::operator::kernel::{arange, duplicate, fork, no_shader};
+use crate::tensor::Body;
+
+/// An index operand: which dimension of the source it addresses.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    pub index: &'a Body,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// Indices lie beside what they address.
+fn same_place(body: &Body, by: &[By]) -> Result<()> {
+    match by.iter().find(|b| b.index.device() != body.device()) {
+        Some(other) => Err(Fault::Devices { a: body.device(), b: other.index.device() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
+    by.iter()
+        .map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
+        .collect()
+}
+
+/// The same places among the parts of complex numbers.
+#[cfg(feature = "gpu")]
+fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
+    by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()
+}
+
+#[cfg(feature = "gpu")]
+fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
+    // Known without waiting for the GPU to look at the indices.
+    if by.iter().any(|b| b.size == 0) {
+        return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
+    }
+    let there = |b: &By<'a>| {
+        Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim })
+    };
+    by.iter().map(there).collect()
+}
+
+/// A launch from here, for its error.
+#[cfg(feature = "gpu")]
+fn origin(op: &'static str) -> crate::gpu::Origin {
+    crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong: crate::gpu::Wrong::Index }
+}
+
+/// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
+/// `op` is for errors.
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if !src.conj_neg.is_none() {
+        get(op, out, &src.bare(), by, negative)?;
+        return crate::operator::conj_neg::finish(out, src.conj_neg);
+    }
+    same_dtype(out, src)?;
+    same_place(out, by)?;
+    fork!([out, src],
+    cpu: {
+        let by = on_host(by)?;
+        crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
+    },
+    gpu: {
+        let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op), out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
+    })
+}
+
+/// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+    if src.numel() == 0 {
+        return Ok(());
+    }
+    same_dtype(dst, src)?;
+    // What is put or added may be turned beforehand.
+    if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
+        let turned = duplicate(src)?;
+        crate::operator::conj_neg::finish(&turned, dst.conj_neg)?;
+        return put(op, &dst.bare(), &turned, by, mode, negative);
+    } else if matches!(mode, Put::Assign | Put::Add) && !dst.conj_neg.is_none() {
+        return put(op, &dst.bare(), &src.bare(), by, mode, negative);
+    }
+    same_place(dst, by)?;
+    fork!([dst, src],
+    cpu: {
+        let by = on_host(by)?;
+        crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
+    },
+    gpu: {
+        if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
+            return no_shader(op, dst.dtype);
+        }
+        let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
+    })
+}
+
+/// The kernels move elements as they are.
+pub fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
+    if dst.dtype == src.dtype {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+        dst.dtype.scalar_name(),
+        src.dtype.scalar_name()
+    )))
+}
+
+/// Adds `values` to `out` at the (coinciding) places of a layout over it.
+pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
+    let size = out.layout.numel();
+    // Where each value goes: the numbers 0, 1, … of `out` read through the layout.
+    let index = duplicate(
+        &arange(Scalar::Int(0), Scalar::Int(1), size, DType::I64, out.device())?.with_layout(place.clone()),
+    )?;
+    let everywhere = Layout {
+        shape: place.shape.clone(),
+        strides: smallvec::smallvec![0; place.ndim()],
+        offset: out.layout.offset,
+    };
+    put(
+        "embed",
+        &out.with_layout(everywhere),
+        values,
+        &[By { index: &index, size, stride: 1, dim: 0 }],
+        Put::Add,
+        false,
+    )
+}

@@ -1,0 +1,212 @@
+//! Views by sizes and strides, and what is told by them: the history of a view anew, and its part of a base.
+
+use crate::base::views::{checked_numel, may_overlap};
+use crate::base::{ConjNeg, Dims, Error, Layout, Result};
+use crate::operator::complex_views::{NegView, conj, seen_as};
+use crate::operator::conj_neg::{lazy_over, values};
+use crate::operator::constant;
+use crate::operator::copy_slices::history;
+use crate::operator::kernel::parts;
+use crate::operator::pointwise::{Expr, Input, compute_type, execute, loops};
+use crate::operator::row::Ints;
+use crate::operator::view_part::embed;
+use crate::operator::views::{dims_of, ints, reshaped};
+use crate::tensor::{Body, Edge, Meta, Node, Tensor, ViewRules, mode};
+use crate::transforms::vmap::Batch;
+use gradiron_macros::primitive;
+
+/// How histories of views are rewritten after an in-place write.
+pub static RULES: ViewRules = ViewRules { regenerate, scatter: history, part };
+
+/// The history of a view, anew: its layout read from its base.
+fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
+    let edge = base.edge();
+    match mode::recorded(|| part(base, view)) {
+        Ok(seen) if edge.is_some() => return seen.history(),
+        // The base is a constant by now, or shows too little for the view: the node stays, and what can flows through it.
+        _ => {}
+    }
+    let (layout, lies) = (&view.layout, base.body().layout.clone());
+    let mut node = AsStrided::draft(sizes(layout), strides(layout), Some(layout.offset as i64), lies);
+    node.edges.push(edge);
+    node.outputs.push(view.meta());
+    Some(Edge { node: Node::publish(node), output: 0 })
+}
+
+/// What a view shows of a tensor that lies as its base does.
+pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
+    let conj_neg = lazy_over(&base.body(), view);
+    let mut shown = seen_as(base, view.dtype)?;
+    if conj_neg.has(ConjNeg::NEG) {
+        shown = NegView::call(&shown)?;
+    }
+    if !conj_neg.has(ConjNeg::CONJ) || shown.body().layout != view.layout {
+        let (size, stride) = (sizes(&view.layout), strides(&view.layout));
+        shown = as_strided(&shown, size, stride, Some(view.layout.offset as i64))?;
+    }
+    if conj_neg.has(ConjNeg::CONJ) { conj(&shown) } else { Ok(shown) }
+}
+
+/// The gradient of a tensor that lies as `lies` from that of a view of its storage: what both reach, at equal shares where
+/// several elements lie at one place.
+fn through_storage(g: &Tensor, view: &Layout, lies: &Layout) -> Result<Tensor> {
+    let first = view.offset.min(lies.offset);
+    let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
+    let (view, lies) = (from_first(view), from_first(lies));
+    let room = Dims::from_slice(&[view.end().max(lies.end())]);
+    let mut storage = embed(g, room.clone(), view)?;
+    if may_overlap(&lies) {
+        let ones = constant::ones(&lies.shape, g.dtype().to_real(), g.device())?;
+        storage = Share::call(&storage, &embed(&ones, room, lies.clone())?)?;
+    }
+    as_strided(&storage, sizes(&lies), strides(&lies), Some(lies.offset as i64))
+}
+
+fn sizes(layout: &Layout) -> Ints {
+    ints(&layout.shape)
+}
+
+fn strides(layout: &Layout) -> Ints {
+    ints(&layout.strides)
+}
+
+/// What is divided among `count` elements at each place.
+static SHARE: Expr = Expr {
+    key: "share",
+    inputs: &["x", "count"],
+    wgsl: "x / maximum(count, 1.0)",
+    loops: loops!(Float; (x, count,) x / maximum(count, 1.0)),
+    #[cfg(feature = "gpu")]
+    by_parts: None,
+    of_parts: None,
+};
+
+/// `input` in equal shares: `count`, of real numbers, says how many there are at each place.
+#[primitive(node = "DivBackward0", tangent = linear)]
+impl Share {
+    fn forward(input: &Tensor, #[constant] count: &Tensor) -> Result<Body> {
+        let (x, count) = (values(&input.body())?, count.body());
+        let out = Body::new(x.shape(), x.dtype, x.device())?;
+        let divide = |out: &Body, x: &Body| {
+            let count = count.with_layout(count.layout.broadcast_to(x.shape()));
+            execute(SHARE.key, &SHARE, compute_type(x.dtype), out, &[Input::Body(x), Input::Body(&count)])
+        };
+        if x.dtype.is_complex() {
+            let (out, x) = (parts(&out)?, parts(&x)?);
+            out.iter().zip(&x).try_for_each(|(out, x)| divide(out, x))?;
+        } else {
+            divide(&out, &x)?;
+        }
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, count: &Tensor) -> Result<Tensor> {
+        Share::call(g, count)
+    }
+    fn batch(b: &Batch, input: &Tensor, count: &Tensor) -> Result<Tensor> {
+        Share::call(&b.full(input)?, &b.full(count)?).map(|t| b.wrap(t))
+    }
+}
+
+/// The storage read with any sizes and strides; `lies` is the input's own layout.
+#[primitive(copy, draft, tangent = linear, inplace = "AsStridedBackward1")]
+impl AsStrided {
+    fn forward(
+        input: &Tensor,
+        size: Ints,
+        stride: Ints,
+        storage_offset: Option<i64>,
+        #[hidden] lies: Layout,
+    ) -> Result<Layout> {
+        let body = input.body();
+        if size.len() != stride.len() {
+            return Err(Error::runtime("mismatch in length of strides and shape"));
+        }
+        if stride.iter().any(|&s| s < 0) {
+            return Err(Error::runtime(format!(
+                "as_strided: Negative strides are not supported at the moment, got strides: {:?}",
+                stride.as_slice()
+            )));
+        }
+        if let Some(bad) = storage_offset.filter(|&o| o < 0) {
+            return Err(Error::runtime(format!("Tensor: invalid storage offset {bad}")));
+        }
+        let layout = Layout {
+            shape: dims_of(&size)?,
+            strides: stride.iter().map(|&s| s as usize).collect(),
+            offset: storage_offset.map_or(lies.offset, |o| o.max(0) as usize),
+        };
+        let room = body.storage.len() / body.dtype.size();
+        let reach = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |end, (&n, &s)| {
+            n.checked_sub(1).map_or(Some(end), |steps| end.checked_add(steps.checked_mul(s)?))
+        });
+        if layout.numel() > 0 && reach.is_none_or(|end| end >= room) {
+            return Err(Error::runtime(format!(
+                "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {} \
+                 are out of bounds for storage of size {}",
+                size.as_slice(),
+                stride.as_slice(),
+                layout.offset,
+                body.dtype.size(),
+                reach.map_or(0, |end| (end + 1) * body.dtype.size()),
+                body.storage.len()
+            )));
+        }
+        Ok(layout)
+    }
+    fn d_input(
+        g: &Tensor,
+        at: Meta,
+        size: &Ints,
+        stride: &Ints,
+        storage_offset: Option<i64>,
+        lies: &Layout,
+    ) -> Result<Tensor> {
+        unstrided(g, &at, size, stride, storage_offset, lies)
+    }
+    /// Every sample's storage is read with the same sizes and strides, from its own start.
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        size: Ints,
+        stride: Ints,
+        storage_offset: Option<i64>,
+        _lies: Layout,
+    ) -> Result<Tensor> {
+        let x = b.full(input)?;
+        let own = x.body().layout.strides.clone();
+        let strides = ints(&own[..b.k()]).into_iter().chain(stride.iter().copied()).collect();
+        as_strided(&x, b.lead(&size), strides, storage_offset).map(|t| b.wrap(t))
+    }
+}
+
+/// The gradient of a tensor that lies as `lies` from that of what was read of its storage with other sizes and strides.
+pub fn unstrided(
+    g: &Tensor,
+    at: &Meta,
+    size: &[i64],
+    stride: &[i64],
+    storage_offset: Option<i64>,
+    lies: &Layout,
+) -> Result<Tensor> {
+    let view = Layout {
+        shape: dims_of(size)?,
+        strides: stride.iter().map(|&s| s as usize).collect(),
+        offset: storage_offset.map_or(lies.offset, |o| o as usize),
+    };
+    // Of nothing at all it is zeros, which have no history.
+    if view.numel() == 0 || at.shape.contains(&0) {
+        return constant::zeros(&at.shape, g.dtype(), g.device());
+    }
+    if *lies != Layout::contiguous(&at.shape) || view.end() > checked_numel(&at.shape)? {
+        return through_storage(g, &view, lies);
+    }
+    // Like what it is the gradient of, a view of a storage.
+    let whole = embed(g, at.shape.clone(), view)?;
+    reshaped(&whole, &whole.shape())
+}
+
+/// The storage read with any sizes and strides.
+pub fn as_strided(input: &Tensor, size: Ints, stride: Ints, storage_offset: Option<i64>) -> Result<Tensor> {
+    let lies = input.body().layout.clone();
+    AsStrided::call(input, size, stride, storage_offset, lies)
+}
