@@ -1,6 +1,8 @@
 //! Gather and scatter: one general pair behind `gather`, `index_select`, `embedding`, advanced indexing and
 //! their in-place and accumulating forms. Every index is checked before anything is written.
 
+#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
+
 use super::element::{Element, by_dtype};
 use super::par;
 use super::simd::simd_fn;
