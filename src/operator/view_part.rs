@@ -55,7 +55,7 @@ impl Part {
     }
 
     /// A copy that lies as the whole does.
-    pub fn laid(&self, body: &Body) -> Result<Body> {
+    pub fn copy_of(&self, body: &Body) -> Result<Body> {
         let out = Body::new(&[self.whole.end()], body.dtype, body.device())?.with_layout(self.whole.clone());
         copy(&out, body)?;
         Ok(out)
@@ -97,7 +97,7 @@ impl ReadPart {
         if body.layout == place.whole && body.conj_neg.is_none() {
             return preserved(&place.of(&body));
         }
-        preserved(&place.of(&place.laid(&body)?))
+        preserved(&place.of(&place.copy_of(&body)?))
     }
     fn d_input(g: &Tensor, at: Meta, place: Part) -> Result<Tensor> {
         match may_overlap(&place.lies) {
@@ -125,7 +125,7 @@ impl ViewPart {
 #[primitive(tangent = linear)]
 impl Erase {
     fn forward(input: &Tensor, place: Part) -> Result<Body> {
-        let out = place.laid(&input.body())?;
+        let out = place.copy_of(&input.body())?;
         fill(&place.of(&out), Scalar::Int(0))?;
         Ok(out)
     }
@@ -141,7 +141,7 @@ impl Erase {
 #[primitive(tangent = linear)]
 impl PutPart {
     fn forward(input: &Tensor, value: &Tensor, place: Part) -> Result<Body> {
-        let out = place.laid(&input.body())?;
+        let out = place.copy_of(&input.body())?;
         carry(&place.of(&out), &value.body())?;
         Ok(out)
     }

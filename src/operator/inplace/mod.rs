@@ -149,7 +149,7 @@ fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
 }
 
 /// `out=`: what a result is going to be written into, checked, not yet touched.
-pub struct Place<'a> {
+pub struct OutTarget<'a> {
     pub target: &'a Tensor,
     result: &'a Tensor,
     over: Write<'a>,
@@ -157,9 +157,9 @@ pub struct Place<'a> {
     pub body: Body,
 }
 
-impl<'a> Place<'a> {
+impl<'a> OutTarget<'a> {
     /// The target, with other sizes where its own differ from the result's.
-    pub fn of(target: &'a Tensor, result: &'a Tensor) -> Result<Place<'a>> {
+    pub fn of(target: &'a Tensor, result: &'a Tensor) -> Result<OutTarget<'a>> {
         let (new, body) = (result.body(), target.body());
         if body.device() != new.device() {
             return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
@@ -167,14 +167,14 @@ impl<'a> Place<'a> {
         let over = Write::begin(target, false)?;
         check_cast(new.dtype, body.dtype)?;
         if body.shape() == new.shape() {
-            return Ok(Place { target, result, over, body: body.clone() });
+            return Ok(OutTarget { target, result, over, body: body.clone() });
         }
         let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
         let place = body.with_layout(Layout { offset: body.layout.offset, ..like });
-        if place.storage.len() < Place::need(&place)? {
+        if place.storage.len() < OutTarget::need(&place)? {
             place.storage.check_resizable()?;
         }
-        Ok(Place { target, result, over, body: place })
+        Ok(OutTarget { target, result, over, body: place })
     }
 
     fn need(body: &Body) -> Result<usize> {
@@ -191,7 +191,7 @@ impl<'a> Place<'a> {
 
     /// Gives the storage the bytes that it lacks.
     pub fn make_room(&self) -> Result<()> {
-        let need = Place::need(&self.body)?;
+        let need = OutTarget::need(&self.body)?;
         if self.body.storage.len() < need {
             crate::operator::kernel::resize_storage(&self.body, need)
         } else {

@@ -1,7 +1,7 @@
 //! `out=`: results written into tensors that the caller brings.
 
 use crate::base::{DType, Error, Fault, Result, warn};
-use crate::operator::inplace::Place;
+use crate::operator::inplace::OutTarget;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Out, Row};
 use crate::python::call::run::{LONG, running};
@@ -68,12 +68,12 @@ pub fn write<'py>(
     }
     // All that may be wrong with any of them is told before one is written.
     let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
-    let checked: Vec<Place> = checked.collect::<PyResult<_>>()?;
+    let checked: Vec<OutTarget> = checked.collect::<PyResult<_>>()?;
     apart(row, fields, &checked)?;
     // A warning that somebody made an error of comes when all is written.
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
-    checked.iter().try_for_each(Place::make_room)?;
+    checked.iter().try_for_each(OutTarget::make_room)?;
     for (place, value) in checked.into_iter().zip(&results) {
         // What is only room is not written.
         let values = !row.out.room || place.target.shape() != value.shape();
@@ -89,7 +89,7 @@ pub fn write<'py>(
 }
 
 /// What a result will be written into, if it may be.
-fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<Place<'a>> {
+fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<OutTarget<'a>> {
     crate::operator::out::check_dtype(row, value.dtype(), target.dtype())?;
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
@@ -101,7 +101,7 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
     if keeps_apart && !row.out.resizes {
         inputs(args).try_for_each(|t| meets(&target.body(), t))?;
     }
-    let place = Place::of(target, value)?;
+    let place = OutTarget::of(target, value)?;
     if keeps_apart {
         inputs(args).try_for_each(|t| meets(&place.body, t))?;
     }
@@ -110,7 +110,7 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
 }
 
 /// Refuses targets that share memory with each other.
-fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
+fn apart(row: &Row, fields: &[&str], places: &[OutTarget]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)

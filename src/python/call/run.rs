@@ -34,22 +34,22 @@ pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
-/// Refuses lists of more tensors than there is room to work on.
-fn check_lists(args: &[Arg]) -> CoreResult<()> {
-    args.iter().try_for_each(|arg| match arg {
-        Arg::Tensors(list) => room::check_list(list.len()),
-        Arg::MaybeTensors(list) => room::check_list(list.len()),
-        _ => Ok(()),
-    })
-}
-
-/// Whether a call is long enough to let other threads run meanwhile.
-pub fn is_long(args: &[Arg]) -> bool {
-    args.iter().any(|a| match a {
-        Arg::Tensor(t) => t.numel() >= LONG,
-        Arg::Tensors(ts) => ts.iter().any(|t| t.numel() >= 4_096),
-        _ => false,
-    })
+/// Whether a call is long enough to let other threads run meanwhile; refuses lists of more tensors than there is room to work
+/// on.
+fn is_long(args: &[Arg]) -> CoreResult<bool> {
+    let mut long = false;
+    for arg in args {
+        match arg {
+            Arg::Tensor(t) => long |= t.numel() >= LONG,
+            Arg::Tensors(list) => {
+                room::check_list(list.len())?;
+                long = long || list.iter().any(|t| t.numel() >= 4_096);
+            }
+            Arg::MaybeTensors(list) => room::check_list(list.len())?,
+            _ => {}
+        }
+    }
+    Ok(long)
 }
 
 /// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
@@ -82,9 +82,9 @@ pub fn run_or<T: Send>(
     blame: &dyn Fn(Error, &Row, &[Arg]) -> Error,
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
-    check_lists(args)?;
+    let long = is_long(args)?;
     crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
-    let done = running(py, is_long(args), || body(args));
+    let done = running(py, long, || body(args));
     match done {
         Err(error) => match resolve::arguments(&error, args)? {
             Some(plain) => run_or(py, row, &plain, blame, body),
