@@ -8,6 +8,7 @@ use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, device_object};
 use crate::storage::reserve;
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -46,7 +47,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyGenerator {
     #[new]
     #[pyo3(signature = (device = None))]
@@ -99,7 +100,7 @@ impl PyGenerator {
 }
 
 /// The generator of operators that are given none; always the same object.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn global_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
     static OBJECT: PyOnceLock<Py<PyGenerator>> = PyOnceLock::new();
     let made = OBJECT.get_or_try_init(py, || Py::new(py, PyGenerator(Generator::global().clone())))?;

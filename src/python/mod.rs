@@ -21,18 +21,19 @@ mod types;
 use crate::base::DType;
 use crate::operator::{Forms, Param, Row};
 use crate::ops;
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
 /// The floating point dtype of numbers and of new tensors.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::methods::default_dtype(py)
 }
 
 /// Makes another floating point dtype the default.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (d, /))]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
@@ -47,7 +48,7 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// The dtype that both convert to without loss of range.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn promote_types(
     py: Python<'_>,
     type1: &Bound<'_, PyAny>,
@@ -59,18 +60,18 @@ fn promote_types(
 }
 
 /// Whether warnings that are told once are told each time from now on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn set_warn_always(b: bool) {
     crate::base::warning::set_always(b);
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn is_warn_always_enabled() -> bool {
     crate::base::warning::is_always()
 }
 
 /// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match types::dtype_of(&object)? {
         Some(dtype) => Ok(types::dtype_object(object.py(), dtype)?.into_bound(object.py()).into_any()),
@@ -79,7 +80,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Copies to a dtype and device; the gradient follows.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
     tensor: &Bound<'py, tensor::class::PyTensor>,
@@ -127,7 +128,7 @@ fn signature_facts(row: &'static Row) -> (Vec<ParamFacts>, &'static str, bool) {
 }
 
 /// What the tests and the stubs are generated from: one dict per row.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for row in ops::rows().filter(|r| r.forms.0 != 0 && r.overloads.is_none() && r.inplace_of.is_none()) {
@@ -168,7 +169,7 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 }
 
 /// What the Python side hands over at import.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn register(
     py: Python<'_>,
     size: Bound<'_, PyType>,

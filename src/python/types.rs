@@ -2,6 +2,7 @@
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, room, warn_once};
 use crate::python::objects::Made;
+use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -15,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.name())
@@ -79,7 +80,7 @@ const ABSENT: [Absent; 10] = [
     ("float4_e2m1fn_x2", 1, true, true),
 ];
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyAbsentDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.0)
@@ -167,7 +168,7 @@ impl PyDevice {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyDevice {
     #[new]
     #[pyo3(signature = (r#type, index = None))]

@@ -10,16 +10,13 @@ mod waits;
 pub mod words;
 
 use crate::base::{DType, Scalar, Strided};
-use crate::cpu::cast::blocks::MAX_OPERANDS;
 use crate::cpu::cast::tile::{TILE, splat};
 use crate::cpu::par::GRAIN;
 use std::mem::MaybeUninit;
 use std::ptr::null;
 
+pub use rows::MAX_IN;
 pub use waits::{waits, widest};
-
-/// The most operands that an expression can have.
-pub const MAX_IN: usize = MAX_OPERANDS - 1;
 
 /// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
 /// bytes 0 and 1 for a predicate. The output overlaps no input.

@@ -1,6 +1,9 @@
 //! Loops over rows of operands of which some have one value a row: it is read once, and stays in a register.
 
-use super::MAX_IN;
+use crate::cpu::cast::blocks::MAX_OPERANDS;
+
+/// The most operands that an expression can have.
+pub const MAX_IN: usize = MAX_OPERANDS - 1;
 
 /// Where rows lie, of an input: its first byte, the bytes from row to row, and whether a row is one value.
 #[derive(Clone, Copy)]
@@ -54,7 +57,7 @@ macro_rules! rows_loop {
                 cols: usize,
                 out: *mut u8,
                 out_row: usize,
-                ins: &[$crate::cpu::pointwise::rows::Line; $crate::cpu::pointwise::MAX_IN],
+                ins: &[$crate::cpu::pointwise::rows::Line; $crate::cpu::pointwise::rows::MAX_IN],
             ) {
                 use $crate::cpu::pointwise::rows::Reader;
                 use $crate::cpu::simd::{Block, REGISTER, put};

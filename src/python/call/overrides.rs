@@ -4,6 +4,7 @@
 use crate::base::watch;
 use crate::python::objects::tuple;
 use crate::python::tensor::class::PyTensor;
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ const CLASSES: u8 = 1;
 const ALL: u8 = 2;
 
 /// Calls a function as if nobody had overridden it.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (*args, **_kwargs))]
 pub fn _disabled_torch_function_impl<'py>(
     args: &Bound<'py, PyTuple>,
@@ -41,24 +42,24 @@ pub fn _disabled_torch_function_impl<'py>(
 }
 
 /// Whether classes (1), or also modes (2), may not override on this thread; returns what it was.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn swap_overrides_off(off: u8) -> u8 {
     OFF.replace(off)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn overrides_off() -> u8 {
     OFF.get()
 }
 
 /// One more class (or object) may override, or one less.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn expect_overrides(more: bool) {
     watch::count(watch::OVERRIDES, more);
 }
 
 /// How many modes this thread is in.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_override_modes(count: usize) {
     let old = MODES.replace(count);
     if (old == 0) != (count == 0) {

@@ -1,5 +1,5 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
-//! (400 `#[gradiron_macros::pymethods]` would cost a megabyte and minutes of compiling.)
+//! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
 use crate::base::{room, watch};
 use crate::operator::pointwise::Pointwise;
@@ -24,6 +24,7 @@ use crate::python::transforms::func;
 use crate::python::types;
 use crate::storage::reserve;
 use crate::tensor::mode;
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -195,7 +196,7 @@ fn asked<'py, R>(
 }
 
 /// The methods of tensors that are operators.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
     entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()

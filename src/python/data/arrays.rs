@@ -9,6 +9,7 @@ use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -201,7 +202,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 }
 
 /// A tensor over the memory of a NumPy array.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !is_array(array)? {
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.get_type().name()?)));
@@ -247,7 +248,7 @@ struct OwnedArray(ArrayStruct, Vec<isize>);
 unsafe impl Send for OwnedArray {}
 
 /// What `numpy.asarray` makes an array over a CPU tensor's memory of.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;
     vmap::need_storage(t)?;
@@ -275,7 +276,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     Ok(Shared { body: body.clone(), kind })
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Shared {
     #[getter]
     fn __array_struct__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

@@ -6,6 +6,7 @@ use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -82,7 +83,7 @@ unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
 }
 
 /// A capsule over the memory of a CPU tensor.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     let t = &tensor.get().tensor;
@@ -205,7 +206,7 @@ fn told(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
 }
 
 /// A tensor over the memory of another library's, or of a capsule.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let capsule =
@@ -230,7 +231,7 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 }
 
 /// Where DLPack finds the tensor: its kind of device and number.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn dlpack_device(tensor: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
     match tensor.get().tensor.device() {
         Device::Cpu => Ok((CPU, 0)),

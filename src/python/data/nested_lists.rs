@@ -15,6 +15,7 @@ use crate::python::tensor::class::{PyTensor, no_index, wrap};
 use crate::python::transforms::vmap;
 use crate::python::types::device_from;
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -241,7 +242,7 @@ fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
 }
 
 /// `tensor(data, dtype, device)`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn make_tensor<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,

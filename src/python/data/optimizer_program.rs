@@ -6,6 +6,7 @@ use crate::operator::program::{Rule, Run, Scalars};
 use crate::python::tensor::class::PyTensor;
 use crate::python::types::type_name;
 use crate::tensor::Tensor;
+use gradiron_macros::pymethods;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
@@ -47,7 +48,7 @@ fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyProgram {
     #[new]
     fn new(

@@ -10,6 +10,7 @@ use crate::python::transforms::func;
 use crate::python::types;
 use crate::python::types::type_name;
 use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Write, mode, no_derivative};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -133,7 +134,7 @@ fn place(
 }
 
 /// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn swap_contents<'py>(
     first: &Bound<'py, PyTensor>,
     second: &Bound<'py, PyTensor>,
@@ -142,7 +143,7 @@ pub fn swap_contents<'py>(
     ends.into_iter().map(|end| node_object(first.py(), end)).collect()
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyTensor {
     /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
     #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]

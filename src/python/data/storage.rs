@@ -8,6 +8,7 @@ use crate::python::sequences::Listed;
 use crate::python::tensor::class::{PyTensor, adopt, wrap};
 use crate::python::types::PyDType;
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::pyfunction;
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -15,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
 /// A tensor over the memory of another, under a layout of its own; writes through it are not seen by the other.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn storage_view<'py>(
     owner: &Bound<'py, PyTensor>,
     dtype: &Bound<'py, PyDType>,
@@ -36,7 +37,7 @@ pub fn storage_view<'py>(
 }
 
 /// Makes the bytes under a tensor fewer or more, for all who share them.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> {
     let bytes = usize::try_from(bytes).map_err(|_| {
         PyRuntimeError::new_err(format!("a storage cannot have a negative number of bytes, but got {bytes}"))
@@ -45,19 +46,19 @@ pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> 
 }
 
 /// Whether that works.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_resizable(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.body().storage.is_resizable()
 }
 
 /// A tensor's bytes lie in the memory of another from now on, for all who share them.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn move_storage(tensor: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> PyResult<()> {
     Ok(tensor.get().tensor.body().storage.move_to(&target.get().tensor.body().storage)?)
 }
 
 /// The elements of a tensor in host memory, in their order, as bytes.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyBytes>> {
     let py = tensor.py();
     let source = tensor.get().tensor.clone();
@@ -77,7 +78,7 @@ pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyByt
 }
 
 /// A vector of bytes with memory of its own.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn from_bytes<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
     let source = bytes.as_bytes();
     let body = Body::new(&[source.len()], DType::U8, Device::Cpu)?;
@@ -103,7 +104,7 @@ fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyRe
 }
 
 /// A leaf of a subclass: `_make_subclass(cls, data, requires_grad)`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn make_subclass<'py>(
     class: &Bound<'py, PyAny>,
     data: &Bound<'py, PyTensor>,
@@ -120,7 +121,7 @@ pub fn make_subclass<'py>(
 }
 
 /// `tensor.as_subclass(cls)`: the same values and history under another class.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn as_subclass<'py>(
     tensor: &Bound<'py, PyTensor>,
     class: &Bound<'py, PyAny>,

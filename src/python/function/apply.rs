@@ -12,13 +12,14 @@ use crate::python::tensor::class::PyTensor;
 use crate::tensor::{Edge, Tensor, mode};
 use crate::transforms::func;
 use crate::transforms::func::Plain;
+use gradiron_macros::pyfunction;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 /// `Function.apply(*args)`. `context` is the class of contexts, `style` what the class says of its calls, in bits.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn apply_function<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyAny>,

@@ -15,6 +15,7 @@ use crate::python::objects::{to_tuple, tuple};
 use crate::python::saved::values;
 use crate::python::tensor::class::wrap;
 use crate::tensor::{Node, NodeRef, When};
+use gradiron_macros::pymethods;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -160,7 +161,7 @@ impl Ctx {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Ctx {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]

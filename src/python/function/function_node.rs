@@ -9,6 +9,7 @@ use crate::python::graph::node;
 use crate::python::objects::tuple;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Custom, Edge, Grads, Kind, Node, NodeRef, Step};
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -81,7 +82,7 @@ impl Custom for PyFunction {
 /// What a Function has as `backward` and as `vjp` when it has none of its own; handed over by the Python side.
 static NONE_OWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn register_function(py: Python<'_>, none_own: Py<PyAny>) {
     let _ = NONE_OWN.set(py, none_own);
 }

@@ -9,6 +9,7 @@ use crate::python::objects::{list, to_tuple, tuple};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::PyDType;
 use crate::tensor::{Meta, Tensor};
+use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -269,7 +270,7 @@ pub fn tuple_of<'py>(
 /// The getter and the setter of what a context was told.
 macro_rules! told {
     ($($field:ident, $name:ident, $set:ident;)*) => {
-        #[gradiron_macros::pymethods]
+        #[pymethods]
         impl Ctx {
             $(
                 #[getter]
@@ -308,7 +309,7 @@ fn unreadable(name: &str) -> PyErr {
     ))
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Ctx {
     /// The dtypes in which `backward` gets the gradients of the outputs: None leaves one as it comes.
     #[pyo3(signature = (*dtypes))]

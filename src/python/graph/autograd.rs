@@ -13,6 +13,7 @@ use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::tensor::{Edge, Kind, Tensor, When, mode};
 use crate::transforms::func;
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -137,7 +138,7 @@ fn root_start(
 }
 
 /// Raises an error about a tensor, for checks on the Python side.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
     match place_of(object)? {
         Some(place) => Err(guided(message, "input", &place, advice)),
@@ -225,7 +226,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
 }
 
 /// `autograd.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn run_backward(
     py: Python<'_>,
     roots: &Bound<'_, PyAny>,
@@ -262,7 +263,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
 }
 
 /// `autograd.grad`: the gradients of `inputs`, None where there is none.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn run_grad<'py>(
     py: Python<'py>,
     roots: &Bound<'py, PyAny>,
@@ -280,13 +281,13 @@ pub fn run_grad<'py>(
 }
 
 /// Whether operators are recorded in this thread.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_switch()
 }
 
 /// Switches recording.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_recording(on: bool) {
     mode::set_grad_enabled(on);
 }
@@ -300,7 +301,7 @@ pub struct GradSwitch {
     before: Mutex<SmallVec<[bool; 8]>>,
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl GradSwitch {
     #[new]
     #[pyo3(signature = (to, /))]
@@ -327,13 +328,13 @@ impl GradSwitch {
 }
 
 /// Whether this thread is inside `inference_mode`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_inference_mode_enabled() -> bool {
     mode::inference()
 }
 
 /// Switches `inference_mode`'s mark; returns what it was.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn swap_inference_mode(on: bool) -> bool {
     mode::set_inference(on)
 }
@@ -372,25 +373,25 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
 }
 
 /// Whether a tensor was made in inference mode.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
     input.get().tensor.is_inference()
 }
 
 /// Sets the number of writes that a tensor has seen.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_version(tensor: &Bound<'_, PyTensor>, version: u32) {
     tensor.get().tensor.body().storage.set_version(version);
 }
 
 /// How many nodes live in the arena.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn live_nodes() -> usize {
     crate::arena::stats::<crate::tensor::Node>().live
 }
 
 /// Counts a write in place that happened outside of gradiron's sight.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(t) = object.cast::<PyTensor>() {
         t.get().tensor.body().storage.bump();

@@ -10,6 +10,7 @@ use crate::arena::{Id, Ref};
 use crate::python::graph::grad_cycles;
 use crate::python::identity::VALUE_OFFSET;
 use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
+use gradiron_macros::pyfunction;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -57,7 +58,7 @@ pub fn follow(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     let _ = info;
     if phase == "start" {

@@ -5,6 +5,7 @@ use crate::python::graph::node::{PyNode, node_object, view_object};
 use crate::python::graph::tensor_or_edge::TensorOrEdge;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::{Edge, Kind, NodeRef};
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -45,7 +46,7 @@ pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
 }
 
 /// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn gradient_edge<'py>(
     tensor: &Bound<'py, PyTensor>,
 ) -> PyResult<(Bound<'py, PyAny>, u32, Option<Bound<'py, PyAny>>)> {
@@ -63,7 +64,7 @@ pub fn gradient_edge<'py>(
 }
 
 /// Whether a node leads to a tensor, or its gradient is accumulated.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.edge().is_some()
 }

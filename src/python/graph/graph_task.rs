@@ -7,18 +7,19 @@ use crate::python::graph::collector;
 use crate::python::graph::gradient_edge::node_of;
 use crate::python::graph::node;
 use crate::tensor::{Node, NodeRef, node_hooks};
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
 /// The number of the backward that this thread is in, or -1.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn current_graph_task_id() -> i64 {
     graph_task::current().map_or(-1, |task| task.id as i64)
 }
 
 /// Whether the backward that this thread is in gives all leaves their `.grad`: it was asked for no `inputs`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_whole_backward() -> bool {
     graph_task::current().is_none_or(|task| task.whole)
 }
@@ -28,7 +29,7 @@ pub fn is_whole_backward() -> bool {
 pub struct NodeName(Id<Node>);
 
 /// The name of a node.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn node_name(node: &Bound<'_, PyAny>) -> PyResult<NodeName> {
     match node_of(node) {
         Some(node) => Ok(NodeName(node.id())),
@@ -37,7 +38,7 @@ pub fn node_name(node: &Bound<'_, PyAny>) -> PyResult<NodeName> {
 }
 
 /// Whether the backward that this thread is in will run a node.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn will_execute(node: &NodeName) -> PyResult<bool> {
     let Some(task) = graph_task::current() else {
         return Err(PyRuntimeError::new_err(
@@ -51,13 +52,13 @@ pub fn will_execute(node: &NodeName) -> PyResult<bool> {
 }
 
 /// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn enforce_layouts(on: bool) {
     crate::backward::enforce_layouts(on);
 }
 
 /// Calls `hook(node)` with each node that this thread makes from now on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
     if !hook.bind(py).is_callable() {
         return Err(PyTypeError::new_err(format!(
@@ -81,13 +82,13 @@ pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
 }
 
 /// Goes back to the hooks before the last one; raises what a hook raised where its operator could not.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn pop_creation_hook() -> PyResult<()> {
     Ok(node_hooks::pop()?)
 }
 
 /// Calls `callback()` when the backward that this thread is in has ended well.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn queue_callback(callback: Py<PyAny>) -> PyResult<()> {
     let call = move || Python::attach(|py| callback.call0(py).map(drop)).map_err(errors::carry);
     Ok(graph_task::queue(Box::new(call))?)

@@ -8,6 +8,7 @@ use crate::python::objects::Made;
 use crate::python::tensor::class::PyTensor;
 use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
+use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -49,7 +50,7 @@ impl Handle {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Handle {
     #[new]
     #[pyo3(signature = (hooks_dict, *, extra_dict = None))]
@@ -157,7 +158,7 @@ pub struct Assigned {
     when: When,
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Assigned {
     fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut current = given;
@@ -289,7 +290,7 @@ pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> 
     Ok(())
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyTensor {
     #[getter]
     fn _backward_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {

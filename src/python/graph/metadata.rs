@@ -3,6 +3,7 @@
 use crate::python::size::size_object;
 use crate::python::types::{device_object, dtype_object};
 use crate::tensor::{HostObject, Kind, Meta, Node};
+use gradiron_macros::pymethods;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_void;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 #[pyclass(name = "_InputMetadata", module = "gradiron.autograd.graph", frozen)]
 pub struct InputMetadata(Meta);
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl InputMetadata {
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

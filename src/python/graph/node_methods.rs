@@ -10,12 +10,13 @@ use crate::python::objects::tuple;
 use crate::python::saved::values;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Kind, Node, When, any_hosted};
+use gradiron_macros::pymethods;
 use pyo3::exceptions::PyAttributeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.

@@ -2,6 +2,7 @@
 
 use crate::base::Line;
 use crate::tensor::anomaly;
+use gradiron_macros::pyfunction;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,26 +13,26 @@ fn install() {
 }
 
 /// Switches anomaly mode.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_anomaly(on: bool, check_nan: bool) {
     install();
     anomaly::set(on, check_nan);
 }
 
 /// Whether anomaly mode is on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
 /// Whether anomaly mode looks for NaN, where it is on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::would_check_nan()
 }
 
 /// Whether nodes remember the user's line from now on; returns what it was.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn swap_source_lines(on: bool) -> bool {
     install();
     anomaly::set_lines(on)

@@ -8,6 +8,7 @@ use crate::python::objects::to_tuple;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::{PyDType, dtype_object};
 use crate::tensor::{Tensor, mode};
+use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::cell::{Cell, RefCell};
@@ -22,7 +23,7 @@ thread_local! {
 }
 
 /// Sets this thread's dtype, or none; returns what it was.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn swap_autocast(
     py: Python<'_>,
     dtype: Option<&Bound<'_, PyDType>>,
@@ -43,7 +44,7 @@ pub fn swap_autocast(
 }
 
 /// Drops the converted weights.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn clear_autocast_weights() {
     let forgotten = WEIGHTS.with_borrow_mut(|weights| weights.as_mut().map(std::mem::take));
     drop(forgotten);

@@ -2,6 +2,7 @@
 
 use crate::base::{Device, watch};
 use crate::python::types::{PyDevice, device_from};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;
@@ -19,14 +20,14 @@ pub fn chosen() -> Option<Device> {
 }
 
 /// The default device as Python named it, with or without a number.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn thread_device(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
     let place = DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| *place));
     place.map(|place| Py::new(py, place)).transpose()
 }
 
 /// Sets the device that holds outside of all `with` statements.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_thread_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let new = device.map(|device| match device.cast::<PyDevice>() {
         Ok(device) => Ok(*device.get()),
@@ -63,7 +64,7 @@ pub fn leave() {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyDevice {
     /// Tensors are made here until the end of the `with` statement.
     fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {

@@ -2,33 +2,34 @@
 
 use crate::gpu;
 use crate::ops::random::Generator;
+use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Whether there is an adapter to work with; looks for it the first time.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn is_available(py: Python<'_>) -> bool {
     py.detach(gpu::available)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn device_count(py: Python<'_>) -> usize {
     py.detach(gpu::count)
 }
 
 /// Whether the adapter was opened already.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn is_open() -> bool {
     gpu::is_open()
 }
 
 /// Opens the adapter, or says why there is none; refuses other adapters' numbers.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn check(py: Python<'_>, index: u8) -> PyResult<()> {
     Ok(py.detach(|| gpu::check_ordinal(index))?)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn properties(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let info = py.detach(gpu::info)?;
     let dict = PyDict::new(py);
@@ -47,12 +48,12 @@ fn properties(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 /// Waits for the GPU; raises what its kernels found wrong.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn synchronize(py: Python<'_>) -> PyResult<()> {
     Ok(py.detach(gpu::synchronize)?)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn memory(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let memory = gpu::memory();
     let dict = PyDict::new(py);
@@ -69,30 +70,30 @@ fn memory(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn reset_peak() {
     gpu::reset_peak();
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn empty_cache(py: Python<'_>) {
     py.detach(gpu::empty_cache);
 }
 
 /// Batches submitted, and kernels dispatched, since the start.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn work() -> (u64, u64) {
     (gpu::submits(), gpu::dispatches())
 }
 
 /// How often the host waited for the GPU, since the start.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn waits() -> u64 {
     gpu::waits()
 }
 
 /// At the program's end: what kernels found wrong is told, if nothing was read after it.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn settle(py: Python<'_>) -> PyResult<()> {
     let Err(error) = py.detach(gpu::settle) else { return Ok(()) };
     let text = format!("What the GPU found wrong, though nothing was read after it: {error}");
@@ -100,18 +101,18 @@ fn settle(py: Python<'_>) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &message, 1)
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn manual_seed(seed: u64) {
     Generator::global().stream().set_gpu_state(seed, 0);
 }
 
 /// Seed, and blocks of four numbers drawn so far.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn generator_state() -> (u64, u64) {
     Generator::global().stream().gpu_state()
 }
 
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 fn set_generator_state(seed: u64, offset: u64) {
     Generator::global().stream().set_gpu_state(seed, offset);
 }

@@ -5,6 +5,7 @@ use crate::operator::{Forms, Operand, Row};
 use crate::python::objects::{text_of, to_list};
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::mode;
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::borrow::Cow;
@@ -153,7 +154,7 @@ fn stack() -> Vec<String> {
 #[pyclass(frozen, name = "ProfilerMark")]
 pub struct Mark(Mutex<Option<Span>>);
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl Mark {
     fn end(&self) {
         let span = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -162,7 +163,7 @@ impl Mark {
 }
 
 /// Opens a mark if somebody profiles.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
     if !profile::on() {
         return Ok(None);
@@ -176,26 +177,26 @@ pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
 }
 
 /// Whether a session is under way.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn profiler_enabled() -> bool {
     profile::on()
 }
 
 /// Starts a session; false when one is under way.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
     profile::start(Options { shapes, memory, stacks })
 }
 
 /// When the events' clock began, in nanoseconds since 1970.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn profiler_clock() -> u64 {
     profile::clock_start()
 }
 
 /// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
 /// of its node, the shapes that it was given, the operations that it took, the stack.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let events = profile::stop()?;
     to_list(py, events.len(), events.into_iter().map(|event| as_tuple(py, event)))

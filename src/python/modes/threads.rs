@@ -2,18 +2,19 @@
 
 use crate::cpu::par;
 use crate::python::types::type_name;
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
 /// How many threads a kernel may use.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn get_num_threads() -> usize {
     par::threads()
 }
 
 /// Sets how many threads a kernel may use. Results do not depend on it, not even in their last bit.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
     if !n.is_instance_of::<PyInt>() || n.is_instance_of::<PyBool>() {
         let given = type_name(n);

@@ -16,6 +16,7 @@ use crate::tensor::saved_hooks::{self, Chooser, Pack};
 use crate::tensor::{
     Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, freed_error, inference_error, tangents,
 };
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -92,13 +93,13 @@ impl PyPacked {
 }
 
 /// Sets a pair of hooks for what this thread saves from now on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn push_saved_hooks(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
     Ok(saved_hooks::push(Arc::new(PyHooks::new(py, pack, unpack)?))?)
 }
 
 /// The pair of hooks in force.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
     let top = saved_hooks::top()?;
     let hooks = top.as_any().downcast_ref::<PyHooks>()?;
@@ -106,31 +107,31 @@ pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
 }
 
 /// Goes back to the hooks before the last pair.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn pop_saved_hooks() {
     saved_hooks::pop();
 }
 
 /// Forbids pairs of hooks, with the message of the error; None allows them again.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn disable_saved_hooks(message: Option<String>) -> PyResult<()> {
     Ok(saved_hooks::disable(message)?)
 }
 
 /// The message with which hooks are forbidden now.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn saved_hooks_disabled() -> Option<String> {
     saved_hooks::disabled_message()
 }
 
 /// The node whose values a pack hook is given now.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn packing_node(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     saved_hooks::packing_node().map(|node| node::node_object(py, node)).transpose()
 }
 
 /// Calls `watcher(tensor)` before each write in place of this thread; None ends that.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn watch_writes(watcher: Option<Py<PyAny>>) {
     saved_hooks::watch_writes(watcher.map(|watcher| -> saved_hooks::Watcher {
         Arc::new(move |target: &Tensor| {
@@ -148,7 +149,7 @@ pub struct SavedTensor {
     pub at: Option<usize>,
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl SavedTensor {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
@@ -452,13 +453,13 @@ fn stem(node: &str) -> String {
 }
 
 /// Lets `chooser` keep and supply what operators of this thread make.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn push_chooser(chooser: Py<PyAny>) {
     saved_hooks::push_chooser(Arc::new(PyChooser(chooser)));
 }
 
 /// Goes back to the chooser before the last one.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn pop_chooser() {
     saved_hooks::pop_chooser();
 }
@@ -473,7 +474,7 @@ static KEEP: Derivative =
     crate::tensor::no_derivative!("KeepBackward0", "nothing flows through tensors that are only kept");
 
 /// Keeps tensors for [`KeptTensors::get`].
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
     let tensors: Vec<Tensor> = tensors.0.iter().map(|t| t.get().tensor.clone()).collect();
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
@@ -490,7 +491,7 @@ pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensor
     Ok(KeptTensors { node })
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl KeptTensors {
     /// The tensors, with their places in the graph.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -13,6 +13,7 @@ use crate::python::tensor::index;
 use crate::python::types::type_name;
 use crate::python::types::{PyDType, device_from, dtype_object};
 use crate::tensor::{Body, Tensor};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -79,7 +80,7 @@ fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResul
 }
 
 /// `FloatTensor(…)` and its sisters.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn legacy_tensor<'py>(
     args: &Bound<'py, PyTuple>,
     dtype: &Bound<'py, PyDType>,
@@ -135,7 +136,7 @@ fn fill_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> 
     part.call_method1("copy_", (wrap(part.py(), value)?,)).map(drop)
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyTensor {
     #[new]
     #[classmethod]
@@ -231,7 +232,7 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
 }
 
 /// The dtype that arithmetic on these two gives.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn result_type(
     py: Python<'_>,
     tensor: &Bound<'_, PyAny>,
@@ -250,7 +251,7 @@ pub fn result_type(
 }
 
 /// Whether a result of one dtype may be written into another by the promotion rules.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     let from = dtype_argument("can_cast", "from_", Some(1), from_)?;
     let to = dtype_argument("can_cast", "to", Some(2), to)?;

@@ -26,6 +26,7 @@ use crate::python::transforms::vmap;
 use crate::python::types;
 use crate::python::types::{PyDType, dtype_object};
 use crate::tensor::any_hosted;
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -183,7 +184,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
 
 macro_rules! slots {
     ($($name:ident $(/ $reflected:ident)? = $row:path;)* @inplace $($iname:ident = $irow:path;)* @compare $($cname:ident = $crow:path;)*) => {
-        #[gradiron_macros::pymethods]
+        #[pymethods]
         impl PyTensor {
             $(
                 fn $name<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -295,7 +296,7 @@ slots! {
 }
 
 /// What PyTorch names Python's operators by: slots whose functions it shows as methods of other names.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn slot_methods() -> HashMap<&'static str, String> {
     let plain = [
         ("__add__", &a::add::ROW.row),
@@ -335,7 +336,7 @@ impl PyTensor {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let n = self.tensor.numel();

@@ -21,6 +21,7 @@ use crate::python::types::{PyDType, device_object, dtype_object};
 use crate::storage::UNTRACKED;
 use crate::tensor::GradType;
 use crate::transforms::func::{self as transform, is_sample};
+use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -58,7 +59,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
     }
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl PyTensor {
     /// The sizes of all dimensions.
     #[getter]

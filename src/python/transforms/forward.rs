@@ -5,35 +5,36 @@ use crate::operator::Arg;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::tangents;
 use crate::transforms::forward;
+use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
 
 /// The levels at which a tensor carries a tangent, ascending.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn tangent_levels(t: &Bound<'_, PyTensor>) -> Vec<u64> {
     t.get().tensor.dual_levels().to_vec()
 }
 
 /// Whether a level is entered and not left yet.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_dual_level(level: u64) -> bool {
     tangents::is_live(level)
 }
 
 /// Enters a level; its number is never given again.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn enter_dual_level() -> u64 {
     forward_mode::enter()
 }
 
 /// Leaves a level, whose tangents go.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn exit_dual_level(level: u64) {
     tangents::exit(level);
 }
 
 /// A tensor over the same bytes that carries a tangent.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn make_dual<'py>(
     tensor: &Bound<'py, PyTensor>,
     tangent: &Bound<'py, PyTensor>,
@@ -43,7 +44,7 @@ pub fn make_dual<'py>(
 }
 
 /// The tensor without its tangent, and the tangent.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn unpack_dual<'py>(
     tensor: &Bound<'py, PyTensor>,
     level: u64,
@@ -54,20 +55,20 @@ pub fn unpack_dual<'py>(
 }
 
 /// The same values without their history, and the same tangents: with theirs, or without too.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (tensor, keep = false))]
 pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {
     wrap(tensor.py(), forward::unrecorded(&tensor.get().tensor, keep)?)
 }
 
 /// Whether this thread's operators carry tangents on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_fwd_grad_enabled() -> bool {
     tangents::enabled()
 }
 
 /// Switches that.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_fwd_grad_enabled(mode: bool) {
     tangents::set_enabled(mode);
 }

@@ -9,23 +9,24 @@ use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use crate::transforms::func;
 use crate::transforms::func::{Layer, Mode};
+use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
 /// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
 /// number of the last node before it.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
     func::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
 }
 
 /// Ends the innermost transform.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn end_transform() {
     func::end();
 }
 
 /// Says what the innermost transform's inputs are, and what it was given beside them.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
     func::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
@@ -34,7 +35,7 @@ pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<
 type Found<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
 
 /// The outermost layer that transforms put around a tensor, at a depth of less than `below`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (t, below = usize::MAX))]
 pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>> {
     Ok(match func::layer(&t.get().tensor, below) {
@@ -45,7 +46,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
 }
 
 /// The values alone, in memory that belongs to no transform.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), func::untracked(&t.get().tensor)?)
 }

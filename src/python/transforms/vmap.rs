@@ -7,6 +7,7 @@ use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
 use crate::transforms::func;
 use crate::transforms::vmap;
 use crate::transforms::vmap::{Batch, Frame, Randomness};
+use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -14,7 +15,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 /// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn is_transformed() -> bool {
     func::any() || vmap::is_under_way()
 }
@@ -36,7 +37,7 @@ pub fn without_rules() -> bool {
 }
 
 /// Switches that, and returns how it was.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn set_without_rules(on: bool) -> bool {
     WITHOUT_RULES.replace(on)
 }
@@ -54,20 +55,20 @@ pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
 }
 
 /// The tensor, which wants gradients from now on.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
     t.get().tensor.set_requires_grad(true)?;
     Ok(t.clone())
 }
 
 /// The tensor once more, with a history that goes on to its own.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), view::alias(&t.get().tensor)?)
 }
 
 /// Whether the tape knows a tensor, whatever its samples show.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
     t.get().tensor.requires_grad()
 }
@@ -80,7 +81,7 @@ pub fn no_branch() -> PyErr {
 }
 
 /// Begins a `vmap` over `size` samples; returns its level.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
     Ok(vmap::enter(size, randomness_of(randomness)?))
 }
@@ -114,13 +115,13 @@ fn calls_of(frames: Vec<Frame>) -> Vec<Call> {
 }
 
 /// The live calls of `vmap`, innermost last.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn vmap_calls() -> Vec<Call> {
     calls_of(vmap::frames())
 }
 
 /// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call>> {
     let frame = |(level, size, name): (u32, usize, String)| {
         Ok(Frame { level, size, randomness: randomness_of(&name)? })
@@ -129,14 +130,14 @@ pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call
 }
 
 /// The tensor behind a batched one and the levels of its first dimensions, or None.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<u32>)>> {
     let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
     Ok(Some((wrap(t.py(), batched.value.clone())?, batched.levels.to_vec())))
 }
 
 /// What [`batch_parts`] took apart.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyResult<Bound<'py, PyAny>> {
     let value = t.get().tensor.clone();
     if value.is_batched() || value.ndim() < levels.0.len() {
@@ -148,26 +149,26 @@ pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyRes
 }
 
 /// Ends the innermost `vmap`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn vmap_leave() -> PyResult<()> {
     vmap::leave()?;
     Ok(())
 }
 
 /// How many calls of `vmap` are under way in this thread.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn vmap_depth() -> usize {
     vmap::frames().len()
 }
 
 /// The tensor with its dimension `dim` taken for a level.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), vmap::add_dim(&t.get().tensor, dim, level)?)
 }
 
 /// The samples of a level as an ordinary dimension again.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn remove_batch_dim<'py>(
     t: &Bound<'py, PyTensor>,
     level: u32,
@@ -178,13 +179,13 @@ pub fn remove_batch_dim<'py>(
 }
 
 /// The tensor with the samples of a level as its first dimension, or None when it has none of them.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
     vmap::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
 }
 
 /// Whether a tensor stands for samples, of a certain level or of any.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 #[pyo3(signature = (t, level = None))]
 pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
     let Ok(t) = t.cast::<PyTensor>() else { return false };
@@ -192,13 +193,13 @@ pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
 }
 
 /// Counts a transform by reverse mode in (true) or out, which may be inside of a `vmap`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn count_reverse(begins: bool) {
     if begins { vmap::begin_reverse() } else { vmap::end_reverse() }
 }
 
 /// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTensor>>, since: u64) -> bool {
     // An alias that has a history of its own leads on to others.
     let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
@@ -212,7 +213,7 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
 }
 
 /// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
     for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
         if let Kind::Leaf(leaf) = &edge.node.kind {
@@ -222,7 +223,7 @@ pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
 }
 
 /// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn allow_view_writes(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
     for gradient in gradients.0.iter().flatten() {
         gradient.get().tensor.remake_view(CreationMeta::Plain);
@@ -276,7 +277,7 @@ fn no_storage() -> PyErr {
 }
 
 /// Refuses leaves of a transform's function's own.
-#[gradiron_macros::pyfunction]
+#[pyfunction]
 pub fn refuse_leaves() -> PyResult<()> {
     refuse_in_transform("requires_grad_", REQUIRING)
 }
@@ -301,7 +302,7 @@ pub struct SampleHook {
     batch: Batch,
 }
 
-#[gradiron_macros::pymethods]
+#[pymethods]
 impl SampleHook {
     fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
