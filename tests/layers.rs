@@ -358,6 +358,23 @@ fn circles_shrink() {
     assert!(found == 0, "the machinery knows no operator, and names families {found} times");
 }
 
+/// PyO3's own `pyfunction` and `pymethods` panic where Python has no memory left; ours have a guard.
+#[test]
+fn entries_have_a_guard() {
+    for (file, text) in sources() {
+        let text = code(&text);
+        for entry in ["pyfunction", "pymethods"] {
+            let used = text.contains(&format!("#[{entry}]")) || text.contains(&format!("#[{entry}("));
+            let imported =
+                text.lines().any(|line| line.starts_with("use gradiron_macros::") && line.contains(entry));
+            assert!(
+                imported || !used,
+                "{file} has entries by PyO3's {entry}: import gradiron_macros::{entry}"
+            );
+        }
+    }
+}
+
 #[test]
 fn the_reader_reads() {
     let text = r#"
