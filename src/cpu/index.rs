@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CHUNK: usize = 256;
 
 /// `out[i] = src[base(i) + indexed(i)]`: `src` has `out`'s shape, with stride 0 in the dimensions that `by`
-/// indexes. `negative` allows indices that count from the end.
+/// indexes. `negative` allows indices that count from the end. Where one is out of bounds, part of `out` may be written.
 ///
 /// # Safety
 /// The views describe live memory, `out` overlaps nothing else, and `by` tells the truth about `src`'s
@@ -567,14 +567,22 @@ mod tests {
     }
 
     #[test]
-    fn an_index_out_of_bounds_writes_nothing() {
-        let index = [0i64, 5];
-        let mut out = [7f32; 2];
+    fn an_index_out_of_bounds_is_refused_and_puts_nothing() {
+        let (index, from) = ([0i64, 5], [1f32; 3]);
+        let (mut out, mut to) = ([0f32; 2], [7f32; 3]);
         let by = [IndexBy { index: view(&index, DType::I64, &[2], &[1]), size: 3, stride: 1, dim: 0 }];
-        let to = Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[2], strides: &[1] };
+        let out = Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[2], strides: &[1] };
+        let into = Strided { ptr: to.as_mut_ptr().cast(), dtype: DType::F32, shape: &[2], strides: &[0] };
         // SAFETY: the views cover the arrays above.
-        let error = unsafe { get(to, view(&[0f32; 3], DType::F32, &[2], &[0]), &by, true) }.unwrap_err();
-        assert_eq!(error.to_string(), "index 5 is out of bounds for dimension 0 with size 3");
-        assert_eq!(out, [7.0, 7.0]);
+        let errors = unsafe {
+            [
+                get(out, view(&from, DType::F32, &[2], &[0]), &by, true).unwrap_err(),
+                put(into, view(&from, DType::F32, &[2], &[1]), &by, Put::Assign, true).unwrap_err(),
+            ]
+        };
+        for error in errors {
+            assert_eq!(error.to_string(), "index 5 is out of bounds for dimension 0 with size 3");
+        }
+        assert_eq!(to, [7.0; 3]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::base::{DType, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
 #[cfg(feature = "gpu")]
 use crate::operator::kernel::part_by_part;
-use crate::operator::kernel::{arange, duplicate, fork, no_shader};
+use crate::operator::kernel::{arange, duplicate, fork};
 use crate::tensor::Body;
 
 /// An index operand: which dimension of the source it addresses.
@@ -100,7 +100,7 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
-            return no_shader(op, dst.dtype);
+            return crate::operator::kernel::no_shader(op, dst.dtype);
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
         part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
