@@ -42,7 +42,11 @@ pub fn reordered<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reorde
         (method, names.len(), &places[..]),
         (true, 1 | 2, [0]) | (true, 2, [0, 1]) | (false, 1, [1]) | (false, 2, [0] | [0, 2])
     );
-    if !fits || tensors.is_empty() || tensors.iter().any(|(_, object)| object.cast::<PyTensor>().is_err()) {
+    // There is a tensor after the number, too: `rsub(x, 2)` is not such a call.
+    if !fits
+        || tensors.len() < 2 - usize::from(method)
+        || tensors.iter().any(|(_, object)| object.cast::<PyTensor>().is_err())
+    {
         return Ok(None);
     }
     warn_once(
