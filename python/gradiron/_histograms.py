@@ -22,12 +22,38 @@ def histogram(
     """How many elements, or how much weight, lies in each bin, and the edges of the bins."""
     if isinstance(bins, Tensor) and range is not None:
         raise TypeError("histogram() received an invalid combination of arguments: bins that are edges have no range")
+    if out is not None:
+        _check_targets(input, out)
     weights = None if weight is None else weight.reshape(-1)
     hist, edges = _counted(input.reshape(-1, 1), [bins], range, weights, density)
     if out is not None:
         made = [to.resize_(of.shape).copy_(of) for to, of in zip(out, (hist, edges[0]), strict=True)]
         return named_result("histogram_out", ("hist", "bin_edges"), tuple(made))
     return named_result("histogram", ("hist", "bin_edges"), (hist, edges[0]))
+
+
+def _check_targets(input: Tensor, out: Any) -> None:
+    """Refuses what the counts and the edges cannot be written to, before anything is."""
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(
+            "histogram() received an invalid combination of arguments - got "
+            f"({type(input).__name__}, out={type(out).__name__}), but out= is a tuple of two tensors"
+        )
+    if len(out) != 2:
+        raise TypeError(f"expected tuple of 2 elements but got {len(out)}")
+    for at, (name, to) in enumerate(zip(("hist", "bin_edges"), out, strict=True)):
+        if not isinstance(to, Tensor):
+            raise TypeError(f"expected Tensor as element {at} in argument 5, but got {type(to).__name__}")
+        if to.dtype != input.dtype:
+            raise RuntimeError(
+                f"torch.histogram: input tensor and {name} tensor should have the same dtype, but got input "
+                f"{_c_name(input)} and {name} {_c_name(to)}"
+            )
+        if to.requires_grad:
+            raise RuntimeError(
+                "aten::histogram(): functions with out=... arguments don't support automatic differentiation, but one of the "
+                "arguments requires grad."
+            )
 
 
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
@@ -137,7 +163,8 @@ def _range(points: Tensor, at: int, limits: Any) -> tuple[float, float]:
 
 
 def _c_name(t: Tensor) -> str:
-    names = {"float32": "float", "float64": "double"}
+    names = {"float32": "float", "float64": "double", "int8": "signed char", "uint8": "unsigned char", "int16": "short int"}
+    names |= {"int32": "int", "int64": "long int"}
     name = str(t.dtype).removeprefix("torch.")
     return names.get(name, name)
 

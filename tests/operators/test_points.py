@@ -1,5 +1,7 @@
 """Histograms, slopes between points, combinations, and the points of Sobol sequences: numbers and refusals as PyTorch's."""
 
+import re
+
 import pytest
 
 from library import T
@@ -49,6 +51,21 @@ def test_histograms():
     out = (T.empty(0), T.empty(0))
     assert T.histogram(x, 3, out=out)[0] is out[0] and len(out[1]) == 4
     assert T.histogram(x).hist.shape == (100,)
+
+
+def test_targets_of_histograms_are_looked_at_first():
+    x, whole, parts = T.tensor([1.0, 2.0]), T.ones(2, dtype=T.int64), T.ones(2)
+    refused = {
+        "invalid combination of arguments": parts,
+        "expected tuple of 2 elements but got 1": (parts,),
+        "expected Tensor as element 1 in argument 5, but got int": (parts, 3),
+        "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input float": (parts, whole),
+        "functions with out=... arguments don't support automatic differentiation": (parts, T.ones(2, requires_grad=True)),
+    }
+    for message, out in refused.items():
+        with pytest.raises((TypeError, RuntimeError), match=re.escape(message)):
+            T.histogram(x, 3, out=out)
+    assert parts.tolist() == [1, 1] and whole.tolist() == [1, 1]
 
 
 def test_histograms_of_points():
