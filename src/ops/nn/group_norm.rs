@@ -121,12 +121,7 @@ fn by_kernel(
     },
     gpu: {
         use crate::gpu::norm as kernel;
-        let with = kernel::With {
-            weight: weight.as_ref().map(Body::gpu).transpose()?,
-            bias: bias.as_ref().map(Body::gpu).transpose()?,
-            mean: Some(mean.gpu()?),
-            scale: scale.gpu()?,
-        };
+        let with = norm::gpu_with(&weight, &bias, Some(&mean), &scale)?;
         let moments = kernel::Moments::Own { eps, spread: None };
         kernel::forward(out.gpu()?, own.gpu()?, with, moments, sizes.on_gpu())
     })?;
@@ -221,19 +216,9 @@ impl NativeGroupNorm {
             kernel::group_backward(to, g.host()?, x.host()?, with, sizes.kernel())
         },
         gpu: {
-            use crate::gpu::norm as kernel;
-            let with = kernel::With {
-                weight: weight.as_ref().map(Body::gpu).transpose()?,
-                bias: None,
-                mean: Some(result1.gpu()?),
-                scale: result2.gpu()?,
-            };
-            let to = kernel::Grads {
-                input: made[0].as_ref().map(Body::gpu).transpose()?,
-                weight: made[1].as_ref().map(Body::gpu).transpose()?,
-                bias: made[2].as_ref().map(Body::gpu).transpose()?,
-            };
-            kernel::backward(to, g.gpu()?, x.gpu()?, with, true, sizes.on_gpu())
+            let with = norm::gpu_with(&weight, &None, Some(&result1), &result2)?;
+            let to = norm::gpu_grads(&made)?;
+            crate::gpu::norm::backward(to, g.gpu()?, x.gpu()?, with, true, sizes.on_gpu())
         })?;
         let [of_input, of_weight, of_bias] = made;
         let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();

@@ -76,6 +76,30 @@ pub(super) fn host(body: &Option<Body>) -> Result<Option<crate::base::Strided<'_
     body.as_ref().map(|body| body.host()).transpose()
 }
 
+#[cfg(feature = "gpu")]
+fn maybe_gpu(body: Option<&Body>) -> Result<Option<crate::gpu::View<'_>>> {
+    body.map(Body::gpu).transpose()
+}
+
+/// What stands beside the elements, for the GPU's kernels.
+#[cfg(feature = "gpu")]
+pub(super) fn gpu_with<'a>(
+    weight: &'a Option<Body>,
+    bias: &'a Option<Body>,
+    mean: Option<&'a Body>,
+    scale: &'a Body,
+) -> Result<crate::gpu::norm::With<'a>> {
+    let (weight, bias) = (maybe_gpu(weight.as_ref())?, maybe_gpu(bias.as_ref())?);
+    Ok(crate::gpu::norm::With { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
+}
+
+/// The gradients of input, weight and bias that are wanted, for the GPU's kernels.
+#[cfg(feature = "gpu")]
+pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Grads<'_>> {
+    let [input, weight, bias] = made.each_ref().map(|body| maybe_gpu(body.as_ref()));
+    Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
+}
+
 /// Rows of the normalized dimensions, their mean taken out and their spread made 1; the mean, and the factor that made it so.
 struct Standard {
     y: V,
@@ -174,12 +198,7 @@ fn rows_normalized(
     gpu: {
         use crate::gpu::norm as kernel;
         let planes = kernel::Planes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
-        let with = kernel::With {
-            weight: weight.as_ref().map(Body::gpu).transpose()?,
-            bias: bias.as_ref().map(Body::gpu).transpose()?,
-            mean: centred.then(|| mean.gpu()).transpose()?,
-            scale: rstd.gpu()?,
-        };
+        let with = gpu_with(&weight, &bias, centred.then_some(&mean), &rstd)?;
         kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, spread: None }, planes)
     })?;
     Ok([cast(out, dtype)?, mean, rstd])
@@ -213,18 +232,8 @@ fn rows_backward(
     gpu: {
         use crate::gpu::norm as kernel;
         let planes = kernel::Planes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
-        let with = kernel::With {
-            weight: weight.as_ref().map(Body::gpu).transpose()?,
-            bias: None,
-            mean: mean.as_ref().map(Body::gpu).transpose()?,
-            scale: rstd.gpu()?,
-        };
-        let to = kernel::Grads {
-            input: made[0].as_ref().map(Body::gpu).transpose()?,
-            weight: made[1].as_ref().map(Body::gpu).transpose()?,
-            bias: made[2].as_ref().map(Body::gpu).transpose()?,
-        };
-        kernel::backward(to, g.gpu()?, x.gpu()?, with, true, planes)
+        let with = gpu_with(&weight, &None, mean.as_ref(), &rstd)?;
+        kernel::backward(gpu_grads(&made)?, g.gpu()?, x.gpu()?, with, true, planes)
     })?;
     let [input, weight, bias] = made;
     let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
