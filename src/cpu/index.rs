@@ -69,7 +69,7 @@ type Runs =
 /// Moves a single element for each of `n` indices; the steps are those of the two operands and of the index.
 type Singles =
     unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, steps: [usize; 3], n: usize);
-/// The same for `count` rows of `n` elements, `steps` apart, with indices that have not been checked: false if one is outside.
+/// Moves elements of `count` rows of `n`, `steps` apart, with indices that have not been checked: false if one is outside.
 type Along = unsafe fn(
     indexed: *mut u8,
     plain: *mut u8,

@@ -263,7 +263,7 @@ fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     Ok(0)
 }
 
-/// The same of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
+/// Schur's form of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
 /// both real.
 fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
     hessenberg(h, z)?;
