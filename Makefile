@@ -18,7 +18,7 @@ WHEEL := $(VENV)/.wheel
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples rust loom asan pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom asan pytest vulkan clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -104,6 +104,12 @@ examples: build
 bench: build
 	cargo bench --locked
 	$(BIN)/python benches/compare.py
+
+## make golden   asks PyTorch anew for all that tests/golden holds (TORCH_PYTHON: a Python that has torch)
+golden: build vulkan
+	rm -rf $(VENV)/golden && $(BIN)/python -m pip install --quiet --no-deps --target $(VENV)/golden dist/*.whl
+	for script in tests/golden/make_*.py; do \
+		echo $$script && PYTHONPATH=$(VENV)/golden:tests $(TORCH_PYTHON) $$script || exit 1; done
 
 vulkan:
 	sh scripts/vulkan.sh

@@ -1,17 +1,12 @@
 """`autograd.functional`: Jacobians, Hessians and their products, against values recorded from PyTorch."""
 
-import json
-import sys
-
+import functional_cases as cases
+import golden_file
 import pytest
 
-from library import GOLDEN, T, compare
+from library import T, compare
 
-sys.path.insert(0, str(GOLDEN))
-
-import functional_cases as cases  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "functional.json").read_text())
+TABLE = golden_file.read("functional.json")
 F = T.autograd.functional
 
 

@@ -4,15 +4,12 @@ import io
 import pickle
 import random
 import struct
-import sys
 import zipfile
 
 import pytest
+from checkpoint_cases import describe
 
 from library import GOLDEN, NAME, T, python_ok
-
-sys.path.insert(0, str(GOLDEN))
-from checkpoint_cases import describe  # noqa: E402
 
 pytestmark = pytest.mark.gradiron
 
@@ -277,7 +274,7 @@ def test_memory_stays_within_bounds():
     out = python_ok(
         f"""
 import io, pickle, resource
-sys.path[:0] = [{str(GOLDEN.parent / "checkpoint")!r}, {str(GOLDEN.parent)!r}]
+sys.path[:0] = [{str(GOLDEN.parent / "checkpoint")!r}, {str(GOLDEN.parent)!r}, {str(GOLDEN)!r}]
 from test_broken_files import changed_pickle, FOUR, SIZE, saved
 import test_weights_only as w
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -2,25 +2,19 @@
 
 import base64
 import io
-import json
 import pickle
 import struct
-import sys
 import tarfile
 import zipfile
 import zlib
 
+import golden_file
 import pytest
+from checkpoint_cases import CASES, OPTIMIZERS, Training, describe
 
-from library import GOLDEN, IS_GRADIRON, T
+from library import IS_GRADIRON, T
 
-sys.path.insert(0, str(GOLDEN))
-from checkpoint_cases import CASES, OPTIMIZERS, Training, describe  # noqa: E402
-
-FILES = {
-    name: zlib.decompress(base64.b85decode(text))
-    for name, text in json.loads((GOLDEN / "checkpoints.json").read_text()).items()
-}
+FILES = {name: zlib.decompress(base64.b85decode(text)) for name, text in golden_file.read("checkpoints.json").items()}
 
 
 def saved(obj, **options):

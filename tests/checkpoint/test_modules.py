@@ -3,17 +3,17 @@
 import copy
 import inspect
 import io
-import json
 import pickle
 
+import golden_file
 import pytest
 from test_formats import FILES
 
-from library import GOLDEN, T
+from library import T
 
 from checkpoint_cases import network  # isort: skip (found by way of test_formats)
 
-PYTORCHS = json.loads((GOLDEN / "names.json").read_text())
+PYTORCHS = golden_file.read("names.json")
 
 
 def saved(obj):

@@ -1,16 +1,13 @@
 """Datasets, samplers and the collation of batches."""
 
 import collections
-import json
-import sys
 
+import golden_file
 import numpy as np
 import pytest
+import sampler_cases
 
-from library import GOLDEN, IS_GRADIRON, T
-
-sys.path.insert(0, str(GOLDEN))
-import sampler_cases  # noqa: E402
+from library import IS_GRADIRON, T
 
 if IS_GRADIRON:
     import gradiron.utils.data as D
@@ -19,7 +16,7 @@ else:
 
 
 def test_orders_are_pytorchs():
-    expected = json.loads((GOLDEN / "samplers.json").read_text())
+    expected = golden_file.read("samplers.json")
     assert sampler_cases.orders(T, D) == expected
 
 

@@ -3,12 +3,9 @@
 Run under a Python that has PyTorch and gradiron, whose rows say which operators there are.
 """
 
-import gzip
-import json
-import pathlib
-
 import bad_input_cases as cases
 import error_cases
+import golden_file
 import gradiron
 import torch
 
@@ -39,10 +36,7 @@ for function, choices, kinds, inplace in cases.operators(gradiron._core.rows()):
         if cases.difference(raised(code, gradiron), kind, sentence):
             known.append(code)
     table[function] = {"good": args, "bad": found}
-head = f'"torch": {json.dumps(torch.__version__)},\n"without": {json.dumps(without)},\n"operators"'
-lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in table.items())
-here = pathlib.Path(__file__).parent
-(here / "bad_input.json.gz").write_bytes(gzip.compress(f"{{{head}: {{\n{lines}\n}}}}\n".encode(), mtime=0))
-(here / "bad_input_known.txt").write_text("\n".join(known) + "\n")
+golden_file.write("bad_input.json.gz", {"without": without, "operators": table})
+(golden_file.HOME / "bad_input_known.txt").write_text("\n".join(known) + "\n")
 print(len(table), "operators,", sum(len(one["bad"]) for one in table.values()), "errors,", len(known), "known to differ")
 print("no call found of", *without)

@@ -1,15 +1,10 @@
 """Writes complex.json: values on both sides of branch cuts, dtypes, refusals and printed forms. Run it under PyTorch."""
 
-import json
-import sys
 import warnings
-from pathlib import Path
 
+import complex_cases as cases
+import golden_file
 import torch
-
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-import complex_cases as cases  # noqa: E402
 
 warnings.simplefilter("ignore")
 
@@ -30,7 +25,6 @@ for case in printed:
     case["text"] = cases.printed(torch, case)
     # A conjugate prints as what it is, but torch's own is lazy: both are recorded as printed.
 golden = {
-    "version": torch.__version__,
     "unary": {name: values(torch.stack([getattr(torch, name)(p) for p in points]).resolve_conj()) for name in cases.UNARY},
     "promotion": {op: [cases.promoted(torch, op, a, b) for a, b in cases.PAIRS] for op in cases.PROMOTING},
     "errors": {text: cases.failure(torch, text) for text in cases.ERRORS},
@@ -38,4 +32,4 @@ golden = {
 }
 missing = [text for text, found in golden["errors"].items() if found is None]
 assert not missing, missing
-(HERE / "complex.json").write_text(json.dumps(golden, separators=(",", ":")).replace('{"dtype"', '\n{"dtype"') + "\n")
+golden_file.write("complex.json", golden)

@@ -1,9 +1,8 @@
 """Writes dtypes.json: PyTorch's result dtypes for every pair of operands, and its casts at the edges."""
 
-import json
-import pathlib
 import warnings
 
+import golden_file
 import promotion
 import torch
 
@@ -17,4 +16,4 @@ table = {
     "can_cast": [torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in promotion.DTYPES for b in promotion.DTYPES],
     "casts": {f"{a} {b}": repr(promotion.cast(a, b, torch)) for a in promotion.DTYPES for b in promotion.DTYPES},
 }
-pathlib.Path(__file__).with_name("dtypes.json").write_text(json.dumps(table, separators=(",", ":")) + "\n")
+golden_file.write("dtypes.json", table)

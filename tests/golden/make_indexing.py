@@ -1,13 +1,14 @@
 """Writes indexing.json: what PyTorch reads and writes for a list of keys. Run under PyTorch."""
 
-import json
 import os
 import pathlib
 import sys
 
+import golden_file
+
 HERE = pathlib.Path(__file__).parent
 os.environ["GRADIRON_TEST_LIB"] = "torch"
-sys.path.insert(0, str(HERE.parent))
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "operators")]
 READ = """
 x[0]
 x[-1, 2]
@@ -136,10 +137,10 @@ x.diagonal(0, 1, 2)[1] = 64.5
 """
 
 if __name__ == "__main__":
-    (HERE / "indexing.json").write_text('{"read": [], "write": []}')
+    table = {"read": [], "write": []}
+    golden_file.write("indexing.json", table)  # the test, whose tensors these are, reads it
     import test_indexing
 
-    table = {"read": [], "write": []}
     for code in READ.strip().splitlines():
         result = eval(code, test_indexing.space())
         table["read"].append([code, list(result.shape), result.reshape(-1).tolist()])
@@ -147,5 +148,4 @@ if __name__ == "__main__":
         names = test_indexing.space()
         exec(code, names)
         table["write"].append([code, names["x"].reshape(-1).tolist()])
-    body = ",\n".join(f"{json.dumps(k)}: [\n" + ",\n".join(json.dumps(r) for r in rows) + "]" for k, rows in table.items())
-    (HERE / "indexing.json").write_text("{" + body + "}\n")
+    golden_file.write("indexing.json", table)

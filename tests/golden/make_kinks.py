@@ -1,7 +1,6 @@
 """Writes kinks.json: the gradients that PyTorch gives where a function has none, or several. Run under PyTorch."""
 
-import json
-import pathlib
+import golden_file
 
 INF, NAN = float("inf"), float("nan")
 # One input `x` (and `y`), the expression of them.
@@ -108,6 +107,5 @@ if __name__ == "__main__":
     rows = [
         [code, [repr(v) for v in x], y and [repr(v) for v in y], text(gradients(code, x, y, torch))] for code, x, y in cases
     ]
-    body = ",\n".join(json.dumps(row) for row in rows)
-    pathlib.Path(__file__).with_name("kinks.json").write_text(f"[\n{body}\n]\n")
+    golden_file.write("kinks.json", rows)
     print(len(rows), "cases")

@@ -2,10 +2,10 @@
 
 import importlib
 import inspect
-import json
-import pathlib
 import pkgutil
 import warnings
+
+import golden_file
 
 # Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
 MODULES = """
@@ -68,6 +68,5 @@ if __name__ == "__main__":
 
     warnings.simplefilter("ignore")
     made = table(torch)
-    body = ",\n".join(f"{json.dumps(name)}: {json.dumps(names)}" for name, names in sorted(made.items()))
-    pathlib.Path(__file__).with_name("names.json").write_text(f"{{\n{body}\n}}\n")
+    golden_file.write("names.json", dict(sorted(made.items())))
     print(len(made), "modules and classes,", sum(map(len, made.values())), "names")

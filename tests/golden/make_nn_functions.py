@@ -1,10 +1,8 @@
 """Writes nn_functions.json.gz: run under PyTorch, `python tests/golden/make_nn_functions.py`."""
 
-import gzip
-import json
-import pathlib
 import warnings
 
+import golden_file
 import nn_function_cases as cases
 import torch
 
@@ -23,6 +21,4 @@ def recorded(code):
 calls = [*cases.lines(cases.CALLS), *cases.RESIZES, *cases.GRIDS]
 values = [[code, recorded(code)] for code in calls]
 errors = [[code, cases.error(code, torch)] for code in cases.lines(cases.ERRORS)]
-text = json.dumps({"values": values, "errors": errors}, separators=(",", ":"))
-target = pathlib.Path(__file__).with_name("nn_functions.json.gz")
-target.write_bytes(gzip.compress(text.encode(), mtime=0))
+golden_file.write("nn_functions.json.gz", {"values": values, "errors": errors})

@@ -1,11 +1,10 @@
 """Writes ops.json: for each operator of op_table.py its results, dtypes, shapes, forms and gradients under PyTorch."""
 
-import json
-import pathlib
 import random
 import re
 import warnings
 
+import golden_file
 import op_codec
 import op_table
 import torch
@@ -106,9 +105,5 @@ for name, text in op_table.CASES.items():
     rows = [record(name, case.strip(), tensors) for case in text.split(" | ")]
     failed += [(name, r["in"]) for r in rows if "error" in r]
     table[name] = rows
-lines = ",\n".join(
-    f"{json.dumps(k)}: [\n" + ",\n".join(json.dumps(r, separators=(",", ":")) for r in rows) + "]" for k, rows in table.items()
-)
-given = ",\n".join(f"{json.dumps(k)}: {json.dumps(op_codec.encode(v), separators=(',', ':'))}" for k, v in tensors.items())
-pathlib.Path(__file__).with_name("ops.json").write_text(f'{{"inputs": {{\n{given}}},\n"cases": {{\n{lines}}}}}\n')
+golden_file.write("ops.json", {"inputs": {name: op_codec.encode(given) for name, given in tensors.items()}, "cases": table})
 print(len(table), "operators,", sum(map(len, table.values())), "cases; refused:", failed)

@@ -4,11 +4,9 @@
 """
 
 import base64
-import gzip
-import json
-import pathlib
 import warnings
 
+import golden_file
 import torch
 from optim_cases import (
     CASES,
@@ -52,8 +50,7 @@ def main():
     for name, options in SAVED:
         found = saved(torch, name, options)
         made["saved"].append([name, options, {**found, "file": base64.b64encode(found["file"]).decode()}])
-    packed = gzip.compress(json.dumps(made, separators=(",", ":")).encode(), mtime=0)
-    (pathlib.Path(__file__).parent / "optim.json.gz").write_bytes(packed)
+    golden_file.write("optim.json.gz", made)
 
 
 main()

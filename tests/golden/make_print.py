@@ -1,10 +1,9 @@
 """Writes print.json: what PyTorch prints for a few hundred tensors. Run it under PyTorch, from any folder."""
 
-import json
 import math
 import random
-from pathlib import Path
 
+import golden_file
 import torch
 
 FLOATS = ["float32", "float32", "float64", "float16", "bfloat16"]
@@ -110,8 +109,7 @@ def main():
         torch.set_printoptions(profile="default")
         torch.set_printoptions(**found.get("options", {}))
         found["text"] = repr(build(found))
-    lines = ",\n".join(json.dumps(found) for found in cases)
-    (Path(__file__).parent / "print.json").write_text(f"[\n{lines}\n]\n")
+    golden_file.write("print.json", cases)
 
 
 main()

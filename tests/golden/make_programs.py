@@ -3,24 +3,21 @@
 `PYTHONPATH=tests python tests/golden/make_programs.py`
 """
 
-import pathlib
-
+import golden_file
 import torch
-from programs.__main__ import generate
-from programs.deep import Deep
+from programs.__main__ import KINDS, LENGTH, generate
 from programs.found import PROGRAMS
-from programs.record import pack, record
-
-HERE = pathlib.Path(__file__).parent
-RANDOM, DEEP = 250, 100
+from programs.record import record
 
 
 def main():
     torch.set_num_threads(1)
-    programs = [record(p.strip().splitlines(), torch) for p in PROGRAMS]
-    programs += [record(generate(seed, 22, torch), torch, seed % 2 == 0) for seed in range(RANDOM)]
-    programs += [record(generate(seed, 22, torch, Deep), torch, seed % 2 == 0) for seed in range(DEEP)]
-    (HERE / "programs.json.gz").write_bytes(pack(programs))
+    programs = [record(f"found {i}", p.strip().splitlines(), torch) for i, p in enumerate(PROGRAMS)]
+    for kind, count in (("random", 250), ("deep", 100)):
+        for seed in range(count):
+            lines = generate(seed, LENGTH, torch, KINDS[kind])
+            programs.append(record(f"{kind} {seed}", lines, torch, seed % 2 == 0))
+    golden_file.write("programs.json.gz", programs)
 
 
 main()

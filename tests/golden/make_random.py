@@ -1,8 +1,6 @@
 """Writes random.json: run under PyTorch."""
 
-import json
-import pathlib
-
+import golden_file
 import random_cases
 import torch
 
@@ -14,5 +12,4 @@ for code in random_cases.CASES.strip().splitlines():
         "seeds": [random_cases.digest(random_cases.draw(code, 21, seed, torch)) for seed in random_cases.SEEDS],
         "shown": {str(n): random_cases.draw(code, n, 0, torch) for n in random_cases.SHOWN},
     }
-lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in table.items())
-pathlib.Path(__file__).with_name("random.json").write_text("{" + lines + "}\n")
+golden_file.write("random.json", table)

@@ -1,9 +1,10 @@
 """Writes scripts.json: what the programs of tests/scripts print under PyTorch. Run under PyTorch."""
 
-import json
 import pathlib
 import subprocess
 import sys
+
+import golden_file
 
 HOME = pathlib.Path(__file__).parent
 STEPS = 5
@@ -17,5 +18,4 @@ def printed(path):
 if __name__ == "__main__":
     scripts = sorted(p for p in (HOME.parent / "scripts").glob("*.py") if p.stem != "common")
     made = {path.stem: printed(path) for path in scripts}
-    body = ",\n".join(f'"{name}": {json.dumps(lines)}' for name, lines in made.items())
-    (HOME / "scripts.json").write_text(f"{{\n{body}\n}}\n")
+    golden_file.write("scripts.json", made)

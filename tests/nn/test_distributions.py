@@ -1,19 +1,15 @@
 """Distributions: what they say is what PyTorch says (tests/golden/make_distributions.py)."""
 
-import gzip
-import json
-import sys
 import warnings
 
+import distribution_cases as cases
+import golden_file
 import pytest
 
-from library import GOLDEN, T
-
-sys.path.insert(0, str(GOLDEN))
-import distribution_cases as cases
+from library import T
 
 D = T.distributions
-TOLD = json.loads(gzip.decompress((GOLDEN / "distributions.json.gz").read_bytes()))
+TOLD = golden_file.read("distributions.json.gz")
 
 # What the distribution function of gamma numbers needs and is not there yet.
 LACKS = ("AttributeError: module 'torch.special'", "AttributeError: module 'torch' has no attribute 'special'")

@@ -1,22 +1,18 @@
 """Functions of `nn.functional` beside what PyTorch recorded: values, dtypes, strides, nodes, gradients of first and second order."""
 
-import gzip
-import json
 import math
 import re
-import sys
 
+import golden_file
+import nn_function_cases as cases
 import pytest
 
-from library import GOLDEN, IS_GRADIRON, T
-
-sys.path.insert(0, str(GOLDEN))
-import nn_function_cases as cases  # noqa: E402
+from library import IS_GRADIRON, T
 
 # A node that gradiron calls otherwise: `norm` is `linalg_vector_norm` here.
 KNOWN = {"NormBackward1": "LinalgVectorNormBackward0"}
 MISSING = re.compile(r"'gradiron(.nn.functional)?' has no attribute '\w+'")
-TABLE = json.loads(gzip.decompress((GOLDEN / "nn_functions.json.gz").read_bytes()))
+TABLE = golden_file.read("nn_functions.json.gz")
 
 
 def close(found, expected, rtol, atol):

@@ -1,20 +1,17 @@
 """First values and layers beside what PyTorch did: text, state, outputs, gradients, and buffers afterwards."""
 
-import json
 import math
 import re
-import sys
 import warnings
 
+import golden_file
+import nn_cases
 import pytest
 
-from library import GOLDEN, IS_GRADIRON, NO_GPU, T
-
-sys.path.insert(0, str(GOLDEN))
-import nn_cases
+from library import IS_GRADIRON, NO_GPU, T
 
 MISSING = r"'gradiron.nn.functional' has no attribute '(\w+)'|^(\w+) is not there yet"
-TABLE = json.loads((GOLDEN / "nn.json").read_text())
+TABLE = golden_file.read("nn.json")
 
 
 def check(found, expected, where, rtol=2e-5, atol=2e-6):

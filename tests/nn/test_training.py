@@ -1,17 +1,14 @@
 """Models and optimizers together: the losses that PyTorch has after the same seed, step for step."""
 
-import json
 import re
-import sys
 
+import golden_file
 import pytest
-
-from library import GOLDEN, IS_GRADIRON, T
-
-sys.path.insert(0, str(GOLDEN))
 import training_cases
 
-TABLE = json.loads((GOLDEN / "nn.json").read_text())["training"]
+from library import IS_GRADIRON, T
+
+TABLE = golden_file.read("nn.json")["training"]
 MISSING = r"'gradiron.nn.functional' has no attribute '(\w+)'|^(\w+) is not there yet"
 
 

@@ -1,17 +1,12 @@
 """Bad input to every public operator: PyTorch's exception, the first sentence of its message, and every tensor as it was."""
 
-import gzip
-import json
-import sys
-
+import bad_input_cases as cases
+import golden_file
 import pytest
 
 from library import GOLDEN, IS_GRADIRON, NO_GPU, T
 
-sys.path.insert(0, str(GOLDEN))
-import bad_input_cases as cases  # noqa: E402
-
-TABLE = json.loads(gzip.decompress((GOLDEN / "bad_input.json.gz").read_bytes()))
+TABLE = golden_file.read("bad_input.json.gz")
 OPERATORS = TABLE["operators"]
 KNOWN = set((GOLDEN / "bad_input_known.txt").read_text().splitlines())
 # These ask a tensor for its shape, dtype or numbers only, or copy it to where the result is.

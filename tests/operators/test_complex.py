@@ -2,23 +2,21 @@
 
 import copy
 import io
-import json
 import math
 import pickle
 import sys
 import warnings
 
+import complex_cases as cases
+import golden_file
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from library import GOLDEN, IS_GRADIRON, T, devices
+from library import IS_GRADIRON, T, devices
 
-sys.path.insert(0, str(GOLDEN))
-import complex_cases as cases  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "complex.json").read_text())
+TABLE = golden_file.read("complex.json")
 C64, C128 = T.complex64, T.complex128
 
 

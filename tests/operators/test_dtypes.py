@@ -1,19 +1,16 @@
 """dtypes: names, promotion (every pair of operands), casts, the default dtype, and what carries which."""
 
-import json
-import sys
 import warnings
 
+import golden_file
+import promotion
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import DTYPES, GOLDEN, INTS, T, assert_values, dtype
+from library import DTYPES, INTS, T, assert_values, dtype
 
-sys.path.insert(0, str(GOLDEN))
-import promotion  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "dtypes.json").read_text())
+TABLE = golden_file.read("dtypes.json")
 
 
 @pytest.mark.parametrize("op", TABLE["binary"])

@@ -1,17 +1,14 @@
 """Bad input: PyTorch's exception, the first sentence of its message, and every tensor as it was."""
 
-import json
-import sys
 import warnings
 
+import error_cases
+import golden_file
 import pytest
 
-from library import GOLDEN, T
+from library import T
 
-sys.path.insert(0, str(GOLDEN))
-import error_cases  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "errors.json").read_text())
+TABLE = golden_file.read("errors.json")
 ROWS = [pytest.param(*row, id=row[0]) for rows in TABLE.values() for row in rows]
 NAMES = "f i b v s g w".split()
 

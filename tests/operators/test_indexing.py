@@ -1,15 +1,15 @@
 """Indexing for reading and writing, against a model in plain Python and against golden cases."""
 
 import itertools
-import json
 
+import golden_file
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import GOLDEN, T, assert_values, leaf, tensor
+from library import T, assert_values, leaf, tensor
 
-ROWS = json.loads((GOLDEN / "indexing.json").read_text())
+ROWS = golden_file.read("indexing.json")
 
 
 def space(device="cpu"):

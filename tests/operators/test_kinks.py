@@ -1,17 +1,14 @@
 """Gradients where a function has none, or several: at zero, at ties, at infinity, with NaN about. PyTorch's choices, ours."""
 
-import json
 import math
-import sys
 
+import golden_file
+import make_kinks
 import pytest
 
-from library import GOLDEN, T, same_number
+from library import T, same_number
 
-sys.path.insert(0, str(GOLDEN))
-import make_kinks  # noqa: E402
-
-ROWS = json.loads((GOLDEN / "kinks.json").read_text())
+ROWS = golden_file.read("kinks.json")
 
 
 @pytest.mark.parametrize("code, x, y, expected", ROWS, ids=lambda v: str(v)[:60])

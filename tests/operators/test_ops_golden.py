@@ -1,19 +1,16 @@
 """Every operator against PyTorch's results: values, dtypes, shapes, all its forms, and gradients."""
 
-import json
 import math
 import re
-import sys
 import warnings
 
+import golden_file
+import op_codec
 import pytest
 
-from library import GOLDEN, GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
+from library import GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
 
-sys.path.insert(0, str(GOLDEN))
-import op_codec  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "ops.json").read_text())
+TABLE = golden_file.read("ops.json")
 GIVEN, CASES = TABLE["inputs"], TABLE["cases"]
 ON_GPU = {name for name, value in GIVEN.items() if value["t"] in GPU_DTYPES}
 OTHER_DTYPES = ("float64", "float16", "bfloat16", "int32", "int16", "int8", "uint8", "double", "half")

@@ -1,16 +1,12 @@
 """After the same `manual_seed` the CPU draws PyTorch's own numbers, bit for bit; the GPU draws its own, the same everywhere."""
 
-import json
-import sys
-
+import golden_file
 import pytest
+import random_cases
 
-from library import GOLDEN, T, assert_values
+from library import T, assert_values
 
-sys.path.insert(0, str(GOLDEN))
-import random_cases  # noqa: E402
-
-TABLE = json.loads((GOLDEN / "random.json").read_text())
+TABLE = golden_file.read("random.json")
 
 
 @pytest.mark.parametrize("code", TABLE)

@@ -1,14 +1,11 @@
 """Steps on the GPU: the numbers of the CPU, one launch a parameter, and nothing read back."""
 
 import copy
-import sys
 
+import optim_cases as cases
 import pytest
 
-from library import GOLDEN, NO_GPU, T, compare, flat
-
-sys.path.insert(0, str(GOLDEN))
-import optim_cases as cases  # noqa: E402
+from library import NO_GPU, T, compare, flat
 
 pytestmark = [pytest.mark.gradiron, pytest.mark.skipif(NO_GPU, reason="asked for")]
 O = T.optim  # noqa: E741

@@ -1,20 +1,16 @@
 """Where optimizers and schedules go, step for step, beside what PyTorch recorded."""
 
 import base64
-import gzip
 import io
-import json
-import sys
 import warnings
 
+import golden_file
+import optim_cases as cases
 import pytest
 
-from library import GOLDEN, T, compare
+from library import T, compare
 
-sys.path.insert(0, str(GOLDEN))
-import optim_cases as cases  # noqa: E402
-
-RECORDED = json.loads(gzip.decompress((GOLDEN / "optim.json.gz").read_bytes()))
+RECORDED = golden_file.read("optim.json.gz")
 # PyTorch takes square roots that are an ulp off; so little is left of it after a hundred steps.
 CLOSE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12, "bfloat16": 0, "float16": 0}
 # Norms and products of halves are rounded by either library in its own way.

@@ -2,15 +2,15 @@
 
 import importlib
 import inspect
-import json
 import pathlib
 import pkgutil
 import subprocess
 import sys
 
+import golden_file
 import pytest
 
-from library import GOLDEN, T
+from library import T
 
 pytestmark = pytest.mark.gradiron
 
@@ -23,7 +23,7 @@ OURS = {
 }
 # (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
 OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard")
-PYTORCHS = json.loads((GOLDEN / "names.json").read_text())
+PYTORCHS = golden_file.read("names.json")
 
 
 def modules():

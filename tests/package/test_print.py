@@ -1,14 +1,14 @@
 """Tensors print as PyTorch prints them: text recorded from PyTorch by golden/make_print.py."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+import golden_file
 import pytest
 
-from library import GOLDEN, T
+from library import T
 
-CASES: list[dict[str, Any]] = json.loads((GOLDEN / "print.json").read_text())
+CASES: list[dict[str, Any]] = golden_file.read("print.json")
 
 
 @pytest.fixture(autouse=True)

@@ -1,20 +1,20 @@
 """Programs written for PyTorch (tests/scripts), unmodified, by the launcher: the losses are PyTorch's."""
 
-import json
 import os
 import pathlib
 import subprocess
 import sys
 
+import golden_file
 import pytest
 
-from library import GOLDEN, T
+from library import T
 
 pytestmark = pytest.mark.gradiron
 
 HOME = pathlib.Path(T.__file__).parent.parent
 SCRIPTS = pathlib.Path(__file__).parent.parent / "scripts"
-PRINTED = json.loads((GOLDEN / "scripts.json").read_text())
+PRINTED = golden_file.read("scripts.json")
 # What they lack still; once it is there, they run by themselves.
 MISSING = {
     "lstm_lm": "lstm",

@@ -2,17 +2,17 @@
 
 import os
 
+import golden_file
 import pytest
 from programs.deep import Deep
 from programs.generate import Generator
 from programs.machine import Machine, difference
-from programs.record import apply, changes, record, replay, unpack
+from programs.record import apply, changes, record, replay
 from programs.wide import Wide
 
-from library import GOLDEN, T
+from library import T
 
-GOLDEN = GOLDEN / "programs.json.gz"
-RECORDED = unpack(GOLDEN.read_bytes())
+RECORDED = golden_file.read("programs.json.gz")
 BATCH = 25
 # How many more random programs to run only for crashes: 40, or as many as one has time for.
 MORE = int(os.environ.get("GRADIRON_TEST_PROGRAMS", "40"))
@@ -47,7 +47,7 @@ def test_programs_are_the_same_when_run_again(part, kind):
 
 def test_a_recording_is_undone_by_its_replay():
     lines = ["v1 = T.tensor([1.0, 2.0]).requires_grad_()", "v1.sum().backward()", "del v1"]
-    steps = record(lines, T)["steps"]
+    steps = record("two lines", lines, T)["steps"]
     seen = apply(apply({}, steps[0][1]), steps[1][1])
     assert seen["v1"]["grad"]["values"] == [1.0, 1.0] and seen["v1"]["requires_grad"] is True
     assert apply(seen, steps[2][1])["v1"] is None
