@@ -1,11 +1,9 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
-pub mod overlap;
-
 use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
 use crate::operator::grad_value::V;
-use crate::operator::inplace::overlap::check_aligned;
 use crate::operator::kernel::{carry, copy, duplicate};
+use crate::operator::overlap::check_aligned;
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::tensor::{

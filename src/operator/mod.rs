@@ -23,6 +23,7 @@ pub mod kernel;
 pub mod names;
 pub mod operand;
 pub mod out;
+pub mod overlap;
 pub mod pointwise;
 pub mod primitive;
 pub mod program;

@@ -3,7 +3,7 @@
 
 use crate::base::{DType, Error, Fault, Result, room};
 use crate::operator::results::{Made, Tensors, Views, one};
-use crate::operator::{conj_neg, devices, inplace};
+use crate::operator::{conj_neg, devices, inplace, overlap};
 use crate::storage::reserve;
 use crate::tensor::{
     Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Write,
@@ -580,7 +580,7 @@ pub fn over(
     let body = target.body().clone();
     check(&body)?;
     for (group, _) in call.groups.iter().zip(apart).skip(1).filter(|(_, apart)| **apart) {
-        group.iter().try_for_each(|t| inplace::overlap::check_disjoint(target, t))?;
+        group.iter().try_for_each(|t| overlap::check_disjoint(target, t))?;
     }
     // Before the write: what is saved of the target is to be its old value.
     let node = match recorder {

@@ -3,9 +3,9 @@
 use crate::base::{DType, Device};
 use crate::ops;
 use crate::ops::random::Generator;
-use crate::python::tensor::class;
-use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, device_object};
+use crate::python::wrapper::class;
+use crate::python::wrapper::class::PyTensor;
 use crate::storage::reserve;
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::{pyfunction, pymethods};

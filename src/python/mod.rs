@@ -1,5 +1,6 @@
 //! The Python face: the only room that knows PyO3.
 
+mod autograd;
 mod call;
 mod data;
 mod entry;
@@ -7,7 +8,6 @@ mod errors;
 mod function;
 mod generator;
 mod graph;
-mod identity;
 mod modes;
 mod numbers;
 mod objects;
@@ -17,6 +17,7 @@ mod size;
 mod tensor;
 mod transforms;
 mod types;
+mod wrapper;
 
 use crate::base::DType;
 use crate::operator::{Forms, Param, Row};
@@ -83,7 +84,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 #[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
-    tensor: &Bound<'py, tensor::class::PyTensor>,
+    tensor: &Bound<'py, wrapper::class::PyTensor>,
     dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
     copy: bool,
@@ -107,7 +108,7 @@ fn convert<'py>(
         )?;
         device.map_or(Ok(t.clone()), |device| ops::creation::create::to_device(&t, device))
     })?;
-    tensor::class::wrap(py, made)
+    wrapper::class::wrap(py, made)
 }
 
 /// A parameter as stubs read it: name, kind, whether it is optional, default, whether it must be named.
@@ -189,7 +190,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::storage::reserve::check()?;
     crate::base::warning::set_host(errors::warn);
     entry::quiet_panics_for_memory();
-    module.add_class::<tensor::class::PyTensor>()?;
+    module.add_class::<wrapper::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
     module.add_class::<graph::node::PyNode>()?;
@@ -199,7 +200,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for class in [
         py.get_type::<function::context::Ctx>(),
         py.get_type::<graph::hooks::Handle>(),
-        py.get_type::<graph::autograd::GradSwitch>(),
+        py.get_type::<autograd::backward::GradSwitch>(),
         py.get_type::<saved::values::SavedTensor>(),
         py.get_type::<graph::metadata::InputMetadata>(),
         py.get_type::<modes::profile::Mark>(),
@@ -208,7 +209,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.setattr(class.name()?, class)?;
     }
     // Those that nobody names are made now, since later there may be no memory for it.
-    py.get_type::<graph::graph_task::NodeName>();
+    py.get_type::<autograd::graph_task::NodeName>();
     py.get_type::<graph::hooks::Assigned>();
     py.get_type::<transforms::vmap::SampleHook>();
     py.get_type::<data::arrays::Shared>();
@@ -226,11 +227,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         promote_types,
         set_warn_always,
         is_warn_always_enabled,
-        graph::autograd::is_grad_enabled,
-        graph::autograd::is_inference_mode_enabled,
+        autograd::backward::is_grad_enabled,
+        autograd::backward::is_inference_mode_enabled,
         modes::threads::get_num_threads,
         modes::threads::set_num_threads,
-        graph::autograd::is_inference,
+        autograd::backward::is_inference,
         modes::anomaly::is_anomaly_enabled,
         modes::anomaly::is_anomaly_check_nan_enabled,
         tensor::attributes::result_type,
@@ -244,9 +245,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         convert,
         rows,
         register,
-        graph::autograd::run_backward,
-        graph::autograd::run_grad,
-        graph::autograd::raise_error,
+        autograd::backward::run_backward,
+        autograd::backward::run_grad,
+        autograd::backward::raise_error,
         transforms::vmap::vmap_enter,
         transforms::func::begin_transform,
         transforms::func::end_transform,
@@ -273,13 +274,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transforms::vmap::refuse_leaves,
         transforms::vmap::count_reverse,
         transforms::vmap::reaches_others,
-        graph::autograd::set_recording,
-        graph::autograd::swap_inference_mode,
-        graph::gradient_edge::gradient_edge,
-        graph::gradient_edge::has_edge,
-        graph::autograd::live_nodes,
-        graph::autograd::set_version,
-        graph::autograd::increment_version,
+        autograd::backward::set_recording,
+        autograd::backward::swap_inference_mode,
+        autograd::gradient_edge::gradient_edge,
+        autograd::gradient_edge::has_edge,
+        autograd::backward::live_nodes,
+        autograd::backward::set_version,
+        autograd::backward::increment_version,
         modes::anomaly::set_anomaly,
         modes::anomaly::swap_source_lines,
         transforms::forward::enter_dual_level,
@@ -293,14 +294,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transforms::forward::set_fwd_grad_enabled,
         function::apply::apply_function,
         function::function_node::register_function,
-        graph::graph_task::current_graph_task_id,
-        graph::graph_task::is_whole_backward,
-        graph::graph_task::node_name,
-        graph::graph_task::will_execute,
-        graph::graph_task::enforce_layouts,
-        graph::graph_task::push_creation_hook,
-        graph::graph_task::pop_creation_hook,
-        graph::graph_task::queue_callback,
+        autograd::graph_task::current_graph_task_id,
+        autograd::graph_task::is_whole_backward,
+        autograd::graph_task::node_name,
+        autograd::graph_task::will_execute,
+        autograd::graph_task::enforce_layouts,
+        autograd::graph_task::push_creation_hook,
+        autograd::graph_task::pop_creation_hook,
+        autograd::graph_task::queue_callback,
         saved::values::push_saved_hooks,
         saved::values::top_saved_hooks,
         saved::values::push_chooser,
@@ -350,7 +351,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", modes::gpu::module(py)?)?;
-    tensor::host_state::prepare(py)?;
+    wrapper::host_state::prepare(py)?;
     module.setattr("_LinAlgError", py.get_type::<errors::_LinAlgError>())?;
     call::table::install(py, module)
 }

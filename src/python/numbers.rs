@@ -2,7 +2,7 @@
 
 use crate::base::{Scalar, warn_once};
 use crate::operator::Ints;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Tensor, mode};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};

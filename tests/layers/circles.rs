@@ -230,31 +230,36 @@ impl Modules {
         known
     }
 
+    /// Who knows whom, all below `rooms`, after each was given a name; those without one are left out.
+    fn graph(
+        &self,
+        rooms: &[&str],
+        name: impl Fn(&[String]) -> Option<String>,
+    ) -> BTreeMap<String, BTreeSet<String>> {
+        let mut graph: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let inside = |module: &&Vec<String>| rooms.contains(&module.first().map_or("", String::as_str));
+        for module in self.0.keys().filter(inside) {
+            let Some(from) = name(module) else { continue };
+            let known = self.known_to(module);
+            let known = known.iter().filter(inside).filter_map(|known| name(known));
+            let named: Vec<String> = known.filter(|to| *to != from).collect();
+            graph.entry(from).or_default().extend(named);
+        }
+        graph
+    }
+
     /// The largest set of modules, all below `rooms`, of which each leads to each.
     pub fn largest_circle(&self, rooms: &[&str]) -> Vec<String> {
-        let inside =
-            |module: &&Vec<String>| module.first().is_some_and(|room| rooms.contains(&room.as_str()));
-        let nodes: Vec<&Vec<String>> = self.0.keys().filter(inside).collect();
-        let place = |module: &Vec<String>| nodes.iter().position(|node| *node == module);
-        let edges: Vec<Vec<usize>> =
-            nodes.iter().map(|node| self.known_to(node).iter().filter_map(place).collect()).collect();
-        let reached = |start: usize| {
-            let (mut seen, mut todo) = (vec![false; nodes.len()], vec![start]);
-            while let Some(at) = todo.pop() {
-                for &next in &edges[at] {
-                    if !std::mem::replace(&mut seen[next], true) {
-                        todo.push(next);
-                    }
-                }
-            }
-            seen
-        };
-        let reach: Vec<Vec<bool>> = (0..nodes.len()).map(reached).collect();
-        let circle = |a: usize| -> Vec<String> {
-            let round = (0..nodes.len()).filter(|&b| reach[a][b] && reach[b][a]);
-            round.map(|b| nodes[b].join("::")).collect()
-        };
-        (0..nodes.len()).map(circle).max_by_key(Vec::len).unwrap_or_default()
+        largest(&self.graph(rooms, |module| Some(module.join("::"))))
+    }
+
+    /// The largest set of folders of a room of which each leads to each; what lies beside the folders does not count.
+    pub fn folders_circle(&self, room: &str) -> Vec<String> {
+        let is_folder =
+            |path: &[String]| self.0.keys().any(|module| module.len() > 2 && module.starts_with(path));
+        largest(&self.graph(&[room], |module| {
+            (module.len() > 1 && is_folder(&module[..2])).then(|| module[..2].join("::"))
+        }))
     }
 
     /// How many times a module of `below` knows one of `above`.
@@ -262,4 +267,25 @@ impl Modules {
         let from = self.0.keys().filter(|module| below.contains(&module[0].as_str()));
         from.map(|module| self.known_to(module).iter().filter(|known| known[0] == above).count()).sum()
     }
+}
+
+/// The largest set of nodes of which each leads to each.
+fn largest(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    let reached = |start: &String| {
+        let (mut seen, mut todo) = (BTreeSet::new(), vec![start]);
+        while let Some(at) = todo.pop() {
+            for next in graph.get(at).into_iter().flatten() {
+                if seen.insert(next) {
+                    todo.push(next);
+                }
+            }
+        }
+        seen
+    };
+    let reach: BTreeMap<&String, BTreeSet<&String>> =
+        graph.keys().map(|node| (node, reached(node))).collect();
+    let circle = |a: &String| -> Vec<String> {
+        graph.keys().filter(|b| reach[a].contains(b) && reach[*b].contains(a)).cloned().collect()
+    };
+    graph.keys().map(circle).max_by_key(Vec::len).unwrap_or_default()
 }

@@ -53,7 +53,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         .iter()
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
-                crate::operator::inplace::overlap::check_aligned(&body, &t.body())?;
+                crate::operator::overlap::check_aligned(&body, &t.body())?;
                 Ok(Some(crate::operator::kernel::duplicate(&t.body())?))
             }
             _ => Ok(None),
@@ -132,8 +132,7 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
         }
     };
     let mut tensors = operands.iter().filter_map(|o| o.tensor());
-    let aligned =
-        tensors.try_for_each(|t| crate::operator::inplace::overlap::check_aligned(target, &t.body()));
+    let aligned = tensors.try_for_each(|t| crate::operator::overlap::check_aligned(target, &t.body()));
     check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
 }
 

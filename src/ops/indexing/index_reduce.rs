@@ -2,7 +2,7 @@
 //! sent as `scatter_reduce` sends elements, with one index for all of it.
 
 use crate::base::warn_once;
-use crate::operator::{dtype_checks, inplace};
+use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
 use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
@@ -210,7 +210,7 @@ pub fn index_reduce_(
     include_self: bool,
 ) -> Result<()> {
     for t in [index, source] {
-        inplace::overlap::check_disjoint(input, t)?;
+        overlap::check_disjoint(input, t)?;
     }
     let make = |input: &Tensor| index_reduce(input, dim, index, source, reduce, include_self);
     inplace::by_result(input, &[index, source], make, inplace::replace)

@@ -2,7 +2,7 @@
 
 use crate::base::Put;
 use crate::operator::pointwise::apply;
-use crate::operator::{dtype_checks, inplace};
+use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, from_lines, on_lines};
@@ -291,7 +291,7 @@ pub fn scatter_reduce_(
 ) -> Result<()> {
     let make = |input: &Tensor| scatter_reduce(input, dim, index, src, reduce, include_self);
     inplace::by_result(input, &[index, src], make, |body, made| {
-        [index, src].into_iter().try_for_each(|t| inplace::overlap::check_disjoint(input, t))?;
+        [index, src].into_iter().try_for_each(|t| overlap::check_disjoint(input, t))?;
         inplace::replace(body, made)
     })
 }

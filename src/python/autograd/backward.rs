@@ -3,14 +3,14 @@
 use crate::backward::{self, Request};
 use crate::base::room;
 use crate::ops;
-use crate::python::graph::gradient_edge::place_of;
+use crate::python::autograd::gradient_edge::place_of;
+use crate::python::autograd::nested_backward;
 use crate::python::graph::hooks;
-use crate::python::graph::nested_backward;
 use crate::python::graph::tensor_or_edge::{TensorOrEdge, guided, no_hook, unrecorded};
 use crate::python::objects::to_tuple;
 use crate::python::sequences::{collected, look_up};
-use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Edge, Kind, Tensor, When, mode};
 use crate::transforms::func;
 use gradiron_macros::{pyfunction, pymethods};

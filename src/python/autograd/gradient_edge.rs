@@ -3,7 +3,7 @@
 use crate::python::function::context::Ctx;
 use crate::python::graph::node::{PyNode, node_object, view_object};
 use crate::python::graph::tensor_or_edge::TensorOrEdge;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Edge, Kind, NodeRef};
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyRuntimeError;

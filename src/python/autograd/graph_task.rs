@@ -2,10 +2,10 @@
 
 use crate::arena::Id;
 use crate::backward::graph_task;
+use crate::python::autograd::gradient_edge::node_of;
 use crate::python::errors;
-use crate::python::graph::collector;
-use crate::python::graph::gradient_edge::node_of;
 use crate::python::graph::node;
+use crate::python::wrapper::collector;
 use crate::tensor::{Node, NodeRef, node_hooks};
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};

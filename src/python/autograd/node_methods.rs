@@ -2,13 +2,13 @@
 
 use crate::operator::Out;
 use crate::python::call::run::result;
-use crate::python::graph::collector::{self, Start};
 use crate::python::graph::hooks;
 use crate::python::graph::metadata;
 use crate::python::graph::node::{PyNode, next_functions};
 use crate::python::objects::tuple;
 use crate::python::saved::values;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
+use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::{Kind, Node, When, any_hosted};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::PyAttributeError;

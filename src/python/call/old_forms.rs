@@ -4,7 +4,7 @@
 use crate::base::warn_once;
 use crate::operator::{Forms, Kind, Row};
 use crate::python::call::signature::Call;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 use std::sync::atomic::AtomicBool;

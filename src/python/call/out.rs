@@ -7,9 +7,9 @@ use crate::operator::{Arg, Kind, Out, Row};
 use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
 use crate::python::objects::tuple;
-use crate::python::tensor::class::PyTensor;
 use crate::python::transforms::forward;
 use crate::python::types::NAMED;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Body, Tensor, any_requires_grad};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -94,8 +94,8 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
-        _ if target.same(t) => crate::operator::inplace::overlap::check_disjoint(target, t),
-        _ => crate::operator::inplace::overlap::check_apart(lies, &t.body()),
+        _ if target.same(t) => crate::operator::overlap::check_disjoint(target, t),
+        _ => crate::operator::overlap::check_apart(lies, &t.body()),
     };
     let keeps_apart = crate::operator::out::keeps_apart(row);
     if keeps_apart && !row.out.resizes {
@@ -114,7 +114,7 @@ fn apart(row: &Row, fields: &[&str], places: &[OutTarget]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
-                || crate::operator::inplace::overlap::check_apart(&first.body, &second.body).is_err()
+                || crate::operator::overlap::check_apart(&first.body, &second.body).is_err()
             {
                 let name = |i: usize| fields.get(i).copied().unwrap_or("result");
                 return Err(PyValueError::new_err(format!(

@@ -3,7 +3,7 @@
 
 use crate::base::watch;
 use crate::python::objects::tuple;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;

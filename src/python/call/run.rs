@@ -3,8 +3,8 @@
 use crate::base::{Error, Fault, Result as CoreResult, room};
 use crate::operator::{Arg, Out, Row, resolve};
 use crate::python::objects::{made, to_list, to_tuple};
-use crate::python::tensor::class::wrap;
 use crate::python::types::NAMED;
+use crate::python::wrapper::class::wrap;
 use crate::tensor::{records, steady};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};

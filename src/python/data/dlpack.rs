@@ -2,8 +2,8 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{ConjNeg, DType, Device, Dims, Layout};
-use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;

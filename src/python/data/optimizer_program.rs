@@ -3,8 +3,8 @@
 use crate::base::Error;
 use crate::base::program::{Node, Op, Program};
 use crate::operator::program::{Rule, Run, Scalars};
-use crate::python::tensor::class::PyTensor;
 use crate::python::types::type_name;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::Tensor;
 use gradiron_macros::pymethods;
 use pyo3::exceptions::PyTypeError;

@@ -8,7 +8,7 @@ use crate::python::function::outputs::{Call, Outputs, finish};
 use crate::python::function::tangents;
 use crate::python::modes::profile;
 use crate::python::objects::tuple;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Edge, Tensor, mode};
 use crate::transforms::func;
 use crate::transforms::func::Plain;

@@ -2,8 +2,8 @@
 
 use crate::python::function::context::unrecorded;
 use crate::python::objects::tuple;
-use crate::python::tensor::class::wrap;
 use crate::python::transforms::vmap::{is_transformed, randomness_name, without_rules};
+use crate::python::wrapper::class::wrap;
 use crate::tensor::{Tensor, any_requires_grad, mode};
 use crate::transforms::vmap;
 use pyo3::exceptions::PyRuntimeError;

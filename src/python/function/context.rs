@@ -7,13 +7,13 @@
 use crate::arena::Id;
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Options, Read, Said};
-use crate::python::graph::collector::{self, Start};
 use crate::python::graph::hooks::{Early, node_hook};
 use crate::python::graph::metadata;
 use crate::python::graph::node::next_functions;
 use crate::python::objects::{to_tuple, tuple};
 use crate::python::saved::values;
-use crate::python::tensor::class::wrap;
+use crate::python::wrapper::class::wrap;
+use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::{Node, NodeRef, When};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::PyRuntimeError;

@@ -7,7 +7,7 @@ use crate::python::function::context::{Ctx, Flags};
 use crate::python::function::options::Asked;
 use crate::python::graph::node;
 use crate::python::objects::tuple;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Custom, Edge, Grads, Kind, Node, NodeRef, Step};
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyRuntimeError;

@@ -7,8 +7,8 @@ use crate::ops::creation::create;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Asked, Said};
-use crate::python::graph::collector;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
+use crate::python::wrapper::collector;
 use crate::tensor::{
     CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Write, inference_error, mode, node_hooks,
     saved_hooks,

@@ -7,7 +7,7 @@ use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
 use crate::python::objects::{to_tuple, tuple};
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
 use crate::transforms::forward;

@@ -2,7 +2,7 @@
 
 use crate::base::Error;
 use crate::python::objects::to_tuple;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Hook, NodeRef, Tensor, When};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;

@@ -2,10 +2,10 @@
 
 use crate::arena::Id;
 use crate::python::graph::callable_hook::add_callable;
-use crate::python::graph::collector;
 use crate::python::graph::tensor_or_edge::no_hook;
 use crate::python::objects::Made;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
+use crate::python::wrapper::collector;
 use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
 use gradiron_macros::pymethods;

@@ -1,7 +1,7 @@
 //! Nodes of the graph as Python objects: the same one while it lives, of a class named after the node.
 
-use crate::python::identity;
 use crate::python::objects::{made, to_tuple, tuple};
+use crate::python::wrapper::identity;
 use crate::storage::reserve;
 use crate::tensor::{Edge, Kind, Node, NodeRef};
 use pyo3::intern;

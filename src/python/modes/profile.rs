@@ -3,7 +3,7 @@
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
 use crate::python::objects::{text_of, to_list};
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
 use crate::tensor::mode;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::prelude::*;

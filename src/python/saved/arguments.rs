@@ -5,7 +5,7 @@ use crate::base::{DType, Scalar};
 use crate::operator::pointwise::{Numbers, Pointwise};
 use crate::python::objects::{made, to_tuple};
 use crate::python::saved::names::{pointwise, torch_name};
-use crate::python::tensor::class;
+use crate::python::wrapper::class;
 use crate::tensor::Node;
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;

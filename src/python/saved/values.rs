@@ -4,13 +4,13 @@ use crate::operator::pointwise::Pointwise;
 use crate::operator::{Forms, Kind};
 use crate::ops;
 use crate::python::errors;
-use crate::python::graph::collector::{self, Start};
 use crate::python::graph::node;
 use crate::python::objects::{to_list, to_tuple};
 use crate::python::saved::arguments;
 use crate::python::saved::names;
 use crate::python::sequences::Listed;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
+use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::facts::{Facts, SavedAt};
 use crate::tensor::saved_hooks::{self, Chooser, Pack};
 use crate::tensor::{

@@ -7,24 +7,24 @@ use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
 use crate::operator::{Arg, Operand};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
+use crate::python::autograd::backward;
 use crate::python::call::overrides::Asked;
 use crate::python::call::run::LONG;
 use crate::python::call::run::running;
 use crate::python::call::signature_errors::too_big;
 use crate::python::data::nested_lists;
-use crate::python::graph::autograd;
-use crate::python::graph::collector;
-use crate::python::graph::collector::Start;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
 use crate::python::objects::{Made, made};
-use crate::python::tensor::class::{PyTensor, no_index, wrap};
 use crate::python::tensor::index;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
 use crate::python::types;
 use crate::python::types::{PyDType, dtype_object};
+use crate::python::wrapper::class::{PyTensor, no_index, wrap};
+use crate::python::wrapper::collector;
+use crate::python::wrapper::collector::Start;
 use crate::tensor::any_hosted;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
@@ -410,18 +410,18 @@ impl PyTensor {
         create_graph: bool,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        autograd::backward_one(slf, gradient, retain_graph, create_graph, inputs)
+        backward::backward_one(slf, gradient, retain_graph, create_graph, inputs)
     }
     /// Calls `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        autograd::tensor_hook(slf, hook)
+        backward::tensor_hook(slf, hook)
     }
     /// Calls `hook(tensor)` after a gradient was added to this leaf's `grad`.
     fn register_post_accumulate_grad_hook<'py>(
         slf: &Bound<'py, PyTensor>,
         hook: Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        autograd::accumulate_hook(slf, hook)
+        backward::accumulate_hook(slf, hook)
     }
     /// Writes the values of `src`, converted and broadcast, into this tensor.
     #[pyo3(signature = (src, non_blocking = None))]

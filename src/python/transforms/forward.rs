@@ -2,7 +2,7 @@
 
 use crate::backward::forward_mode;
 use crate::operator::Arg;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::tangents;
 use crate::transforms::forward;
 use gradiron_macros::pyfunction;

@@ -5,7 +5,7 @@ use crate::base::Error;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Operand, Row};
 use crate::python::sequences::Listed;
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use crate::transforms::func;
 use crate::transforms::func::{Layer, Mode};

@@ -2,7 +2,7 @@
 
 use crate::ops::shape::view;
 use crate::python::sequences::{Listed, collected};
-use crate::python::tensor::class::{PyTensor, wrap};
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
 use crate::transforms::func;
 use crate::transforms::vmap;

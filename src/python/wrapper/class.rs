@@ -1,7 +1,7 @@
 //! The class of tensors: the object of each, the same one while it lives.
 
-use crate::python::identity::{self, Gone, VALUE_OFFSET};
-use crate::python::tensor::host_state;
+use crate::python::wrapper::host_state;
+use crate::python::wrapper::identity::{self, Gone, VALUE_OFFSET};
 use crate::storage::reserve;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;

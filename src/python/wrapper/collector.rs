@@ -7,8 +7,8 @@
 //! not reached is garbage.
 
 use crate::arena::{Id, Ref};
-use crate::python::graph::grad_cycles;
-use crate::python::identity::VALUE_OFFSET;
+use crate::python::wrapper::grad_cycles;
+use crate::python::wrapper::identity::VALUE_OFFSET;
 use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
 use gradiron_macros::pyfunction;
 use pyo3::gc::{PyTraverseError, PyVisit};

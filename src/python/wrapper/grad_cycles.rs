@@ -3,7 +3,7 @@
 //! remembered, and each collection looks whether anything outside of the cycle still holds its members.
 
 use crate::base::room;
-use crate::python::graph::collector;
+use crate::python::wrapper::collector;
 use crate::tensor::{Tensor, WeakTensor};
 use pyo3::prelude::*;
 use std::collections::HashMap;

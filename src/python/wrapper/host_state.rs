@@ -1,10 +1,10 @@
 //! The attributes that a user gave to a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the
 //! tensor. The object may go before: the next one is made with both.
 
-use crate::python::graph::collector;
-use crate::python::identity;
-use crate::python::identity::VALUE_OFFSET;
-use crate::python::tensor::class::PyTensor;
+use crate::python::wrapper::class::PyTensor;
+use crate::python::wrapper::collector;
+use crate::python::wrapper::identity;
+use crate::python::wrapper::identity::VALUE_OFFSET;
 use crate::tensor::HostObject;
 use pyo3::PyTypeInfo;
 use pyo3::ffi;
