@@ -5,6 +5,7 @@ A program is named by its generator and seed, or by its number in found.py. One 
 
 REASONS = {
     "0 * infinity: which partial products are taken differs": ["random 128"],
+    "gelu of infinity is NaN in PyTorch": ["random 4802"],
     "PyTorch's derivative negates the operand or subtracts from it, which is refused where that is of truth values": [
         "random 1655",
         "random 3607",
@@ -14,7 +15,7 @@ REASONS = {
         "random 8435",
         "deep 58",
     ],
-    "an internal error of PyTorch": ["random 2024", "random 2167", "random 3806", "random 7162"],
+    "an internal error of PyTorch": ["random 2024", "random 2167", "random 3806", "random 3982", "random 7162"],
     "a recorded set_ has no derivative: PyTorch says so before it runs anything else": ["random 3058"],
     "PyTorch gives whole numbers that are filled with a recorded value a history, which it refuses to run": [
         "random 5220",
