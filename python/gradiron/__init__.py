@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         profiler,
         quasirandom,
         random,
+        signal,
         special,
         storage,
         testing,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ._differences import gradient
     from ._histograms import histogram, histogramdd
     from ._limits import finfo, iinfo
+    from ._lowrank import pca_lowrank, svd_lowrank
     from ._settings import compile, get_default_device, set_default_device, use_deterministic_algorithms
     from ._spectral import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
     from ._tensor_str import set_printoptions
@@ -109,17 +111,19 @@ from math import e, inf, nan, pi
 _MODULES = """
     __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
     storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
-    mps xpu accelerator fx library types ao quasirandom _C _custom_ops _subclasses _jit_internal _dynamo _inductor
+    mps signal xpu accelerator fx library types ao quasirandom _C _custom_ops _subclasses _jit_internal _dynamo _inductor
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
 _ALSO_IN_NN = """
-    celu_ channel_shuffle cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle
+    bilinear celu_ channel_shuffle cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle
     pixel_unshuffle prelu rrelu_ selu_ threshold_
 """.split()
 _OF_NN = """
-    alpha_dropout alpha_dropout_ cosine_embedding_loss ctc_loss dropout_ feature_alpha_dropout feature_alpha_dropout_
-    feature_dropout feature_dropout_ hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss
+    alpha_dropout alpha_dropout_ binary_cross_entropy_with_logits conv_tbc cosine_embedding_loss ctc_loss dropout_
+    feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ grid_sampler_2d grid_sampler_3d
+    hinge_embedding_loss kl_div margin_ranking_loss native_dropout native_group_norm norm_except_dim poisson_nll_loss
+    triplet_margin_loss
 """.split()
 _AUTOCAST = """
     autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
@@ -135,7 +139,8 @@ _SETTINGS = """
 _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
     **dict.fromkeys(_SPECTRAL, "_spectral"),
-    "unravel_index": "_indices",
+    **dict.fromkeys(("nonzero_static", "unravel_index"), "_indices"),
+    **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),
     "gradient": "_differences",
     **dict.fromkeys(("histogram", "histogramdd"), "_histograms"),
     **dict.fromkeys(_SETTINGS, "_settings"),
@@ -166,8 +171,8 @@ _NAMES = {
 _WRITES = """
     abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
     atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_
-    erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ index_put_ log10_ log1p_ log2_ log_ nan_to_num_
-    neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_
+    erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
+    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_
     tan_ tanh_ trunc_ xlogy_ zero_
 """.split()
 
@@ -185,6 +190,10 @@ def __getattr__(name: str) -> Any:
         return found
     if name in _WRITES:
         return getattr(Tensor, name)
+    if name.startswith("_foreach_"):
+        found = getattr(importlib.import_module("._foreach", __package__), name, None)
+        if found is not None:
+            return found
     raise AttributeError(f"module 'gradiron' has no attribute '{name}'")
 
 

@@ -1,9 +1,10 @@
-"""Places in a flat tensor as places along its dimensions."""
+"""Places of elements: from flat numbers, and of those that are not zero."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from . import _core
 from ._core import Tensor
 
 
@@ -24,3 +25,11 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         found.append(indices.div(step, rounding_mode="floor") % size)
         step *= size
     return tuple(reversed(found))
+
+
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """The places of the first `size` elements that are not zero, and `fill_value` where there are fewer."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    found = _core.nonzero(input)[:size]
+    return _core.cat([found, found.new_full((size - found.shape[0], input.dim()), fill_value)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from .. import _core
 from .._core import Tensor
+from ..autograd.grad_mode import no_grad
 from . import functional as F
 from ._compositions import _alpha_dropout, _check_probability, _feature_dropout
 
@@ -104,3 +106,76 @@ def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout` in place."""
     _check_probability(p)
     return _feature_dropout(input, p, train, True)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
+) -> Tensor:
+    """`nn.functional.binary_cross_entropy_with_logits`, here without a reduction unless one is named, as in PyTorch."""
+    how = _REDUCTIONS[reduction] if reduction in (1, 2) else "none"
+    return F.binary_cross_entropy_with_logits(input, target, weight, None, None, how, pos_weight)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """`nn.functional.conv1d` of (time, batch, channels), with a weight of (time, channels in, channels out)."""
+    if input.dim() != 3:
+        raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
+    if weight.dim() != 3:
+        raise RuntimeError("Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.")
+    if bias.dim() != 1:
+        raise RuntimeError("Bias must be 1-D")
+    if input.shape[2] != weight.shape[1]:
+        raise RuntimeError("Input dim 2 (input channels) is not == dim 1 in the weight tensor")
+    if weight.shape[2] != bias.shape[0]:
+        raise RuntimeError("Bias size must equal dim 2 in the weight tensor (output channels).")
+    return F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1).contiguous()
+
+
+def _sampled(dims: int, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    if input.dim() != dims + 2 and grid.shape[-1] == input.dim() - 2:
+        raise RuntimeError(
+            f"grid_sampler(): expected {dims + 2}D input and grid with same number of dimensions, but got input with sizes "
+            f"{list(input.shape)} and grid with sizes {list(grid.shape)}"
+        )
+    return _core.grid_sampler(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`grid_sampler` of images."""
+    return _sampled(2, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+    """`grid_sampler` of volumes."""
+    return _sampled(3, input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """`dropout`, and which elements it kept."""
+    if input.numel() == 0:
+        return input, input.new_empty(input.shape, dtype=_core.bool)
+    if train is False or p == 0:
+        return input.clone(), input.new_ones(input.shape, dtype=_core.bool)
+    kept = input.new_empty(input.shape).bernoulli_(1 - p)
+    return input * kept * (0.0 if p == 1 else 1 / (1 - p)), kept.bool()
+
+
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`nn.functional.group_norm`, and the mean and the factor of each group."""
+    found = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
+    with no_grad():
+        groups = input.detach().reshape(N, group, -1)
+        variance, mean = _core.var_mean(groups, -1, correction=0)
+        return found, mean, (variance + eps).rsqrt()
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """The norms over all dimensions but one; over all of them where `dim` is -1."""
+    if dim == -1:
+        return v.norm(pow)
+    if dim not in (0, v.dim() - 1):
+        return norm_except_dim(v.transpose(0, dim), pow, 0).transpose(0, dim)
+    others = [d for d in range(v.dim()) if d != dim]
+    return v.norm(pow, others, keepdim=True) if others else v.norm(pow, 0, keepdim=True) if v.dim() == 0 else v.abs()
