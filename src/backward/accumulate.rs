@@ -6,7 +6,7 @@ use crate::operator::pointwise::small;
 use crate::operator::{inplace, pointwise};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic;
-use crate::tensor::{Body, Leaf, Tensor, When, check_counted, mode, steady};
+use crate::tensor::{Body, Leaf, Tensor, When, mode, steady};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -55,11 +55,10 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
             Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
-            Some(old) if small::add_into(&arithmetic::add::ROW.forward.loops, &old.body(), &grad.body()) => {
-                check_counted(&old).map(|()| old)
-            }
             Some(old) => {
-                pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
+                if !small::add_into(&arithmetic::add::ROW.forward.loops, &old, grad)? {
+                    pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
+                }
                 Ok(old)
             }
         })

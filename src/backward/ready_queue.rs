@@ -86,7 +86,7 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
-        if !small::add_into(&arithmetic::add::ROW.forward.loops, &sum.body(), &grad.body()) {
+        if !small::add_into(&arithmetic::add::ROW.forward.loops, &sum, &grad)? {
             let operands = [(&sum).into(), (&grad).into()];
             crate::operator::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
         }

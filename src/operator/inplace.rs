@@ -6,15 +6,17 @@ use crate::operator::kernel::{carry, copy, duplicate};
 use crate::operator::overlap::check_aligned;
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
-use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, Write, any_requires_grad, check_inplace,
-    is_counted, mode,
-};
+use crate::operator::write::{Write, is_counted};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};
 use crate::transforms::{forward, vmap};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
-    rewrite(target, result, replace)
+    if vmap::any(&[target, result]) {
+        return vmap::overwrite(target, result);
+    }
+    let over = Write::begin(target, target.requires_grad() || result.requires_grad())?;
+    rewrite(over, target, result, replace)
 }
 
 /// The values of a result over a target's.
@@ -23,35 +25,24 @@ pub fn replace(body: &Body, made: &Body) -> Result<()> {
     copy(body, made)
 }
 
-/// A derivative that reads its result finds it in the target from now on.
-fn keep_written(edge: &Edge, target: &Body, result: &Body) {
-    for saved in edge.node.saves().values.iter_mut().filter(|saved| saved.source == Saved::OUTPUT) {
-        let stale = saved.body().is_some_and(|body| body.storage.same(&result.storage));
-        if stale && target.dtype == result.dtype {
-            *saved = Saved::output(target, 0);
-        }
-    }
-}
-
-/// The same by another way of writing the values.
-fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) -> Result<()>) -> Result<()> {
+/// Goes on with a write that has begun: `target` becomes `result`, whose values `write` puts there.
+pub fn rewrite(
+    over: Write,
+    target: &Tensor,
+    result: &Tensor,
+    write: impl FnOnce(&Body, &Body) -> Result<()>,
+) -> Result<()> {
     if vmap::any(&[target, result]) {
         return vmap::overwrite(target, result);
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
-    let over = Write::begin(target, recording)?;
     let (body, new) = (target.body(), result.body());
     if body.shape() != new.shape() {
         return Err(misfit(body.shape(), new.shape()));
     }
     check_cast(new.dtype, body.dtype)?;
-    if recording && let Some(edge) = result.history() {
-        crate::operator::pointwise::keep_old(&edge, &body)?;
-    }
-    over.put(&body, |body| write(body, &new))?;
-    if recording && let Some(edge) = result.history() {
-        keep_written(&edge, &body, &new);
-    }
+    let made_by = if recording { result.history() } else { None };
+    over.put(&body, made_by.as_ref(), |body| write(body, &new))?;
     let edge = if recording { V::from(result).cast(body.dtype).tensor()?.history() } else { None };
     over.end(edge)?;
     rewrite_tangents(target, result)
@@ -141,7 +132,7 @@ fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
     let read = if overlaps(&wide, &body) { duplicate(&wide)? } else { wide };
-    over.put(&body, |body| carry(body, &read))?;
+    over.put(&body, edge.as_ref(), |body| carry(body, &read))?;
     over.end(edge)?;
     rewrite_tangents(target, source)
 }
@@ -205,7 +196,7 @@ impl<'a> OutTarget<'a> {
         if !values {
             return Ok(());
         }
-        self.over.put(&self.body, |body| copy(body, &self.result.body()))?;
+        self.over.put(&self.body, None, |body| copy(body, &self.result.body()))?;
         self.over.end(None)
     }
 }
@@ -251,9 +242,9 @@ fn unfit(target: &Body, error: Error) -> Error {
     }
 }
 
-/// Whether `target` may be written to, from these operands.
-pub fn check<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
-    check_inplace(target, any_requires_grad([target].into_iter().chain(others)))
+/// Begins a write to `target` from these operands.
+pub fn begin<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<Write<'a>> {
+    Write::begin(target, any_requires_grad([target].into_iter().chain(others)))
 }
 
 /// Warns of a write into a tensor whose elements share memory; `form` is how indexing asks for the same.
@@ -275,11 +266,11 @@ pub fn by_result(
     make: impl FnOnce(&Tensor) -> Result<Tensor>,
     write: impl FnOnce(&Body, &Body) -> Result<()>,
 ) -> Result<()> {
-    check(target, others.iter().copied())?;
+    let over = begin(target, others.iter().copied())?;
     let seen = target.physical().is_dual().then(|| forward::before_write(target)).transpose()?;
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
-    rewrite(target, &made.map_err(|error| unfit(&target.body(), error))?, write)
+    rewrite(over, target, &made.map_err(|error| unfit(&target.body(), error))?, write)
 }
 
 /// The arguments of a write over a tensor with tangents.
@@ -299,7 +290,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         return Err(Error::runtime("an in-place method without a tensor"));
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
-    check_inplace(target, any_requires_grad(tensors()))?;
+    let over = Write::begin(target, any_requires_grad(tensors()))?;
     if crate::operator::out::compute_over(row, target, args) {
         return Ok(());
     }
@@ -323,12 +314,12 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     }
     match made {
         Out::Tensor(result) if target.body().layout.is_stretched() => {
-            rewrite(target, &result, |body, new| match row.expanded {
+            rewrite(over, target, &result, |body, new| match row.expanded {
                 Some(write) if write(body, args)? => Ok(()),
                 _ => replace(body, new),
             })
         }
-        Out::Tensor(result) => overwrite(target, &result),
+        Out::Tensor(result) => rewrite(over, target, &result, replace),
         _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
     }
 }

@@ -1,7 +1,8 @@
 //! View operators in place: the tensor itself shows its elements otherwise.
 
 use crate::base::Result;
-use crate::tensor::{Derivative, Tensor, Write, mode, saved_hooks};
+use crate::operator::write::{Write, count_write};
+use crate::tensor::{Derivative, Tensor, mode, saved_hooks};
 
 /// The derivative of the in-place form, whose node has a name of its own.
 fn in_place(derivative: &'static Derivative) -> &'static Derivative {
@@ -17,7 +18,7 @@ pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>
     // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
     let history = made.history();
     let body = made.body().clone();
-    body.storage.bump();
+    count_write(&body);
     place.set_body(body);
     if recording {
         place.put_history(history);

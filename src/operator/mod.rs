@@ -35,6 +35,7 @@ pub mod strided;
 pub mod sums;
 pub mod view_part;
 pub mod views;
+pub mod write;
 
 // What the macros' code calls, until it asks there itself.
 pub use crate::transforms::forward::rule as moving;

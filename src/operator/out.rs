@@ -1,12 +1,13 @@
 //! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
 
 use crate::base::{DType, Error, Result};
+use crate::operator::write::Write;
 use crate::operator::pointwise;
 use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
 use crate::storage::current_transform;
-use crate::tensor::{Tensor, Write, any_requires_grad};
+use crate::tensor::{Tensor, any_requires_grad};
 use smallvec::SmallVec;
 
 /// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
@@ -42,7 +43,8 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     let over = check_writable(body).and_then(|()| Write::begin(target, false)).ok()?;
     let bodies = pointwise::bodies(operands);
     let inputs = pointwise::inputs(op, operands, &bodies, plan.promoted).ok()?;
-    over.put(body, |body| pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs)).ok()?;
+    let values = |body: &_| pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs);
+    over.put(body, None, values).ok()?;
     over.end(None).ok()
 }
 

@@ -2,12 +2,13 @@
 //! tensors go straight to the kernel by one test of their marks.
 
 use crate::base::{DType, Error, Fault, Result, room};
+use crate::operator::write::Write;
 use crate::operator::results::{Made, Tensors, Views, one};
 use crate::operator::{conj_neg, devices, inplace, overlap};
 use crate::storage::reserve;
 use crate::tensor::{
-    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Write,
-    any_requires_grad, check_inplace, mode, saved_hooks,
+    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
+    mode, saved_hooks,
 };
 use crate::transforms::forward;
 use crate::transforms::forward::rule::Moving;
@@ -582,33 +583,25 @@ pub fn over(
     for (group, _) in call.groups.iter().zip(apart).skip(1).filter(|(_, apart)| **apart) {
         group.iter().try_for_each(|t| overlap::check_disjoint(target, t))?;
     }
-    // Before the write: what is saved of the target is to be its old value.
-    let node = match recorder {
+    let edge = match recorder {
         Some(recorder) => {
             let bits = call.needed(&recorder);
-            let node = call.finish(recorder, bits & OPERANDS, std::slice::from_ref(&body))?;
-            Some((node, bits & !OPERANDS != 0))
+            Some(Edge { node: call.finish(recorder, bits, std::slice::from_ref(&body))?, output: 0 })
         }
         None => None,
     };
-    over.put(&body, |body| write(body))?;
-    let edge = node.map(|(node, keeps_result)| {
-        if keeps_result {
-            node.save(Saved::output(&body, 0));
-        }
-        Edge { node, output: 0 }
-    });
+    over.put(&body, edge.as_ref(), |body| write(body))?;
     over.end(edge)
 }
 
 /// The same by way of a result: samples, tangents, elements that are still to be conjugated.
 #[cold]
 fn over_special(call: &Call, target: &Tensor) -> Result<()> {
-    check_inplace(target, any_requires_grad(call.with_edges()))?;
+    let over = Write::begin(target, any_requires_grad(call.with_edges()))?;
     let mut all: Vec<Tensor> = call.operands().cloned().collect();
     if target.physical().is_dual() {
         all[0] = forward::before_write(target)?;
     }
     let made = one((call.again)(&all)?)?;
-    inplace::overwrite(target, &made)
+    inplace::rewrite(over, target, &made, inplace::replace)
 }

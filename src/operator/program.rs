@@ -5,8 +5,9 @@ use crate::base::Dims;
 use crate::base::program::{Code, Program};
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
+use crate::operator::write::Write;
 use crate::operator::pointwise::check_writable;
-use crate::tensor::{Body, BodyRef, Tensor, check_counted, check_inplace, mode};
+use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,7 +94,7 @@ impl Rule {
             return Err(Error::runtime("a program got more or fewer lists than it has"));
         }
         match self.read(run, count)? {
-            Some(turns) => self.write(run, &turns).map(|()| true),
+            Some(turns) => Write::put_all(&turns.writes, || self.write(run, &turns)).map(|()| true),
             None => Ok(false),
         }
     }
@@ -105,6 +106,7 @@ impl Rule {
             bodies: Vec::with_capacity(count * run.operands.len()),
             scalars: Vec::with_capacity(count * run.scalars.len()),
             lowered: Vec::with_capacity(count),
+            writes: Vec::with_capacity(count * (self.program.results.len() + self.program.kept.len())),
         };
         let mut far: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
         for i in 0..count {
@@ -138,8 +140,9 @@ impl Rule {
             let written = self.program.results.iter().map(|&(k, _)| &run.operands[k][i]);
             let kept = self.program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
             for tensor in written.chain(kept) {
-                check_inplace(tensor, false)?;
-                check_counted(tensor)?;
+                let over = Write::begin(tensor, false)?;
+                over.check_counted()?;
+                turns.writes.push(over);
             }
         }
         Ok(Some(turns))
@@ -223,11 +226,6 @@ impl Rule {
             write_host(&lowered.code, (start..end).flat_map(bodies), turns.width, numbers, run.rounds)?;
             start = end;
         }
-        for i in 0..turns.lowered.len() {
-            let operands = program.results.iter().map(|&(k, _)| &run.operands[k][i]);
-            let scalars = program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
-            operands.chain(scalars).for_each(|tensor| tensor.body().storage.bump());
-        }
         Ok(())
     }
 
@@ -299,6 +297,8 @@ struct Turns<'a> {
     bodies: Vec<BodyRef<'a>>,
     scalars: Vec<Single>,
     lowered: Vec<Arc<Lowered>>,
+    /// The tensors that are written, over all turns.
+    writes: Vec<Write<'a>>,
 }
 
 /// A tensor of one element, as far as its value is at hand.

@@ -7,7 +7,6 @@ mod flags;
 mod graph;
 mod host;
 mod host_state;
-mod inplace;
 mod item;
 mod leaf;
 pub mod mode;
@@ -27,7 +26,6 @@ pub use graph::recorder::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inferen
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};
-pub use inplace::{Write, check_counted, check_inplace, is_counted};
 pub use item::Held;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;

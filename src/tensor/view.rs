@@ -112,7 +112,7 @@ impl View {
     }
 
     /// Why this view must not be written; `what` tells who is.
-    pub(super) fn refusal(&self, view: &Tensor, what: &str) -> Error {
+    pub fn refusal(&self, view: &Tensor, what: &str) -> Error {
         const AMBIGUOUS: &str = "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your \
             code by moving both the view and the inplace either both inside the";
         let edge = view.history();
@@ -163,7 +163,7 @@ impl View {
     }
 
     /// Writes `value`, the node of an in-place operator on `view`, into the base's history.
-    pub(super) fn rewrite_base(&self, view: &Tensor, value: Edge) {
+    pub fn rewrite_base(&self, view: &Tensor, value: Edge) {
         let edge = (self.rules.scatter)(&self.base, &view.body(), value, view.last_edge().as_ref());
         self.base.set_history(Some(edge));
         // A look at this view between the write and now has found the base's old history.

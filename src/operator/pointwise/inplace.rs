@@ -2,13 +2,14 @@
 //! values, and gives the target its new history.
 
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
+use crate::operator::write::{Write, is_counted};
 use crate::operator::pointwise::record::refused;
 use crate::operator::pointwise::values;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
 };
 use crate::operator::row::{Arg, Value};
-use crate::tensor::{Body, Edge, Kept, Saved, Tensor, Write, is_counted, mode, records, saved_hooks};
+use crate::tensor::{Body, Edge, Tensor, mode, records, saved_hooks};
 use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
@@ -67,21 +68,11 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         }
     }
     // What the derivative reads of the target is its old value: recorded before, at the old version.
-    let early = if recording && is_counted(target) { record(op, operands, &bodies, &body)? } else { None };
-    if let Some(edge) = &early {
-        keep_old(edge, &body)?;
-    }
-    over.put(&body, |body| execute(op.row.name, &op.forward, plan.compute, body, &inputs))?;
-    if let Some(edge) = &early {
-        edge.node
-            .saves()
-            .values
-            .iter_mut()
-            .filter(|s| s.source >= Saved::OUTPUT)
-            .for_each(|s| s.version += 1);
-    }
-    over.end(early.clone())?;
-    Ok(early)
+    let edge = if recording && is_counted(target) { record(op, operands, &bodies, &body)? } else { None };
+    let values = |body: &Body| execute(op.row.name, &op.forward, plan.compute, body, &inputs);
+    over.put(&body, edge.as_ref(), values)?;
+    over.end(edge.clone())?;
+    Ok(edge)
 }
 
 /// What is to be computed, if the target can take it.
@@ -134,21 +125,6 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
     let mut tensors = operands.iter().filter_map(|o| o.tensor());
     let aligned = tensors.try_for_each(|t| crate::operator::overlap::check_aligned(target, &t.body()));
     check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
-}
-
-/// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it
-/// is another operand, too, the write spoils that, and the backward says so.)
-pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
-    for saved in edge.node.saves().values.iter_mut() {
-        if let Kept::Body(body) = &mut saved.kept
-            && saved.source == 0
-            && body.storage.same(&target.storage)
-        {
-            *body = crate::operator::kernel::preserved(body)?;
-            saved.version = 0;
-        }
-    }
-    Ok(())
 }
 
 /// Refuses to write where one element stands for several.

@@ -3,6 +3,7 @@
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loops, MAX_IN};
+use crate::operator::write::Write;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor};
@@ -147,9 +148,11 @@ fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: 
     start.cast()
 }
 
-/// `target += other`, by the loops of that, for small dense floats of one shape; false when it is not such a case.
-pub fn add_into(add: &Loops, target: &Body, other: &Body) -> bool {
+/// `target += other`, unrecorded and by the loops of that, for small dense floats of one shape; false when it is not such a
+/// case.
+pub fn add_into(add: &Loops, written: &Tensor, other: &Tensor) -> Result<bool> {
     const MOST: usize = 64;
+    let (target, other) = (written.body(), other.body());
     let kernel = match target.dtype {
         DType::F32 => add.f32,
         DType::F64 => add.f64,
@@ -164,18 +167,22 @@ pub fn add_into(add: &Loops, target: &Body, other: &Body) -> bool {
     let (Some(over), true, Some(to), Some(from)) =
         (kernel.and_then(|k| k.over), alike, target.storage.host(), other.storage.host())
     else {
-        return false;
+        return Ok(false);
     };
     let to = to.wrapping_add(target.layout.offset * size);
     let from = from.wrapping_add(other.layout.offset * size);
     let apart = (to as usize).abs_diff(from as usize) >= n * size;
     if n > MOST || n == 0 || !(apart || to == from) {
-        return false;
+        return Ok(false);
     }
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     inputs[..2].copy_from_slice(&[to.cast_const(), from.cast_const()]);
-    // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
-    unsafe { over(n, to, &inputs) };
-    target.storage.bump();
-    true
+    let write = Write::begin(written, false)?;
+    write.put(&target, None, |_| {
+        // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
+        unsafe { over(n, to, &inputs) };
+        Ok(())
+    })?;
+    write.end(None)?;
+    Ok(true)
 }

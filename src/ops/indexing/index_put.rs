@@ -155,7 +155,7 @@ pub fn index_put_(
     #[default(false)] accumulate: bool,
 ) -> Result<()> {
     warn_put(input)?;
-    inplace::check(input, [values])?;
+    inplace::begin(input, [values])?;
     let (by, values) = places(input, indices, values)?;
     index_put_into(input, input, &by, &values, accumulate)
 }

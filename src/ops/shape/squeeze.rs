@@ -1,5 +1,6 @@
 //! Dimensions of size 1, put in and taken out.
 
+use crate::operator::write::count_write;
 use crate::operator::inplace_view::become_view;
 pub use crate::operator::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
 use crate::ops::prelude::*;
@@ -94,6 +95,6 @@ pub fn first_row(matrix: Tensor) -> Result<Tensor> {
     }
     let body = matrix.body();
     let row = body.with_layout(body.layout.squeeze(&[0]));
-    row.storage.bump();
+    count_write(&row);
     Ok(Tensor::of(row, None))
 }

@@ -2,6 +2,7 @@
 
 use crate::backward::{self, Request};
 use crate::base::room;
+use crate::operator::write::count_write;
 use crate::ops;
 use crate::python::autograd::gradient_edge::place_of;
 use crate::python::autograd::nested_backward;
@@ -394,7 +395,7 @@ pub fn live_nodes() -> usize {
 #[pyfunction]
 pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(t) = object.cast::<PyTensor>() {
-        t.get().tensor.body().storage.bump();
+        count_write(&t.get().tensor.body());
         return Ok(());
     }
     let Ok(items) = object.try_iter() else {
@@ -407,7 +408,7 @@ pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
                 "increment_version expects each element of the iterable to be a tensor",
             ));
         };
-        t.get().tensor.body().storage.bump();
+        count_write(&t.get().tensor.body());
     }
     Ok(())
 }

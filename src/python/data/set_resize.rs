@@ -1,6 +1,7 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
 use crate::base::{DType, Dims, Layout, MemoryFormat};
+use crate::operator::write::{Write, count_write};
 use crate::ops::shape::view::dims_of;
 use crate::python::graph::node::node_object;
 use crate::python::numbers::int_from;
@@ -9,7 +10,7 @@ use crate::python::transforms::func;
 use crate::python::types;
 use crate::python::types::type_name;
 use crate::python::wrapper::class::PyTensor;
-use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Write, mode, no_derivative};
+use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, mode, no_derivative};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -47,7 +48,7 @@ fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
 /// Shows `body` from now on, one write later.
 fn replace(target: &Tensor, body: Body) {
     target.show(body);
-    target.body().storage.bump();
+    count_write(&target.body());
 }
 
 fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {

@@ -3,6 +3,7 @@
 
 use crate::backward::sum_buffers;
 use crate::base::DType;
+use crate::operator::write::count_write;
 use crate::python::function::context::Ctx;
 use crate::python::graph::hooks;
 use crate::python::objects::{list, to_tuple, tuple};
@@ -219,7 +220,7 @@ impl Said {
             dirty: tensors_of(
                 tuple_of(py, "dirty_tensors", dirty)?,
                 // Forward wrote it, whatever becomes of the others.
-                |written| written.body().storage.bump(),
+                |written| count_write(&written.body()),
                 |i, kind| format!("mark_dirty can only accept variables, but argument {i} is of type {kind}"),
             )?,
             plain: tensors_of(

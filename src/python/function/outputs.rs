@@ -2,6 +2,7 @@
 //! themselves, written inputs with their base's history rewritten.
 
 use crate::base::{DType, Device, Dims, Guidance};
+use crate::operator::write::Write;
 use crate::operator::results::view_of;
 use crate::ops::creation::create;
 use crate::python::function::context::{Ctx, Places};
@@ -10,7 +11,7 @@ use crate::python::function::options::{Asked, Said};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector;
 use crate::tensor::{
-    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Write, inference_error, mode, node_hooks,
+    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, inference_error, mode, node_hooks,
     saved_hooks,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
