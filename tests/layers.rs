@@ -381,6 +381,15 @@ fn entries_have_a_guard() {
 }
 
 #[test]
+fn writes_follow_one_protocol() {
+    const PROTOCOL: &str = "src/operator/write.rs";
+    for (file, text) in sources() {
+        let counts = code(&text).contains(".bump()");
+        assert!(!counts || file == PROTOCOL, "{file} counts a write by itself: {PROTOCOL} does so");
+    }
+}
+
+#[test]
 fn the_reader_reads() {
     let text = r#"
         //! Mentions [`crate::python`] and "rayon".

@@ -38,8 +38,20 @@ const WORDS: &[&str] = &[
     "flops",
 ];
 const OUT: &[&str] = &[
-    "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
-    "message", "floating", "truths", "room",
+    "declared",
+    "found",
+    "promoted",
+    "apart",
+    "resizes",
+    "silent",
+    "computes",
+    "early",
+    "called",
+    "with",
+    "message",
+    "floating",
+    "truths",
+    "uninitialized",
 ];
 
 /// What the clauses of an operator say.
@@ -137,7 +149,7 @@ fn out(clause: &Clause) -> Result<TokenStream> {
                 let (word, text) = (&word.word, word.text()?);
                 more.push(quote!(#word: #text));
             }
-            "apart" | "resizes" | "silent" | "computes" | "early" | "room" => {
+            "apart" | "resizes" | "silent" | "computes" | "early" | "uninitialized" => {
                 let word = &word.word;
                 more.push(quote!(#word: true));
             }

@@ -209,13 +209,13 @@ impl Primitive<'_> {
     fn place(&self, i: usize) -> TokenStream {
         let op = quote!(crate::operator::derivative);
         if self.is_one_list() {
-            return quote!(#op::Place::all(step));
+            return quote!(#op::Slot::all(step));
         }
         if self.lists || !self.edges[i] {
-            return quote!(#op::Place::of(EDGES, __extent, #i));
+            return quote!(#op::Slot::of(EDGES, __extent, #i));
         }
         let before = self.edges[..i].iter().filter(|edge| **edge).count() as u16;
-        quote!(#op::Place::one(#before))
+        quote!(#op::Slot::one(#before))
     }
 }
 
@@ -329,7 +329,7 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
                 all.bits |= 1 << (OUTPUT_BIT - i);
                 kept.saved.push((this.results[i].clone(), quote!(#op::facts::SavedAt::Output(#i))));
                 let i = i as u16;
-                all.lets.push(fetch(quote!(#op::derivative::Place::output(#i, RETURNED))));
+                all.lets.push(fetch(quote!(#op::derivative::Slot::output(#i, RETURNED))));
             }
             Source::Argument(i) => {
                 let place = kept.arguments.iter().position(|k| *k == i).unwrap_or_else(|| {

@@ -162,7 +162,7 @@ _NAMES = {
     "__version__": "version",
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(_ALSO_IN_NN, "nn.functional"),
-    **dict.fromkeys(_OF_NN, "nn._at_top"),
+    **dict.fromkeys(_OF_NN, "nn._top_level"),
     **dict.fromkeys(("TypedStorage", "UntypedStorage", "from_file", "is_storage"), "storage"),
     **dict.fromkeys((f"{kind}Storage" for kind in _STORAGES), "storage"),
 }

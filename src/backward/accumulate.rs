@@ -92,10 +92,10 @@ pub fn enforce_layouts(on: bool) {
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
-    let lies = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
-    let lies = lies || (!ENFORCED.get() && !body.layout.is_stretched());
+    let fits = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
+    let fits = fits || (!ENFORCED.get() && !body.layout.is_stretched());
     let owned = grad.handles() <= 1 && body.storage.is_unique();
-    if lies && owned && !create_graph && !grad.requires_grad() {
+    if fits && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());
     }
     // A leaf that was resized since gets a gradient of its new shape.

@@ -1,7 +1,7 @@
 //! The backward that a thread is in, for callbacks that ask: its number, what it will run, what is to be done after it.
 
 use super::ready_queue::key;
-use crate::base::{Error, Result, room};
+use crate::base::{Error, Result, try_alloc};
 use crate::tensor::{Edge, NodeRef, Tensor};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -69,12 +69,12 @@ fn reachable(roots: &[NodeRef]) -> Result<HashSet<usize>> {
     let mut seen: HashSet<usize> = HashSet::new();
     let mut stack: Vec<&NodeRef> = Vec::new();
     match roots {
-        [root] => behind(root).try_for_each(|node| room::push(&mut stack, node))?,
-        roots => roots.iter().try_for_each(|node| room::push(&mut stack, node))?,
+        [root] => behind(root).try_for_each(|node| try_alloc::push(&mut stack, node))?,
+        roots => roots.iter().try_for_each(|node| try_alloc::push(&mut stack, node))?,
     }
     while let Some(node) = stack.pop() {
-        if room::insert(&mut seen, key(node))? {
-            behind(node).try_for_each(|node| room::push(&mut stack, node))?;
+        if try_alloc::insert(&mut seen, key(node))? {
+            behind(node).try_for_each(|node| try_alloc::push(&mut stack, node))?;
         }
     }
     Ok(seen)
@@ -96,7 +96,7 @@ impl Entered {
     ) -> Result<Entered> {
         let reached = |leads: &HashSet<usize>| -> Result<OnceCell<_>> {
             let mut reached = HashSet::new();
-            leads.iter().try_for_each(|&key| room::insert(&mut reached, key).map(drop))?;
+            leads.iter().try_for_each(|&key| try_alloc::insert(&mut reached, key).map(drop))?;
             if let [(root, _)] = roots {
                 reached.remove(&key(&root.node));
             }
@@ -107,7 +107,7 @@ impl Entered {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             whole: accumulates && leads.is_none(),
             collects: !accumulates,
-            roots: room::all(roots.iter().map(|(edge, _)| edge.node.clone()))?,
+            roots: try_alloc::all(roots.iter().map(|(edge, _)| edge.node.clone()))?,
             runs,
             callbacks: RefCell::default(),
         });
@@ -115,7 +115,7 @@ impl Entered {
         Ok(Entered(Some(task)))
     }
 
-    /// For a run in which nobody can ask.
+    /// For a run in which no callback can ask.
     pub fn unseen() -> Entered {
         Entered(None)
     }

@@ -2,7 +2,7 @@
 //! arrives. Only hooks, custom Functions and callers that catch an error can observe this, so only for them edges are counted.
 
 use super::ready_queue::{Address, key};
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 use crate::tensor::NodeRef;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -35,9 +35,9 @@ fn arrive<'a>(
     stack: &mut Vec<&'a NodeRef>,
 ) -> Result<()> {
     if node.is_leaf() {
-        *room::entry(uses, key(node))? += 1;
-    } else if room::insert(seen, key(node))? {
-        room::push(stack, node)?;
+        *try_alloc::entry(uses, key(node))? += 1;
+    } else if try_alloc::insert(seen, key(node))? {
+        try_alloc::push(stack, node)?;
     }
     Ok(())
 }

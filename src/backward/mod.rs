@@ -11,7 +11,7 @@ mod match_gradient;
 mod ready_queue;
 pub mod sum_buffers;
 
-use crate::base::{Error, Guidance, Result, profile, room};
+use crate::base::{Error, Guidance, Result, profile, try_alloc};
 use crate::ops::creation::create;
 use crate::ops::reduction::reduce;
 use crate::tensor::{
@@ -44,7 +44,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     sum_buffers::check()?;
     let plan = inputs.map(|inputs| Plan::find(roots, inputs)).transpose()?;
-    let captured = room::filled(None, inputs.map_or(0, <[Edge]>::len))?;
+    let captured = try_alloc::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
     let mut run = Run { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
@@ -58,7 +58,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
         _ if !watched => graph_task::Entered::unseen(),
         plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
     };
-    // The only root gets its turn, with its hooks, even where no wanted input lies behind it.
+    // The only root is run, with its hooks, even if no wanted input is reached from it.
     let only = roots.len() == 1;
     for (i, (edge, grad)) in roots.iter().enumerate() {
         let grad = fit_root(i, edge, grad)?;
@@ -239,7 +239,7 @@ fn turn_node(
             let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
             ready_queue.add(edge, grad)?;
         } else if let (Kind::Custom(_), Some(grad)) = (&node.kind, grad) {
-            // What a Function returns must be right though nobody wants it.
+            // What a Function returns is checked even if it is not used.
             fit(node, i, edge, grad)?;
         }
     }
@@ -305,7 +305,7 @@ fn derive(
     }
     let _turn = node.begin_turn();
     crate::storage::reserve::check()?;
-    room::check_list(node.edges.len().max(grads.len()))?;
+    try_alloc::check_list(node.edges.len().max(grads.len()))?;
     let results = match &node.kind {
         Kind::Op(derivative) => {
             let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
@@ -401,31 +401,31 @@ impl Plan {
     fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<Plan> {
         let mut targets: HashMap<usize, SmallVec<[(usize, usize); 1]>> = HashMap::new();
         for (slot, edge) in inputs.iter().enumerate() {
-            room::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
+            try_alloc::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
         }
         // Depth first with an explicit stack: a node is decided when all that it points to are.
         let (mut leads, mut passes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut stack: Vec<(&NodeRef, usize)> = Vec::new();
         for (edge, _) in roots {
-            if room::insert(&mut seen, key(&edge.node))? {
-                room::push(&mut stack, (&edge.node, 0))?;
+            if try_alloc::insert(&mut seen, key(&edge.node))? {
+                try_alloc::push(&mut stack, (&edge.node, 0))?;
             }
             while let Some((node, next)) = stack.pop() {
                 if let Some(edge) = node.edges.get(next) {
                     stack.push((node, next + 1));
                     if let Some(edge) = edge
-                        && room::insert(&mut seen, key(&edge.node))?
+                        && try_alloc::insert(&mut seen, key(&edge.node))?
                     {
-                        room::push(&mut stack, (&edge.node, 0))?;
+                        try_alloc::push(&mut stack, (&edge.node, 0))?;
                     }
                     continue;
                 }
                 let through = node.edges.iter().flatten().any(|e| leads.contains(&key(&e.node)));
                 if through {
-                    room::insert(&mut passes, key(node))?;
+                    try_alloc::insert(&mut passes, key(node))?;
                 }
                 if through || targets.contains_key(&key(node)) {
-                    room::insert(&mut leads, key(node))?;
+                    try_alloc::insert(&mut leads, key(node))?;
                 }
             }
         }

@@ -2,7 +2,7 @@
 //! arrival is kept aside.
 
 use super::leaf_counts::Uses;
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 use crate::operator::pointwise::small;
 use crate::ops::elementwise::arithmetic;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
@@ -68,7 +68,7 @@ impl Turn {
     }
 }
 
-/// Whether nobody else can see a gradient.
+/// Whether no one else can see a gradient.
 fn is_own(t: &Tensor) -> bool {
     let body = t.body();
     !t.is_special()
@@ -196,7 +196,7 @@ impl ReadyQueue {
     #[inline]
     fn make_room(&mut self) -> Result<()> {
         let made = self.waiting.try_reserve(1).and_then(|()| self.order.try_reserve(1));
-        made.map_err(|_| room::refused(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
+        made.map_err(|_| try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
     }
 
     pub fn next(&mut self) -> Option<Turn> {

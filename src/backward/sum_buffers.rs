@@ -13,7 +13,7 @@ struct Now {
     ready_queue: *const ReadyQueue,
     wanted: u64,
     create_graph: bool,
-    /// Whether a sum was handed out: whoever may write into it must not start another backward.
+    /// Whether a sum was handed out: as long as it may be written, no other backward may start.
     exposed: bool,
 }
 

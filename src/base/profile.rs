@@ -1,7 +1,7 @@
 //! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
 //! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
 
-use super::{Result, room, watch};
+use super::{Result, try_alloc, watch};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -157,7 +157,7 @@ pub fn stop() -> Result<Vec<Event>> {
     if FLAGS.swap(0, Ordering::Relaxed) != 0 {
         watch::count(watch::PROFILE, false);
     }
-    let events = room::all(lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))));
+    let events = try_alloc::all(lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))));
     // The lists of threads that ended are not needed again.
     lists.retain(|list| Arc::strong_count(list) > 1);
     events
@@ -165,7 +165,7 @@ pub fn stop() -> Result<Vec<Event>> {
 
 /// Without memory for it an event is left out: the operator itself is refused.
 fn note(events: &mut Vec<Event>, event: Event) {
-    let _ = room::push(events, event);
+    let _ = try_alloc::push(events, event);
 }
 
 /// Runs `f` on this thread's record; nothing while the thread ends.

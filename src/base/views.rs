@@ -218,7 +218,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// The same elements in the same order under another shape, where strides can say it.
+    /// The layout under another shape with the elements in their order, where strides can say it.
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
         if self.numel() == 0 {
             let kept = shape == self.shape.as_slice();

@@ -1,6 +1,6 @@
 //! Windows that slide over an image: of convolutions, of pools, of images that are laid out as columns.
 
-use super::{Result, room};
+use super::{Result, try_alloc};
 
 /// Their sizes and steps; dimensions that an image does not have come first, with size and step 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub struct Windows {
 impl Windows {
     /// Refuses more windows, or taps, than kernels have room to list.
     pub fn check(&self) -> Result<()> {
-        (0..3).try_for_each(|d| room::check(self.result[d].saturating_add(self.kernel[d]), 128))
+        (0..3).try_for_each(|d| try_alloc::check(self.result[d].saturating_add(self.kernel[d]), 128))
     }
 
     /// Elements of a window.
-    pub fn taps(&self) -> usize {
+    pub fn kernel_numel(&self) -> usize {
         self.kernel.iter().product()
     }
 
@@ -31,6 +31,6 @@ impl Windows {
 
     /// Whether every window is one element, and they stand side by side.
     pub fn are_elements(&self) -> bool {
-        self.taps() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
+        self.kernel_numel() == 1 && self.stride == [1; 3] && self.padding == [0; 3]
     }
 }

@@ -1,7 +1,7 @@
 //! Discrete Fourier transforms of any length: by the length's factors, or as a convolution where they are large.
 
 use super::par;
-use crate::base::{Result, Strided, room};
+use crate::base::{Result, Strided, try_alloc};
 use std::f64::consts::TAU;
 
 /// A complex number of full width, as it lies in memory.
@@ -79,19 +79,19 @@ impl Plan {
     fn of(n: usize) -> Result<Plan> {
         let factors = factors_of(n);
         if factors.iter().all(|&p| p <= LARGE) {
-            let roots = room::all((0..n).map(|k| C::turn(-TAU * k as f64 / n as f64)))?;
+            let roots = try_alloc::all((0..n).map(|k| C::turn(-TAU * k as f64 / n as f64)))?;
             return Ok(Plan { n, factors, roots, convolution: None });
         }
         let inner = Plan::of((2 * n - 1).next_power_of_two())?;
         // k² modulo 2n, so that angles stay small and exact.
         let angle = |k| -TAU * 0.5 * ((k as u128 * k as u128) % (2 * n as u128)) as f64 / n as f64;
-        let chirp = room::all((0..n).map(|k| C::turn(angle(k))))?;
-        let mut spread = room::filled(C::default(), inner.n)?;
+        let chirp = try_alloc::all((0..n).map(|k| C::turn(angle(k))))?;
+        let mut spread = try_alloc::filled(C::default(), inner.n)?;
         for (k, c) in chirp.iter().enumerate() {
             spread[k] = c.conj();
             spread[(inner.n - k) % inner.n] = c.conj();
         }
-        let mut kernel = room::filled(C::default(), inner.n)?;
+        let mut kernel = try_alloc::filled(C::default(), inner.n)?;
         inner.run(&spread, &mut kernel)?;
         let convolution = Some(Box::new(Convolution { inner, chirp, kernel }));
         Ok(Plan { n, factors, roots: Vec::new(), convolution })
@@ -103,7 +103,8 @@ impl Plan {
             return Ok(());
         };
         let size = by.inner.n;
-        let (mut wide, mut turned) = (room::filled(C::default(), size)?, room::filled(C::default(), size)?);
+        let (mut wide, mut turned) =
+            (try_alloc::filled(C::default(), size)?, try_alloc::filled(C::default(), size)?);
         for k in 0..self.n {
             wide[k] = input[k].times(by.chirp[k]);
         }
@@ -179,7 +180,7 @@ pub unsafe fn transform(x: Strided, inverse: bool, scale: f64) -> Result<()> {
     let start = par::Shared::new(x.ptr.cast::<C>().cast_const());
     let work = n * (usize::BITS - n.leading_zeros()) as usize * 4;
     par::try_ranges(rows, (par::GRAIN / work.max(1)).max(1), |range| {
-        let (mut own, mut made) = (room::filled(C::default(), n)?, room::filled(C::default(), n)?);
+        let (mut own, mut made) = (try_alloc::filled(C::default(), n)?, try_alloc::filled(C::default(), n)?);
         for at in range {
             // SAFETY: rows do not meet, and the rest is the caller's promise.
             let row = unsafe { std::slice::from_raw_parts_mut(start.get().add(at * n), n) };

@@ -42,7 +42,7 @@ fn find_pool() -> Option<&'static Pool> {
         let name = |i| format!("gradiron-{i}");
         // Threads begin while there is memory for their stacks and what is theirs alone: the system ends the process where
         // there is none.
-        crate::base::room::check(threads, 4 << 20).ok()?;
+        crate::base::try_alloc::check(threads, 4 << 20).ok()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
         pool.broadcast(|_| ());
         let pool: &'static Pool = Box::leak(Box::new(pool));
@@ -286,10 +286,10 @@ pub fn each<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync, m
 
 /// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.
 pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> crate::base::Result<Vec<T>> {
-    Ok(written(crate::base::room::list(n)?, n, grain, body))
+    Ok(written(crate::base::try_alloc::with_capacity(n)?, n, grain, body))
 }
 
-/// The same, written to a list with room for them.
+/// The results of all calls, written to a list with the capacity for them.
 fn written<T: Send>(mut results: Vec<T>, n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let to = Shared::new(results.as_ptr());
     ranges(n, grain, |range| {

@@ -3,9 +3,9 @@
 
 use super::cast::convert::{narrow, widen};
 use super::cast::tile::Tile;
-use super::line::{Line, Room, TILE};
 use super::par::{GRAIN, ranges};
 use super::simd::simd_fn;
+use super::strided_run::{Line, RunBuffers, TILE};
 use super::walk::Walk;
 use crate::base::program::{Code, Instruction, Op, Source};
 use crate::base::{DType, Strided};
@@ -69,7 +69,7 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     let compute = if first.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let alike = first.is_contiguous() && job.operands.iter().all(|x| x.strides == first.strides);
     let mut tiles = [const { Tile::empty() }; MAX_REGISTERS];
-    let mut rooms = [const { Room::empty() }; MAX_OPERANDS];
+    let mut rooms = [const { RunBuffers::empty() }; MAX_OPERANDS];
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
         let lines: SmallVec<[Line; MAX_OPERANDS]> =
             job.operands.iter().zip(steps).map(|(x, step)| Line::reader(x, step, compute)).collect();
@@ -215,7 +215,7 @@ unsafe fn each<T: Copy>(
     }
 }
 
-/// The same where the first argument is written over. Loops are only wide when the compiler knows that.
+/// An instruction whose first argument is written over. Loops are only wide when the compiler knows that.
 ///
 /// # Safety
 /// As [`each`], and all elements are there.

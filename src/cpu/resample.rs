@@ -3,7 +3,7 @@
 
 use super::par;
 use super::simd::simd_fn;
-use crate::base::{DType, Fault, Result, Strided, Taps};
+use crate::base::{DType, Fault, ResampleWeights, Result, Strided};
 
 macro_rules! kernels {
     ($($T:ident, $run:ident, $add:ident, $line:ident;)*) => { $(
@@ -28,7 +28,7 @@ macro_rules! kernels {
             }
         }
 
-        unsafe fn $run(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &Taps) {
+        unsafe fn $run(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &ResampleWeights) {
             let (to, from) = (par::Shared::new(out.cast::<$T>().cast_const()), par::Shared::new(x.cast::<$T>()));
             let (n, length) = (taps.places(), taps.length);
             let per = (n * inner + taps.from.len() * inner).max(1);
@@ -72,7 +72,13 @@ kernels! {
 /// # Safety
 /// The views are dense and live: `out` has `outer * taps.places() * inner` elements, `x` has `outer * taps.length * inner`, of one
 /// dtype; `out` overlaps nothing.
-pub unsafe fn resample(out: Strided, x: Strided, outer: usize, inner: usize, taps: &Taps) -> Result<()> {
+pub unsafe fn resample(
+    out: Strided,
+    x: Strided,
+    outer: usize,
+    inner: usize,
+    taps: &ResampleWeights,
+) -> Result<()> {
     // SAFETY: handed on.
     unsafe {
         match out.dtype {

@@ -4,7 +4,7 @@
 use super::element::{Bit, Element, by_dtype, scratch};
 use super::par;
 use super::walk::Walk;
-use crate::base::{DType, Dims, Error, Result, Strided, room};
+use crate::base::{DType, Dims, Error, Result, Strided, try_alloc};
 use std::ops::Range;
 
 /// Sorts along `dim`: the elements, and the indices (int64) that they come from.
@@ -293,7 +293,7 @@ unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + S
     // SAFETY: handed on.
     let counts = unsafe { counts(&x, &walk, block)? };
     let mut sum = 0;
-    let starts = room::all(counts.iter().map(|count| {
+    let starts = try_alloc::all(counts.iter().map(|count| {
         sum += count;
         sum - count
     }))?;

@@ -39,7 +39,7 @@ fn lines(windows: &Windows) -> [Line; 3] {
 /// The views are dense, live, and have so many planes; `out` overlaps nothing.
 pub unsafe fn unfold(windows: &Windows, planes: usize, out: Strided, x: Strided, back: bool) {
     let image: usize = windows.image.iter().product();
-    let columns = windows.taps() * windows.positions();
+    let columns = windows.kernel_numel() * windows.positions();
     let (to, from) = if back { (image, columns) } else { (columns, image) };
     let lines = &lines(windows);
     let step = lines[2].stride;

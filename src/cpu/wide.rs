@@ -35,7 +35,7 @@ pub unsafe fn map_pair(x: Strided, y: Strided, steps: usize, f: impl Fn(f64, f64
     });
 }
 
-/// The same of whole numbers.
+/// Maps whole numbers.
 ///
 /// # Safety
 /// As [`map_pair`], for int64.

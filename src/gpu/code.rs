@@ -153,7 +153,7 @@ impl Code {
         terms.join(" + ")
     }
 
-    /// The head of `main`: `i` is the invocation's number in a launch of [`super::space::groups`].
+    /// The head of `main`: `i` is the invocation's number in a launch of [`super::index_space::groups`].
     pub fn main_by_item(&mut self) {
         let _ = write!(
             self.text,

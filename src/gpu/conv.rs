@@ -77,7 +77,7 @@ pub fn conv_forward(
     weight: View<'_>,
     bias: Option<View<'_>>,
 ) -> Result<()> {
-    let (rows, positions) = (x.shape[1] * windows.taps(), windows.positions());
+    let (rows, positions) = (x.shape[1] * windows.kernel_numel(), windows.positions());
     let (inner, outputs) = (rows / groups, weight.shape[0] / groups);
     dense(weight, |weight| {
         for (first, n) in parts(x.shape[0], rows * positions) {
@@ -127,7 +127,7 @@ pub fn conv_backward_input(
     weight: View<'_>,
     bias: Option<View<'_>>,
 ) -> Result<()> {
-    let (rows, positions) = (out.shape[1] * windows.taps(), windows.positions());
+    let (rows, positions) = (out.shape[1] * windows.kernel_numel(), windows.positions());
     let (inner, outputs) = (rows / groups, weight.shape[0] / groups);
     dense(weight, |weight| {
         dense(grad, |grad| {
@@ -162,7 +162,7 @@ pub fn conv_backward_weight(
     x: View<'_>,
     grad: View<'_>,
 ) -> Result<()> {
-    let (rows, positions) = (x.shape[1] * windows.taps(), windows.positions());
+    let (rows, positions) = (x.shape[1] * windows.kernel_numel(), windows.positions());
     let (inner, outputs) = (rows / groups, out.shape[0] / groups);
     dense(grad, |grad| {
         for (first, n) in parts(x.shape[0], rows * positions) {

@@ -4,13 +4,13 @@
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::resample::uploaded;
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use super::{View, alloc};
-use crate::base::{Alignments, DType, Fault, Result, room};
+use crate::base::{Alignments, DType, Fault, Result, try_alloc};
 
 /// Labels with blanks between them and around them, and the sum of what probabilities' logarithms stand for.
 const PLACES: &str = "
@@ -80,7 +80,7 @@ impl<'a> Tables<'a> {
         }
         check(&targets)?;
         let lists = [&of.input_lengths, &of.target_lengths, &of.starts];
-        let numbers = room::all(lists.iter().flat_map(|list| list.iter().map(|n| *n as u32)))?;
+        let numbers = try_alloc::all(lists.iter().flat_map(|list| list.iter().map(|n| *n as u32)))?;
         // A binding has at least one element.
         let none = (targets.numel() == 0).then(|| alloc(8)).transpose()?;
         Ok(Tables { targets, none, lengths: uploaded(bytemuck::cast_slice(&numbers))? })

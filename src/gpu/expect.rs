@@ -5,8 +5,8 @@ use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin};
+use super::index_space::{Space, Words, check, groups};
 use super::pipeline::Key;
-use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use crate::base::Result;
 

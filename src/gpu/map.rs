@@ -5,10 +5,10 @@
 use super::cell::{Cell, Value, compute as compute_value};
 use super::code::GROUP;
 use super::device::{Gpu, gpu};
-use super::plan::{Access, Plan, plan_strides, push_number};
+use super::index_space::{Space, Words, check, groups};
+use super::map_code::{Access, Plan, plan_strides, push_number};
 use super::pool::Buffer;
 use super::prelude;
-use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use super::transpose::transpose;
 use super::{Source, View, alloc};

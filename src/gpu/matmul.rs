@@ -4,13 +4,13 @@
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Space, Words, check, groups};
+use super::map_code::{number, push_number};
+use super::matmul_code::DEPTH;
 use super::pipeline::Key;
-use super::plan::{number, push_number};
-use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
-use super::tile::DEPTH;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
-use crate::base::{DType, Dims, Error, Fault, Fold, Result, Scalar, contiguous_strides, numel};
+use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguous_strides, numel};
 
 /// How the work is shared out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -168,11 +168,11 @@ fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), 
     let products = View { buffer: &buffer, dtype, shape: &shape, strides: &strides, offset: 0 };
     let (one, one_strides) = (raised(1, out.shape), raised(0, out.strides));
     if alpha == 1.0 && beta == 0.0 {
-        return reduce(Fold::Sum, View { shape: &one, strides: &one_strides, ..out }, products, &[0]);
+        return reduce(Reduction::Sum, View { shape: &one, strides: &one_strides, ..out }, products, &[0]);
     }
     let sum = alloc(out.numel() * dtype.size())?;
     let sum = View { buffer: &sum, dtype, shape: &one, strides: &strides, offset: 0 };
-    reduce(Fold::Sum, sum, products, &[0])?;
+    reduce(Reduction::Sum, sum, products, &[0])?;
     let sum = View { shape: out.shape, strides: &strides[1..], ..sum };
     let factors = [alpha, beta].map(|factor| Source::Scalar(Scalar::Float(factor)));
     let (inputs, wgsl): (&[&str], _) = match beta == 0.0 {

@@ -4,13 +4,13 @@
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, check, groups};
+use super::map_code::{number, push_number};
 use super::pipeline::Key;
-use super::plan::{number, push_number};
 use super::pool::Buffer;
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
-use crate::base::{DType, Fault, Fold, Result, Scalar, contiguous_strides};
+use crate::base::{DType, Fault, Reduction, Result, Scalar, contiguous_strides};
 use smallvec::SmallVec;
 
 /// Dense elements `[n, channels, run]`. Each channel has a weight and a bias. A set is a group of a sample's channels, or a
@@ -141,7 +141,7 @@ pub fn backward(
     for (to, of) in [(to.weight, aside), (to.bias, Some(g))] {
         if let (Some(to), Some(of)) = (to, of) {
             let to = View { shape: &line, strides: &line_strides, ..to };
-            reduce(Fold::Sum, to, View { shape: &shape, strides: &strides, ..of }, &[0, 2])?;
+            reduce(Reduction::Sum, to, View { shape: &shape, strides: &strides, ..of }, &[0, 2])?;
         }
     }
     Ok(())

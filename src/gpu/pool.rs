@@ -112,7 +112,7 @@ impl Pool {
     fn take(&mut self, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
         let size = *self.free.range(class..=class.max(2 * counted(bytes))).next()?.0;
         let found = self.pick(size)?;
-        self.lend(bytes);
+        self.count_allocated(bytes);
         Some(found)
     }
 
@@ -125,7 +125,7 @@ impl Pool {
         found
     }
 
-    fn lend(&mut self, bytes: usize) {
+    fn count_allocated(&mut self, bytes: usize) {
         let m = &mut self.memory;
         m.allocated += counted(bytes);
         m.max_allocated = m.max_allocated.max(m.allocated);
@@ -183,7 +183,7 @@ impl Pool {
         self.memory.creations += 1;
         self.memory.reserved += class;
         self.memory.max_reserved = self.memory.max_reserved.max(self.memory.reserved);
-        self.lend(bytes);
+        self.count_allocated(bytes);
         Some(raw)
     }
 }

@@ -7,13 +7,13 @@ use super::code::GROUP;
 use super::device::{Gpu, gpu};
 use super::fault::{Origin, Wrong};
 use super::index::{IndexBy, index_get};
-use super::plan::push_number;
+use super::index_space::{Space, Words, check, groups};
+use super::map_code::push_number;
 use super::pool::Buffer;
 use super::reduce_code::Kind;
-use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use super::{View, alloc, fill};
-use crate::base::{DType, Dims, Error, Fold, Result, Scalar, contiguous_strides};
+use crate::base::{DType, Dims, Error, Reduction, Result, Scalar, contiguous_strides};
 use smallvec::SmallVec;
 
 /// What is done to the result of the last stage.
@@ -27,7 +27,7 @@ enum Finish {
 
 /// One stage. `K` elements a row, in `parts` parts of `chunk` elements; each part becomes one element of the output.
 struct Stage<'a> {
-    fold: Fold,
+    fold: Reduction,
     /// The type that is accumulated in.
     sum: Value,
     x: View<'a>,
@@ -48,22 +48,22 @@ const ROW: usize = 0;
 const OUT: usize = 1;
 
 /// Reduces `x` over `dims` into `out`, which has the shape of `x` with those dimensions set to 1.
-pub fn reduce(fold: Fold, out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
+pub fn reduce(fold: Reduction, out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(fold, x.dtype);
     run(Stage { fold, sum, x, candidates: None, center: None, finish: Finish::Plain }, out, dims)
 }
 
 /// The mean over `dims`, accumulated in the type that a sum of `x` accumulates in.
 pub fn mean(out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
-    let sum = accumulator(Fold::Sum, out.dtype);
+    let sum = accumulator(Reduction::Sum, out.dtype);
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
     let finish = Finish::Scale(1.0 / count as f64);
-    run(Stage { fold: Fold::Sum, sum, x, candidates: None, center: None, finish }, out, dims)
+    run(Stage { fold: Reduction::Sum, sum, x, candidates: None, center: None, finish }, out, dims)
 }
 
 /// The variance over `dims` (or its root), divided by the count less `correction`: the mean first, then the squares.
 pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bool) -> Result<()> {
-    let sum = accumulator(Fold::Sum, x.dtype);
+    let sum = accumulator(Reduction::Sum, x.dtype);
     let dtype = if sum == Value::F64 { DType::F64 } else { DType::F32 };
     let strides = contiguous_strides(out.shape);
     let middle = alloc(out.numel() * dtype.size())?;
@@ -71,7 +71,7 @@ pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bo
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
     let scale = 1.0 / (count as f64 - correction).max(0.0);
     let finish = if sqrt { Finish::Root(scale) } else { Finish::Scale(scale) };
-    run(Stage { fold: Fold::SumSq, sum, x, candidates: None, center: Some(&middle), finish }, out, dims)
+    run(Stage { fold: Reduction::SumSq, sum, x, candidates: None, center: Some(&middle), finish }, out, dims)
 }
 
 /// The largest (or smallest) element along `dim` and where it first is; `indices` are int64.
@@ -82,7 +82,7 @@ pub fn max_with_index(
     dim: usize,
     largest: bool,
 ) -> Result<()> {
-    reduce(if largest { Fold::ArgMax } else { Fold::ArgMin }, indices, x, &[dim])?;
+    reduce(if largest { Reduction::ArgMax } else { Reduction::ArgMin }, indices, x, &[dim])?;
     let mut strides = Dims::from_slice(x.strides);
     strides[dim] = 0;
     let row = View { shape: values.shape, strides: &strides, ..x };
@@ -92,27 +92,29 @@ pub fn max_with_index(
 }
 
 /// The type that a fold over `dtype` accumulates in.
-pub(super) fn accumulator(fold: Fold, dtype: DType) -> Value {
+pub(super) fn accumulator(fold: Reduction, dtype: DType) -> Value {
     let natural = Cell::of(dtype).value();
     match fold {
-        Fold::All | Fold::Any => Value::I32,
-        Fold::Sum | Fold::Prod | Fold::SumSq | Fold::SumAbs if natural == Value::I32 => Value::I64,
+        Reduction::All | Reduction::Any => Value::I32,
+        Reduction::Sum | Reduction::Prod | Reduction::SumSq | Reduction::SumAbs if natural == Value::I32 => {
+            Value::I64
+        }
         _ => natural,
     }
 }
 
-pub(super) fn name(fold: Fold) -> &'static str {
+pub(super) fn name(fold: Reduction) -> &'static str {
     match fold {
-        Fold::Sum => "sum",
-        Fold::Prod => "prod",
-        Fold::Max => "max",
-        Fold::Min => "min",
-        Fold::ArgMax => "argmax",
-        Fold::ArgMin => "argmin",
-        Fold::All => "all",
-        Fold::Any => "any",
-        Fold::SumSq => "norm",
-        Fold::SumAbs => "norm_1",
+        Reduction::Sum => "sum",
+        Reduction::Prod => "prod",
+        Reduction::Max => "max",
+        Reduction::Min => "min",
+        Reduction::ArgMax => "argmax",
+        Reduction::ArgMin => "argmin",
+        Reduction::All => "all",
+        Reduction::Any => "any",
+        Reduction::SumSq => "norm",
+        Reduction::SumAbs => "norm_1",
     }
 }
 
@@ -157,10 +159,10 @@ fn run(stage: Stage<'_>, out: View<'_>, dims: &[usize]) -> Result<()> {
 fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
     let value = match (stage.fold, stage.finish) {
         (_, Finish::Scale(_) | Finish::Root(_)) => Scalar::Float(f64::NAN),
-        (Fold::Sum | Fold::SumSq | Fold::SumAbs, _) => Scalar::Int(0),
-        (Fold::Prod, _) => Scalar::Int(1),
-        (Fold::All, _) => Scalar::Bool(true),
-        (Fold::Any, _) => Scalar::Bool(false),
+        (Reduction::Sum | Reduction::SumSq | Reduction::SumAbs, _) => Scalar::Int(0),
+        (Reduction::Prod, _) => Scalar::Int(1),
+        (Reduction::All, _) => Scalar::Bool(true),
+        (Reduction::Any, _) => Scalar::Bool(false),
         _ => {
             return Err(Error::runtime(format!(
                 "{}(): the reduction of no elements is not defined",
@@ -204,7 +206,7 @@ fn staged(
         return launch(gpu, &last, split, out, (rows, count, 1), rows >= 4096);
     }
     let fold = match first.fold {
-        Fold::SumSq | Fold::SumAbs => Fold::Sum,
+        Reduction::SumSq | Reduction::SumAbs => Reduction::Sum,
         other => other,
     };
     let Split { rows: old, .. } = split;

@@ -3,15 +3,15 @@
 
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
+use super::map_code::number;
 use super::pipeline::Key;
-use super::plan::number;
 use super::reduce::name;
-use crate::base::Fold;
+use crate::base::Reduction;
 
 /// What tells one kernel from another.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
-    pub fold: Fold,
+    pub fold: Reduction,
     pub sum: Value,
     pub x: Cell,
     pub out: Cell,
@@ -55,7 +55,7 @@ impl Kind {
     fn algebra(&self) -> String {
         let t = self.sum.name();
         if self.fold.is_arg() {
-            let better = if self.fold == Fold::ArgMax { ">" } else { "<" };
+            let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
             let nan = if matches!(self.sum, Value::F32 | Value::F64) {
                 "if (is_nan(a.v) != is_nan(b.v)) { if (is_nan(a.v)) { return a; } return b; }\n  \
                  if (!is_nan(a.v) && !(a.v == b.v)) {"
@@ -72,11 +72,11 @@ impl Kind {
             );
         }
         let (start, join) = match self.fold {
-            Fold::Prod => ("T(1)".to_owned(), "a * b"),
-            Fold::Max => (self.least(), "maximum(a, b)"),
-            Fold::Min => (self.most(), "minimum(a, b)"),
-            Fold::All => ("1".to_owned(), "min(a, b)"),
-            Fold::Any => ("0".to_owned(), "max(a, b)"),
+            Reduction::Prod => ("T(1)".to_owned(), "a * b"),
+            Reduction::Max => (self.least(), "maximum(a, b)"),
+            Reduction::Min => (self.most(), "minimum(a, b)"),
+            Reduction::All => ("1".to_owned(), "min(a, b)"),
+            Reduction::Any => ("0".to_owned(), "max(a, b)"),
             _ => ("T(0)".to_owned(), "a + b"),
         };
         format!(
@@ -104,15 +104,15 @@ impl Kind {
     /// An element, read as `x` at position `k`, as a partial result.
     fn lift(&self) -> String {
         let value = self.x.value();
-        if matches!(self.fold, Fold::All | Fold::Any) {
+        if matches!(self.fold, Reduction::All | Reduction::Any) {
             return Value::Bool.convert(Value::I32, &value.convert(Value::Bool, "x"));
         }
         let x = value.convert(self.sum, "x");
         match self.fold {
-            Fold::ArgMax | Fold::ArgMin => format!("Acc({x}, k)"),
-            Fold::SumSq if self.center => format!("square({x} - middle)"),
-            Fold::SumSq => format!("square({x})"),
-            Fold::SumAbs => format!("abs({x})"),
+            Reduction::ArgMax | Reduction::ArgMin => format!("Acc({x}, k)"),
+            Reduction::SumSq if self.center => format!("square({x} - middle)"),
+            Reduction::SumSq => format!("square({x})"),
+            Reduction::SumAbs => format!("abs({x})"),
             _ => x,
         }
     }
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        use Fold::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
+        use Reduction::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
         for fold in [Sum, Prod, Max, Min, ArgMax, ArgMin, All, Any, SumSq, SumAbs] {
             for dtype in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64] {
                 let sum = accumulator(fold, dtype);

@@ -3,15 +3,21 @@
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use super::{View, alloc, upload};
-use crate::base::{DType, Error, Fault, Result, Taps};
+use crate::base::{DType, Error, Fault, ResampleWeights, Result};
 
 /// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense, in float32 or float64.
-pub fn resample(out: View<'_>, x: View<'_>, outer: usize, inner: usize, taps: &Taps) -> Result<()> {
+pub fn resample(
+    out: View<'_>,
+    x: View<'_>,
+    outer: usize,
+    inner: usize,
+    taps: &ResampleWeights,
+) -> Result<()> {
     let gpu = gpu()?;
     let dtype = out.dtype;
     if !matches!(dtype, DType::F32 | DType::F64) || x.dtype != dtype {

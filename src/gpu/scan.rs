@@ -4,10 +4,10 @@
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
+use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
-use super::rows::Rows;
-use super::space::{Words, groups};
+use super::row_walk::Rows;
 use super::stream::Launch;
 use super::{View, alloc, copy};
 use crate::base::{DType, Error, Fault, Result, contiguous_strides};
@@ -96,7 +96,7 @@ pub fn cum_extreme(
     run(gpu, scan, &[values, indices, copied], dim)
 }
 
-/// The same for an output whose type is accumulated in; the input comes last.
+/// A scan into an output whose dtype is also accumulated in; the input is the last view.
 fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let (out, x) = (views[0], views[views.len() - 1]);
     let rows = Rows::new(views, dim)?;

@@ -4,8 +4,8 @@ use super::View;
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use crate::base::{DType, Result};
 

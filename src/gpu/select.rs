@@ -4,11 +4,11 @@
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
+use super::index_space::{Words, check, groups};
 use super::map::{Map, run};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::scan::{Scan, scan};
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use super::{Source, View, alloc, download};
 use crate::base::{DType, Error, Result, contiguous_strides};

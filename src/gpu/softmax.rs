@@ -4,13 +4,13 @@
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
-use super::rows::Rows;
-use super::space::{Words, groups};
+use super::row_walk::Rows;
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
-use crate::base::{DType, Dims, Fault, Fold, Result, contiguous_strides, numel};
+use crate::base::{DType, Dims, Fault, Reduction, Result, contiguous_strides, numel};
 use smallvec::SmallVec;
 
 /// `exp(x) / sum(exp(x))` along `dim`, or its logarithm.
@@ -60,7 +60,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 /// Rows longer than this are reduced by many workgroups.
 const LONG: usize = 1 << 20;
 
-/// The same for long rows: reductions, and what they are of, element by element.
+/// Softmax of long rows: reductions, then one kernel over the elements.
 fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let (out, x) = (views[0], views[1]);
     let mut kept = Dims::from_slice(out.shape);
@@ -88,17 +88,17 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     if let &[_, grad, y] = views {
         let (g, y) = (Source::View(grad), Source::View(y));
         if log {
-            let total = folded(Fold::Sum, grad)?;
+            let total = folded(Reduction::Sum, grad)?;
             let inputs = &["g", "y", "total"];
             return compute("log_softmax_slope", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
         }
         compute("softmax_term", &["g", "y"], "g * y", aside, &[g, y])?;
-        let total = folded(Fold::Sum, aside)?;
+        let total = folded(Reduction::Sum, aside)?;
         return compute("softmax_slope", &["g", "y", "total"], "y * (g - total)", out, &[g, y, row(&total)]);
     }
-    let (x, top) = (Source::View(x), folded(Fold::Max, x)?);
+    let (x, top) = (Source::View(x), folded(Reduction::Max, x)?);
     compute("softmax_power", &["x", "top"], "exp(x - top)", aside, &[x, row(&top)])?;
-    let total = folded(Fold::Sum, aside)?;
+    let total = folded(Reduction::Sum, aside)?;
     if log {
         let inputs = &["x", "top", "total"];
         return compute(

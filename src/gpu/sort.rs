@@ -4,10 +4,10 @@
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
+use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
-use super::rows::Rows;
-use super::space::{Words, groups};
+use super::row_walk::Rows;
 use super::stream::Launch;
 use super::{View, alloc};
 use crate::base::Result;

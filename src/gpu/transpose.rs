@@ -5,8 +5,8 @@ use super::View;
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::Gpu;
+use super::index_space::{Space, Words};
 use super::pipeline::Key;
-use super::space::{Space, Words};
 use super::stream::Launch;
 use crate::base::Result;
 
@@ -40,7 +40,7 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
     }
     let key = Key::new("transpose", "copy_").with(cell as u8).with(rank as u8);
     let kernel = gpu.kernel(&key, || Ok(shader(cell, rank)))?;
-    let groups = super::space::groups(across * down * batch, 1);
+    let groups = super::index_space::groups(across * down * batch, 1);
     let buffers = [out.buffer, src.buffer];
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })?;

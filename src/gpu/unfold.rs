@@ -5,8 +5,8 @@ use super::View;
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
+use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
-use super::space::{Words, check, groups};
 use super::stream::Launch;
 use crate::base::{Error, Result, Windows};
 
@@ -32,7 +32,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     };
     let channels = shape[1];
     let fits = samples == shape[0]
-        && rows == channels * windows.taps()
+        && rows == channels * windows.kernel_numel()
         && positions == windows.positions()
         && (0..3).all(|d| windows.image[d] == if d < missing { 1 } else { shape[2 + d - missing] })
         && columns.dtype == images.dtype;

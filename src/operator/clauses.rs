@@ -20,16 +20,16 @@ pub enum NoComplex {
     Type(&'static str),
 }
 
-/// How a result lies beside its operands.
+/// The memory format of a result, by its operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lies {
+pub enum ResultLayout {
     /// In the order of the operands' dimensions; a number counts as a tensor without any.
     Operands,
-    /// A number has no say.
+    /// Numbers do not count.
     Tensors,
-    /// As a dense copy of the first operand.
+    /// That of a dense copy of the first operand.
     First,
-    /// Row-major, whatever the operands do.
+    /// Row-major, whatever the operands are.
     RowMajor,
 }
 
@@ -72,7 +72,7 @@ pub struct Clauses {
     pub out: OutFacts,
     pub arities: &'static [(usize, usize)],
     pub scaled: Option<Scaled>,
-    pub lies: Lies,
+    pub layout: ResultLayout,
     /// The gradient is made in one pass over the incoming gradient and the value.
     pub one_pass: bool,
     pub unbatched: Unbatched,
@@ -106,7 +106,7 @@ impl Clauses {
         out: OutFacts::NONE,
         arities: &[],
         scaled: None,
-        lies: Lies::Operands,
+        layout: ResultLayout::Operands,
         one_pass: false,
         unbatched: Unbatched::NoRule,
         flops: None,
@@ -149,7 +149,7 @@ impl Clauses {
 /// Reads the brackets of a row into `$c`, clause by clause.
 macro_rules! clauses {
     ($c:ident;) => {};
-    // What the kernels make of these is the matter of `loops!`.
+    // `loops!` reads these.
     ($c:ident; complex $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; complex = $formula:ident $(, $($rest:tt)*)?) => {
         #[cfg(feature = "gpu")]
@@ -192,8 +192,8 @@ macro_rules! clauses {
         $c.bounds[1] = Some(source::$operand);
         clauses!($c; $($($rest)*)?);
     };
-    ($c:ident; lies = $how:ident $(, $($rest:tt)*)?) => {
-        $c.lies = $crate::operator::clauses::Lies::$how;
+    ($c:ident; layout = $how:ident $(, $($rest:tt)*)?) => {
+        $c.layout = $crate::operator::clauses::ResultLayout::$how;
         clauses!($c; $($($rest)*)?);
     };
     ($c:ident; unbatched = $how:ident $(, $($rest:tt)*)?) => {

@@ -148,7 +148,7 @@ fn dense(t: &Tensor) -> Result<Tensor> {
     if ready { Ok(t.clone()) } else { clone_dense(t) }
 }
 
-/// A gradient that nobody differentiates again belongs to no base, so that a leaf may take it over as it is.
+/// A gradient that is not differentiated again has no base, so that a leaf may take it over as it is.
 fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
     if !g.dtype().is_complex() {
         return Ok(g);
@@ -160,7 +160,7 @@ fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
     Ok(Tensor::new(Body { conj_neg: body.conj_neg.then(ConjNeg::CONJ), ..body.clone() }))
 }
 
-/// The same bytes with the other kind of elements, for what a view shows of its base: parts of complex
+/// A tensor's bytes as elements of the other kind, for what a view shows of its base: parts of complex
 /// numbers, or complex numbers of all parts in a row.
 pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     match (t.dtype() == dtype, dtype.is_complex()) {

@@ -1,6 +1,6 @@
 //! Elements that are conjugated or negated when they are read. Kernels know bytes only: one that meets such elements says
-//! so ([`Error::is_conj_or_neg`]), and is tried again here, with values. Whatever does not read (views, shapes, histories) never
-//! comes by.
+//! so ([`Error::is_conj_or_neg`]), and is run again here on resolved copies. Views, shapes and histories read no elements and
+//! need none of this.
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Fault, Result};
@@ -21,11 +21,11 @@ pub fn values(of: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Does to the bytes what was left to do.
+/// Conjugates and negates the bytes as `conj_neg` says.
 pub fn finish(out: &Body, conj_neg: ConjNeg) -> Result<()> {
     if conj_neg.has(ConjNeg::CONJ) {
         if !out.dtype.is_complex() {
-            // The parts of a conjugate have no common sign: whoever took it apart computes it first.
+            // Real and imaginary part of a conjugate differ in sign: it is resolved before it is split.
             return Err(Fault::ConjNeg.into());
         }
         let [_, im] = parts(out)?;
@@ -70,7 +70,7 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
     copy_bytes(&out.bare(), &converted)
 }
 
-/// Lets `write` fill what `out` stands for.
+/// Lets `write` fill the values of `out`, whose bytes may be their conjugates or opposites.
 pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> {
     if out.conj_neg.is_none() {
         return write(out);
@@ -80,7 +80,7 @@ pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> 
     copy(out, &written)
 }
 
-/// A pointwise kernel that met such operands, or such a target, once more.
+/// Runs a pointwise kernel again on resolved operands and a resolved target.
 #[cold]
 pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
     let plain = |input: &Input| match input {
@@ -99,7 +99,7 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
 }
 
 /// What is to be done to the elements of a base to read those of a view of it.
-pub fn lazy_over(base: &Body, view: &Body) -> ConjNeg {
+pub fn conj_neg_over(base: &Body, view: &Body) -> ConjNeg {
     match base.dtype == view.dtype || !base.conj_neg.has(ConjNeg::CONJ) {
         true => base.conj_neg.then(view.conj_neg),
         // A view of parts is one of what the base is the conjugate of.

@@ -3,7 +3,7 @@
 
 use crate::base::{ConjNeg, Result};
 use crate::operator::complex_views::turned;
-use crate::operator::conj_neg::lazy_over;
+use crate::operator::conj_neg::conj_neg_over;
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::view_part::{erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
@@ -12,7 +12,7 @@ use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node,
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
     let place = Part::between(&base.body(), view);
-    let conj_neg = lazy_over(&base.body(), view);
+    let conj_neg = conj_neg_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
         let mut node = Node::draft(Kind::CopySlices(Box::new(CopySlices {
@@ -42,7 +42,7 @@ fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
     }
 }
 
-/// For an operator that was put together of several: its last node is an input like any other.
+/// For an operator composed of several: its last node is an input like any other.
 static COPY_SLICES: Derivative = Derivative {
     facts: None,
     name: CopySlices::NAME,
@@ -71,7 +71,7 @@ pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
 
 /// The gradient of the base before the write: of the part `inner`, or none.
 pub fn around(g: &Tensor, place: &Part, inner: Option<&Tensor>) -> Result<Tensor> {
-    if place.lies.is_stretched() {
+    if place.layout.is_stretched() {
         return Err(refuse_stretched());
     }
     match inner {

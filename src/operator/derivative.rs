@@ -6,7 +6,7 @@ use crate::operator::primitive::Extent;
 use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
 
 /// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
-pub struct Place<'a> {
+pub struct Slot<'a> {
     source: u16,
     /// The first edge; no edge where it has none.
     edge: usize,
@@ -16,28 +16,28 @@ pub struct Place<'a> {
     extent: Option<&'a Extent>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> Slot<'a> {
     #[inline]
-    pub fn one(source: u16) -> Place<'a> {
-        Place { source, edge: usize::from(source), count: 1, bare: false, extent: None }
+    pub fn one(source: u16) -> Slot<'a> {
+        Slot { source, edge: usize::from(source), count: 1, bare: false, extent: None }
     }
 
-    pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Place<'a> {
+    pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Slot<'a> {
         let lengths = extent.map(|e| &e.lengths[..]);
         let (start, count) = facts::place(edges, lengths, at);
         let source = facts::source(edges, start, at);
-        Place { source, edge: start, count, bare: false, extent }
+        Slot { source, edge: start, count, bare: false, extent }
     }
 
     /// All edges of the node: those of its only operand, a list.
     #[inline]
-    pub fn all(step: &Step) -> Place<'a> {
-        Place { source: 0, edge: 0, count: step.node.edges.len(), bare: false, extent: None }
+    pub fn all(step: &Step) -> Slot<'a> {
+        Slot { source: 0, edge: 0, count: step.node.edges.len(), bare: false, extent: None }
     }
 
     #[inline]
-    pub fn output(i: u16, returned: usize) -> Place<'a> {
-        Place { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: usize::from(i) >= returned, extent: None }
+    pub fn output(i: u16, returned: usize) -> Slot<'a> {
+        Slot { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: usize::from(i) >= returned, extent: None }
     }
 
     /// The first edge.
@@ -80,98 +80,98 @@ fn is_wanted(step: &Step, edge: usize) -> bool {
     edge > 63 || step.wants(edge)
 }
 
-/// Whether a derivative's turn is nothing but kernels on bytes: nobody differentiates it, no transform has a say in it.
+/// Whether a derivative may run kernels on bytes directly: it is not differentiated again, and no transform is active.
 #[inline]
 pub fn is_plain(step: &Step) -> bool {
     !mode::grad_enabled() && !step.is_dual() && !step.grads.iter().flatten().any(Tensor::is_special)
 }
 
-/// A saved value that nobody reads: who wrote over it is told, as PyTorch does.
+/// A saved value that is not read, but whose version is checked, as PyTorch does.
 pub struct Unread;
 
 /// How a derivative's parameter is read from the node.
 pub trait Fetch: Sized {
-    fn fetch(step: &Step, place: &Place) -> Result<Self>;
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self>;
 }
 impl Fetch for Unread {
-    fn fetch(_: &Step, _: &Place) -> Result<Self> {
+    fn fetch(_: &Step, _: &Slot) -> Result<Self> {
         Ok(Unread)
     }
 }
 impl Fetch for Tensor {
     #[inline]
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        place.tensor(step, 0)
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        slot.tensor(step, 0)
     }
 }
 impl Fetch for V {
     #[inline]
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        place.tensor(step, 0).map(V::from)
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        slot.tensor(step, 0).map(V::from)
     }
 }
 impl Fetch for Body {
     #[inline]
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        step.body(place.source).cloned()
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        step.body(slot.source).cloned()
     }
 }
 impl Fetch for Option<Tensor> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        place.maybe(step, 0)
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        slot.maybe(step, 0)
     }
 }
 impl Fetch for Option<V> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        Ok(place.maybe(step, 0)?.map(V::from))
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        Ok(slot.maybe(step, 0)?.map(V::from))
     }
 }
 impl Fetch for Option<Body> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        if step.has(place.source) { Body::fetch(step, place).map(Some) } else { Ok(None) }
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        if step.has(slot.source) { Body::fetch(step, slot).map(Some) } else { Ok(None) }
     }
 }
 impl Fetch for Vec<Option<Tensor>> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.maybe(step, i as u16)).collect()
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        (0..slot.count).map(|i| slot.maybe(step, i as u16)).collect()
     }
 }
 impl Fetch for Vec<Tensor> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.tensor(step, i as u16)).collect()
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        (0..slot.count).map(|i| slot.tensor(step, i as u16)).collect()
     }
 }
 impl Fetch for Vec<V> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.tensor(step, i as u16).map(V::from)).collect()
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        (0..slot.count).map(|i| slot.tensor(step, i as u16).map(V::from)).collect()
     }
 }
 impl Fetch for Vec<Body> {
-    fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| step.body(place.source + i as u16).cloned()).collect()
+    fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
+        (0..slot.count).map(|i| step.body(slot.source + i as u16).cloned()).collect()
     }
 }
 
 /// Shape, dtype and device of an operand; of those that want no gradient nothing is known.
 pub trait FetchMeta: Sized {
-    fn meta(step: &Step, place: &Place) -> Result<Self>;
+    fn meta(step: &Step, slot: &Slot) -> Result<Self>;
 }
 impl FetchMeta for Meta {
-    fn meta(step: &Step, place: &Place) -> Result<Self> {
-        crate::operator::meta_of(step, place.start())
+    fn meta(step: &Step, slot: &Slot) -> Result<Self> {
+        crate::operator::meta_of(step, slot.start())
     }
 }
 impl FetchMeta for Option<Meta> {
-    fn meta(step: &Step, place: &Place) -> Result<Self> {
-        Ok(Vec::<Option<Meta>>::meta(step, place)?.pop().flatten())
+    fn meta(step: &Step, slot: &Slot) -> Result<Self> {
+        Ok(Vec::<Option<Meta>>::meta(step, slot)?.pop().flatten())
     }
 }
 impl FetchMeta for Vec<Option<Meta>> {
-    fn meta(step: &Step, place: &Place) -> Result<Self> {
+    fn meta(step: &Step, slot: &Slot) -> Result<Self> {
         let of = |edge: &Edge| edge.node.outputs.get(edge.output as usize).cloned();
-        let start = place.start();
+        let start = slot.start();
         let meta = |at: usize| step.node.edges.get(at)?.as_ref().and_then(of);
-        Ok((start..start + place.count).map(meta).collect())
+        Ok((start..start + slot.count).map(meta).collect())
     }
 }
 

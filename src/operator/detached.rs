@@ -2,7 +2,7 @@
 
 use crate::tensor::{Body, Tensor, mode};
 
-/// The same bytes without history and with a version of its own: `x.data`.
+/// `x.data`: the bytes of `x` without its history and with a version of its own.
 pub fn data(t: &Tensor) -> Tensor {
     if let Some(batched) = t.as_batched() {
         return Tensor::batched(data(&batched.value), batched.levels.clone());
@@ -11,7 +11,7 @@ pub fn data(t: &Tensor) -> Tensor {
     Tensor::new(Body { storage: body.storage.alias(), ..body.clone() })
 }
 
-/// The same storage without history: `x.detach()`.
+/// `x.detach()`: the storage of `x` without its history.
 pub fn shallow(t: &Tensor) -> Tensor {
     match t.as_batched() {
         Some(batched) => Tensor::batched(shallow(&batched.value), batched.levels.clone()),
@@ -21,7 +21,7 @@ pub fn shallow(t: &Tensor) -> Tensor {
     }
 }
 
-/// The same for a transform: inside of one, no tensor is of inference mode.
+/// An input of a transform, without its history: inside of one, no tensor is of inference mode.
 pub fn shallow_input(t: &Tensor) -> Tensor {
     let body = t.body();
     if mode::inference() || !body.storage.is_untracked() {

@@ -1,6 +1,6 @@
 //! Operand types and values that a pointwise row has no answer for, checked before anything is written.
 
-use crate::base::{DType, Dims, Error, Fault, Fold, Result, Scalar};
+use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar};
 use crate::operator::clauses::NoComplex;
 use crate::operator::kernel::{fork, reduce};
 use crate::operator::pointwise::{Class, Operand, Pointwise};
@@ -98,14 +98,14 @@ pub fn booleans(operands: &[Operand]) -> Result<()> {
     }))
 }
 
-/// Integers cannot be divided by zero. (On the GPU nobody waits to see: there the result is undefined, as in CUDA.)
+/// Integers cannot be divided by zero. (On the GPU it is not checked, since that would mean waiting: the result is undefined, as in CUDA.)
 pub fn divisor(divisor: Operand) -> Result<()> {
     let zero = match divisor {
         Operand::Scalar(number) => number.as_i64() == 0,
         Operand::Tensor(t) if !t.device().is_cpu() => false,
         Operand::Tensor(t) => {
             let dims = (0..t.ndim()).collect::<Dims>();
-            !Tensor::new(reduce(Fold::All, &t.body(), &dims, DType::Bool)?).item()?.as_bool()
+            !Tensor::new(reduce(Reduction::All, &t.body(), &dims, DType::Bool)?).item()?.as_bool()
         }
     };
     if zero { Err(Error::runtime("ZeroDivisionError")) } else { Ok(()) }
@@ -126,7 +126,7 @@ pub fn improbable(op: &'static str, body: &Body, message: &'static str) -> Resul
         let _ = op;
         let all = (0..body.layout.ndim()).collect::<Dims>();
         let end = |fold| Tensor::new(reduce(fold, body, &all, DType::F64)?).item();
-        let inside = end(Fold::Min)?.as_f64() >= 0.0 && end(Fold::Max)?.as_f64() <= 1.0;
+        let inside = end(Reduction::Min)?.as_f64() >= 0.0 && end(Reduction::Max)?.as_f64() <= 1.0;
         if inside { Ok(()) } else { Err(Error::runtime(message)) }
     },
     gpu: {

@@ -52,7 +52,7 @@ impl Stream {
         (self.seed, self.drawn) = (seed, 0);
     }
 
-    /// Seeds with a number that nobody can foresee.
+    /// Seeds with an unpredictable number.
     pub fn seed(&mut self) -> u64 {
         let seed = self.cpu.seed();
         (self.seed, self.drawn) = (seed, 0);

@@ -29,7 +29,7 @@ fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
         .collect()
 }
 
-/// The same places among the parts of complex numbers.
+/// Index tensors for complex numbers, as indices of their parts.
 #[cfg(feature = "gpu")]
 fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
     by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()

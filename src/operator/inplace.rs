@@ -81,7 +81,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
         return vmap::copy_into(target, source);
     }
     let over = Write::begin(target, recorded(target, source))?;
-    // What is copied into itself stays as it is.
+    // A copy of a tensor into itself changes nothing.
     if !same_place(target, source) {
         check_writable(&target.body())?;
         check_aligned(&target.body(), &source.body())?;
@@ -89,7 +89,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     assign(over, target, source)
 }
 
-/// Whether a copy is part of a history: whole numbers have none.
+/// Whether a copy is recorded: whole numbers have no history.
 fn recorded(target: &Tensor, source: &Tensor) -> bool {
     target.dtype().is_differentiable() && any_requires_grad([target, source])
 }
@@ -130,7 +130,7 @@ fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
     // Before the write, which a source that is a view of the target could not follow.
     let edge = if recording { Some(replaced(target, source)?) } else { None };
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
-    // A part that is stretched over the whole is read before it is written.
+    // A part that is broadcast over the whole is read before it is written.
     let read = if overlaps(&wide, &body) { duplicate(&wide)? } else { wide };
     over.put(&body, edge.as_ref(), |body| carry(body, &read))?;
     over.end(edge)?;
@@ -142,7 +142,7 @@ pub struct OutTarget<'a> {
     pub target: &'a Tensor,
     result: &'a Tensor,
     over: Write<'a>,
-    /// As it will lie; its storage may still be too short.
+    /// With its final layout; its storage may still be too short.
     pub body: Body,
 }
 
@@ -173,7 +173,7 @@ impl<'a> OutTarget<'a> {
         })
     }
 
-    /// That it can be written; what refuses that comes after all else that is wrong with the call.
+    /// Refuses a target that cannot be written; asked after everything else that can be wrong with the call.
     pub fn check(&self) -> Result<()> {
         check_writable(&self.body)
     }
@@ -188,7 +188,7 @@ impl<'a> OutTarget<'a> {
         }
     }
 
-    /// Gives the target its sizes, and the result's values unless only room is wanted.
+    /// Gives the target its sizes, and the result's values unless only the sizes are wanted.
     pub fn write(self, values: bool) -> Result<()> {
         if self.body.shape() != self.target.body().shape() {
             self.target.set_body(self.body.clone());
@@ -233,7 +233,7 @@ fn misfit(to: &[usize], from: &[usize]) -> Error {
     Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
 }
 
-/// That no kernel was found is told after what is wrong with the target.
+/// The error of a missing kernel is reported after what is wrong with the target.
 #[cold]
 fn unfit(target: &Body, error: Error) -> Error {
     match error.fault() {

@@ -1,6 +1,6 @@
 //! Several tensors made one: the kernel on bodies, and slices put beside each other across a new dimension.
 
-use crate::base::{Device, Dims, MemoryFormat, Result, room, wrap_dim};
+use crate::base::{Device, Dims, MemoryFormat, Result, try_alloc, wrap_dim};
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{copy, place_of};
 use crate::operator::view_part::Select;
@@ -32,7 +32,7 @@ pub fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats:
     Ok(out)
 }
 
-/// The same for many small parts that lie as the result does: runs of bytes, one after the other. Nothing for what needs more.
+/// Joins many small parts that have the memory format of the result: runs of bytes, one after the other. Nothing for what needs more.
 pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Option<Body>> {
     /// Shorter runs, and longer parts, are copied as quickly the other way.
     const RUN: usize = 64;
@@ -43,7 +43,7 @@ pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Opt
     if total == 0 || part > PART || outer > 1 && part / outer < RUN {
         return Ok(None);
     }
-    let bodies = room::collect(tensors.iter().map(|t| Ok(t.body())))?;
+    let bodies = try_alloc::collect(tensors.iter().map(|t| Ok(t.body())))?;
     let as_it_lies = |b: &Body| {
         b.dtype == dtype
             && b.device().is_cpu()
@@ -55,7 +55,7 @@ pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Opt
         return Ok(None);
     }
     let out = Body::new(shape, dtype, Device::Cpu)?;
-    let runs = room::collect(bodies.iter().map(|b| {
+    let runs = try_alloc::collect(bodies.iter().map(|b| {
         let part = b.host()?;
         Ok((part.ptr.cast_const(), part.numel() / outer * dtype.size()))
     }))?;
@@ -78,8 +78,8 @@ impl Stack {
             let body = t.body();
             Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
         };
-        let parts = room::collect(tensors.iter().map(raised))?;
-        join(shape, at, &parts, &room::filled(1, tensors.len())?, false)
+        let parts = try_alloc::collect(tensors.iter().map(raised))?;
+        join(shape, at, &parts, &try_alloc::filled(1, tensors.len())?, false)
     }
     fn d_tensors(
         g: &Tensor,

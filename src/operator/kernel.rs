@@ -2,7 +2,7 @@
 //! other by itself, but for `carry`, whose job that is.
 
 use crate::base::views::dense_like;
-use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Fold, Layout, Result, Scalar};
+use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::Body;
@@ -16,21 +16,21 @@ pub fn place_of(bodies: &[&Body]) -> Result<Device> {
     }
 }
 
-/// What stands for the result of a kernel that is not run, on device `meta`.
+/// The result of a kernel that is not run, on device `meta`.
 pub trait NotRun: Sized {
     fn not_run() -> Result<Self> {
         Err(Error::not_implemented("this operator reads elements, and a meta tensor has none"))
     }
 }
 
-/// It would have filled its output.
+/// The kernel would have filled its output.
 impl NotRun for () {
     fn not_run() -> Result<()> {
         Ok(())
     }
 }
 
-/// What a kernel finds out, nobody knows without it.
+/// A result that only a kernel can find out.
 impl NotRun for bool {}
 impl NotRun for usize {}
 impl NotRun for Body {}
@@ -109,7 +109,7 @@ fn copy_part(out: &Body, src: &Body) -> Result<()> {
     }
     if out.dtype == DType::Bool {
         let last = src.layout.ndim();
-        let truth = reduce(Fold::Any, &src.as_parts(), &[last], DType::Bool)?;
+        let truth = reduce(Reduction::Any, &src.as_parts(), &[last], DType::Bool)?;
         return carry(out, &drop_dims(truth, &[last]));
     }
     let [re, _] = parts(src)?;
@@ -260,7 +260,7 @@ pub fn of_pairs(parts: Body) -> Body {
 }
 
 /// Reduces real numbers over `dims`, keeping them as 1.
-pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     let kept = kept_shape(x.shape(), dims);
     if let (0, Some(nothing)) = (x.numel(), fold.of_nothing()) {
         return filled(&kept, Scalar::Int(nothing), dtype, x.device());
@@ -273,7 +273,7 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
     Ok(out)
 }
 
-/// The same elements without the dimensions of size 1 that a reduction kept.
+/// A body without the dimensions of size 1 that a reduction kept.
 pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
     let mut layout = Layout { shape: Dims::new(), strides: Dims::new(), offset: body.layout.offset };
     for i in (0..body.layout.ndim()).filter(|i| !dims.contains(i)) {

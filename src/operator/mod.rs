@@ -1,4 +1,4 @@
-//! The machinery of operators, which knows none: what a row says ([`row`], facts), and how a call of a primitive runs
+//! The machinery of operators, which knows no single one: what a row says ([`row`], facts), and how a call of a primitive runs
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
 pub mod clauses;
@@ -37,7 +37,7 @@ pub mod view_part;
 pub mod views;
 pub mod write;
 
-// What the macros' code calls, until it asks there itself.
+// Names that the macros' code uses.
 pub use crate::transforms::forward::rule as moving;
 pub use crate::transforms::vmap::rules as batch;
 

@@ -1,11 +1,11 @@
 //! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
 
 use crate::base::{DType, Error, Result};
-use crate::operator::write::Write;
 use crate::operator::pointwise;
 use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
+use crate::operator::write::Write;
 use crate::storage::current_transform;
 use crate::tensor::{Tensor, any_requires_grad};
 use smallvec::SmallVec;
@@ -21,7 +21,7 @@ pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bo
     computed_into(op, target, &operands).is_some()
 }
 
-/// The same for the in-place form of a row that is composed, where it comes to one pointwise row.
+/// Computes the in-place form of a composed row over its target, where it comes to one pointwise row. Says whether it did.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
     let call = row.formula.filter(|_| current_transform() == 0).and_then(|formula| formula(args));
     call.is_some_and(|(op, values)| {
@@ -86,7 +86,7 @@ pub fn keeps_apart(row: &Row) -> bool {
 
 /// The words for `out=` that meets a gradient.
 pub fn refusal(row: &Row) -> String {
-    if row.out.room {
+    if row.out.uninitialized {
         return "cannot resize variables that require grad".into();
     }
     let called = if row.out.called.is_empty() { row.name } else { row.out.called };

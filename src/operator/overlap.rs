@@ -27,7 +27,7 @@ pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
     if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
 }
 
-/// The same of their elements.
+/// Refuses a source whose elements share memory with those of its target.
 pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
     if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
 }

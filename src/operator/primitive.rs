@@ -1,9 +1,9 @@
-//! The one way that every call of a primitive takes: transforms, bits of conjugation, recording, kernel, tangent. Plain
-//! tensors go straight to the kernel by one test of their marks.
+//! How every call of a primitive runs: transforms, conj and neg bits, recording, kernel, tangent. Plain tensors go straight
+//! to the kernel by one test of their marks.
 
-use crate::base::{DType, Error, Fault, Result, room};
-use crate::operator::write::Write;
+use crate::base::{DType, Error, Fault, Result, try_alloc};
 use crate::operator::results::{Made, Tensors, Views, one};
+use crate::operator::write::Write;
 use crate::operator::{conj_neg, devices, inplace, overlap};
 use crate::storage::reserve;
 use crate::tensor::{
@@ -79,7 +79,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What is to be said of the operands before anything runs, in one word.
+/// The marks of all operands, in one word.
 #[inline]
 pub fn flags(groups: &[Group]) -> Marks {
     let mut all = Marks::default();
@@ -92,7 +92,7 @@ pub fn flags(groups: &[Group]) -> Marks {
     all
 }
 
-/// Whether a call of a view operator has nothing to do but to make the view.
+/// Whether a call of a view operator only has to make the view.
 #[inline]
 pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
     let plain = !flags.is_batched() && !flags.may_be_dual();
@@ -112,7 +112,7 @@ pub enum DTypes {
     Differentiable(&'static str),
 }
 
-/// How a tangent follows; an own rule comes with the call.
+/// How a tangent is computed; a rule of its own comes with the call.
 pub type Tangent = forward::Rule;
 
 pub struct Primitive {
@@ -169,7 +169,7 @@ pub struct Call<'a> {
     pub groups: &'a [Group<'a>],
     /// The arguments that a node keeps.
     pub keep: &'a dyn Fn() -> Params,
-    /// The same call on other operands.
+    /// Makes this call on other operands.
     pub again: &'a dyn Fn(&[Tensor]) -> Result<Tensors>,
     /// The tangent rule of its own.
     pub tangent: Option<TangentRule<'a>>,
@@ -204,7 +204,7 @@ impl<'a> Call<'a> {
         Ok(Some(own.into_iter().zip(operands).map(|(own, t)| own.unwrap_or_else(|| t.clone())).collect()))
     }
 
-    /// Refuses dtypes that the kernel does not take, and operands that lie apart.
+    /// Refuses dtypes that the kernel does not take, and operands on different devices.
     #[inline]
     fn check(&self) -> Result<()> {
         let p = self.primitive;
@@ -323,7 +323,7 @@ impl<'a> Call<'a> {
         }
         recorder.check(self.operands())?;
         let made = &made[..made.len().min(self.primitive.returned)];
-        // Indices that follow the values take no gradients, and count for nothing.
+        // Indices that follow the values take no gradients, and are not counted.
         let mut values = made.len();
         while values > 0 && !made[values - 1].dtype.is_differentiable() {
             values -= 1;
@@ -408,7 +408,7 @@ impl<'a> Call<'a> {
             Views::Several(layouts) => {
                 bodies
                     .try_reserve(layouts.len())
-                    .map_err(|_| room::refused(layouts.len() * size_of::<Body>()))?;
+                    .map_err(|_| try_alloc::out_of_memory(layouts.len() * size_of::<Body>()))?;
                 bodies.extend(layouts.into_iter().map(|layout| body.with_layout(layout)));
             }
         }
@@ -439,7 +439,7 @@ impl<'a> Call<'a> {
         if !moving.iter().any(|t| t.is_dual()) {
             return Ok(());
         }
-        // An operand that is not there has a number, too.
+        // A missing operand is counted, too.
         let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
             return forward::attach_by(made, &moving, &source, &|lower, tangents, outputs| {
@@ -479,7 +479,7 @@ fn check_dtype(dtypes: DTypes, dtype: DType) -> Result<()> {
     if fits { Ok(()) } else { Err(refuse_dtype(op, dtype)) }
 }
 
-/// Runs what seldom runs out of line.
+/// Runs `f` out of line, for what seldom happens.
 #[cold]
 #[inline(never)]
 pub fn cold<R>(f: impl FnOnce() -> R) -> R {
@@ -499,13 +499,13 @@ pub fn dense_copy_of(t: &Tensor) -> Result<Body> {
 /// What computes a primitive: it takes the operands' values, where these differ from their bytes.
 pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
 
-/// Whether nothing but a node stands between a view operator and its view.
+/// Whether a view operator has at most a node to record.
 #[inline]
 pub fn is_only_recorded(flags: Marks) -> bool {
     !flags.is_batched() && !flags.may_be_dual() && !saved_hooks::active()
 }
 
-/// A view with its history: the short way of [`run`].
+/// A view with its history: the fast path of [`run`].
 #[inline]
 pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) -> Result<Tensor> {
     let recorder = call.begin();
@@ -523,7 +523,7 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
     Ok(crate::operator::results::view_of(of, body, edge, CreationMeta::Plain))
 }
 
-/// Runs a primitive on operands that are no samples.
+/// Runs a primitive on operands without samples of a `vmap`.
 pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();
     let mut made = Made::default();
@@ -594,7 +594,7 @@ pub fn over(
     over.end(edge)
 }
 
-/// The same by way of a result: samples, tangents, elements that are still to be conjugated.
+/// Makes the result first and then writes it: for samples, tangents, and elements that are still to be conjugated.
 #[cold]
 fn over_special(call: &Call, target: &Tensor) -> Result<()> {
     let over = Write::begin(target, any_requires_grad(call.with_edges()))?;

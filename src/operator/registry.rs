@@ -1,4 +1,4 @@
-//! The list of rows, which nobody writes: each row hands in its own static when the program is linked.
+//! The list of all rows: each registers its own static when the program is linked.
 
 use crate::operator::Row;
 use std::sync::OnceLock;

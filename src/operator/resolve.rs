@@ -1,4 +1,4 @@
-//! Calls and derivatives that met conjugated or negated elements, once more with their values.
+//! Calls and derivatives that met conjugated or negated elements are run again with resolved copies of the operands.
 
 use crate::base::{Error, Result};
 use crate::operator::conj_neg::values;
@@ -7,7 +7,7 @@ use crate::operator::row::Arg;
 use crate::tensor::{Step, Tensor};
 use smallvec::SmallVec;
 
-/// A derivative that met such gradients or saved values, once more.
+/// Runs a derivative again with resolved gradients and saved values.
 #[cold]
 pub fn derive<G>(error: Error, step: Step, derive: impl Fn(&Step) -> Result<G>) -> Result<G> {
     if !error.is_conj_or_neg() {
@@ -44,7 +44,7 @@ pub fn arguments(error: &Error, args: &[Arg]) -> Result<Option<Vec<Arg>>> {
     args.iter().map(plain).collect::<Result<Vec<Arg>>>().map(Some)
 }
 
-/// The same for a call that writes over its first argument: it writes over a copy, which then goes where it belongs.
+/// A call that writes over its first argument, tried again: it writes over a copy, which is then written to the argument.
 #[cold]
 pub fn inplace<T>(error: Error, args: &[Arg], run: impl FnOnce(&[Arg]) -> Result<T>) -> Result<T> {
     let Some(mut plain) = arguments(&error, args)? else { return Err(error) };

@@ -1,6 +1,6 @@
 //! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
 
-use crate::base::{ConjNeg, DType, Error, Layout, Result, room};
+use crate::base::{ConjNeg, DType, Error, Layout, Result, try_alloc};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
 use crate::operator::strided::RULES;
@@ -23,7 +23,7 @@ pub(crate) enum Views {
     One(Layout),
     /// As elements of another dtype.
     Reread(Layout, DType),
-    /// With this done to each element when it is read.
+    /// With this conj or neg bit.
     Turned(ConjNeg),
     Several(Vec<Layout>),
 }
@@ -93,7 +93,7 @@ seen! {
     ConjNeg, |x, body| Body { conj_neg: body.conj_neg.then(x), ..body.clone() };
 }
 
-/// What views of an operand show, in memory of its own.
+/// Copies of what views of an operand show.
 pub trait Copied {
     type Bodies: Forward;
     fn copied(self, of: &Tensor) -> Result<Self::Bodies>;
@@ -122,7 +122,7 @@ impl Copied for Vec<Layout> {
     type Bodies = Vec<Body>;
     fn copied(self, of: &Tensor) -> Result<Vec<Body>> {
         let body = of.body();
-        room::collect(self.into_iter().map(|layout| in_order(&body.with_layout(layout))))
+        try_alloc::collect(self.into_iter().map(|layout| in_order(&body.with_layout(layout))))
     }
 }
 

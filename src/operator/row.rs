@@ -246,8 +246,8 @@ pub struct OutFacts {
     pub silent: bool,
     /// It says in which dtype is computed, unless that is asked for.
     pub computes: bool,
-    /// What is made is room, whose elements nobody has set.
-    pub room: bool,
+    /// The elements of its result are not set: only its sizes are written.
+    pub uninitialized: bool,
     /// Nothing is recorded of the operator, whatever wants gradients: truths, places.
     pub unrecorded: bool,
     /// Its dtype is refused before the kernel refuses that of the operands.
@@ -265,7 +265,7 @@ impl OutFacts {
         resizes: false,
         silent: false,
         computes: false,
-        room: false,
+        uninitialized: false,
         unrecorded: false,
         early: false,
         called: "",

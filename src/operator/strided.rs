@@ -3,7 +3,7 @@
 use crate::base::views::{checked_numel, may_overlap};
 use crate::base::{ConjNeg, Dims, Error, Layout, Result};
 use crate::operator::complex_views::{NegView, conj, seen_as};
-use crate::operator::conj_neg::{lazy_over, values};
+use crate::operator::conj_neg::{conj_neg_over, values};
 use crate::operator::constant;
 use crate::operator::copy_slices::history;
 use crate::operator::kernel::parts;
@@ -26,16 +26,16 @@ fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
         // The base is a constant by now, or shows too little for the view: the node stays, and what can flows through it.
         _ => {}
     }
-    let (layout, lies) = (&view.layout, base.body().layout.clone());
-    let mut node = AsStrided::draft(sizes(layout), strides(layout), Some(layout.offset as i64), lies);
+    let (layout, input_layout) = (&view.layout, base.body().layout.clone());
+    let mut node = AsStrided::draft(sizes(layout), strides(layout), Some(layout.offset as i64), input_layout);
     node.edges.push(edge);
     node.outputs.push(view.meta());
     Some(Edge { node: Node::publish(node), output: 0 })
 }
 
-/// What a view shows of a tensor that lies as its base does.
+/// What a view shows of a tensor with the layout of its base.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
-    let conj_neg = lazy_over(&base.body(), view);
+    let conj_neg = conj_neg_over(&base.body(), view);
     let mut shown = seen_as(base, view.dtype)?;
     if conj_neg.has(ConjNeg::NEG) {
         shown = NegView::call(&shown)?;
@@ -49,17 +49,17 @@ pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
 
 /// The gradient of a tensor that lies as `lies` from that of a view of its storage: what both reach, at equal shares where
 /// several elements lie at one place.
-fn through_storage(g: &Tensor, view: &Layout, lies: &Layout) -> Result<Tensor> {
-    let first = view.offset.min(lies.offset);
+fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<Tensor> {
+    let first = view.offset.min(input_layout.offset);
     let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
-    let (view, lies) = (from_first(view), from_first(lies));
-    let room = Dims::from_slice(&[view.end().max(lies.end())]);
+    let (view, input_layout) = (from_first(view), from_first(input_layout));
+    let room = Dims::from_slice(&[view.end().max(input_layout.end())]);
     let mut storage = embed(g, room.clone(), view)?;
-    if may_overlap(&lies) {
-        let ones = constant::ones(&lies.shape, g.dtype().to_real(), g.device())?;
-        storage = Share::call(&storage, &embed(&ones, room, lies.clone())?)?;
+    if may_overlap(&input_layout) {
+        let ones = constant::ones(&input_layout.shape, g.dtype().to_real(), g.device())?;
+        storage = Share::call(&storage, &embed(&ones, room, input_layout.clone())?)?;
     }
-    as_strided(&storage, sizes(&lies), strides(&lies), Some(lies.offset as i64))
+    as_strided(&storage, sizes(&input_layout), strides(&input_layout), Some(input_layout.offset as i64))
 }
 
 fn sizes(layout: &Layout) -> Ints {
@@ -115,7 +115,7 @@ impl AsStrided {
         size: Ints,
         stride: Ints,
         storage_offset: Option<i64>,
-        #[hidden] lies: Layout,
+        #[hidden] input_layout: Layout,
     ) -> Result<Layout> {
         let body = input.body();
         if size.len() != stride.len() {
@@ -133,7 +133,7 @@ impl AsStrided {
         let layout = Layout {
             shape: dims_of(&size)?,
             strides: stride.iter().map(|&s| s as usize).collect(),
-            offset: storage_offset.map_or(lies.offset, |o| o.max(0) as usize),
+            offset: storage_offset.map_or(input_layout.offset, |o| o.max(0) as usize),
         };
         let room = body.storage.len() / body.dtype.size();
         let reach = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |end, (&n, &s)| {
@@ -159,9 +159,9 @@ impl AsStrided {
         size: &Ints,
         stride: &Ints,
         storage_offset: Option<i64>,
-        lies: &Layout,
+        input_layout: &Layout,
     ) -> Result<Tensor> {
-        unstrided(g, &at, size, stride, storage_offset, lies)
+        unstrided(g, &at, size, stride, storage_offset, input_layout)
     }
     /// Every sample's storage is read with the same sizes and strides, from its own start.
     fn batch(
@@ -170,7 +170,7 @@ impl AsStrided {
         size: Ints,
         stride: Ints,
         storage_offset: Option<i64>,
-        _lies: Layout,
+        _input_layout: Layout,
     ) -> Result<Tensor> {
         let x = b.full(input)?;
         let own = x.body().layout.strides.clone();
@@ -186,19 +186,19 @@ pub fn unstrided(
     size: &[i64],
     stride: &[i64],
     storage_offset: Option<i64>,
-    lies: &Layout,
+    input_layout: &Layout,
 ) -> Result<Tensor> {
     let view = Layout {
         shape: dims_of(size)?,
         strides: stride.iter().map(|&s| s as usize).collect(),
-        offset: storage_offset.map_or(lies.offset, |o| o as usize),
+        offset: storage_offset.map_or(input_layout.offset, |o| o as usize),
     };
     // Of nothing at all it is zeros, which have no history.
     if view.numel() == 0 || at.shape.contains(&0) {
         return constant::zeros(&at.shape, g.dtype(), g.device());
     }
-    if *lies != Layout::contiguous(&at.shape) || view.end() > checked_numel(&at.shape)? {
-        return through_storage(g, &view, lies);
+    if *input_layout != Layout::contiguous(&at.shape) || view.end() > checked_numel(&at.shape)? {
+        return through_storage(g, &view, input_layout);
     }
     // Like what it is the gradient of, a view of a storage.
     let whole = embed(g, at.shape.clone(), view)?;
@@ -207,6 +207,6 @@ pub fn unstrided(
 
 /// The storage read with any sizes and strides.
 pub fn as_strided(input: &Tensor, size: Ints, stride: Ints, storage_offset: Option<i64>) -> Result<Tensor> {
-    let lies = input.body().layout.clone();
-    AsStrided::call(input, size, stride, storage_offset, lies)
+    let input_layout = input.body().layout.clone();
+    AsStrided::call(input, size, stride, storage_offset, input_layout)
 }

@@ -1,6 +1,6 @@
 //! Sums over dimensions, and what undoes broadcasting and reductions: a gradient brought to the shape of what it is for.
 
-use crate::base::{DType, Fold, Layout, Result, dims_or_all};
+use crate::base::{DType, Layout, Reduction, Result, dims_or_all};
 use crate::operator::copies::to_dtype;
 use crate::operator::grad_value::V;
 use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, reduce, with_shape};
@@ -25,12 +25,12 @@ fn summed(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
 /// Sums over `dims`, keeping them as 1: complex sums are those of the parts.
 pub fn sum_over(x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     if !x.dtype.is_complex() {
-        return reduce(Fold::Sum, x, dims, dtype);
+        return reduce(Reduction::Sum, x, dims, dtype);
     }
     if dims.len() == x.layout.ndim() && x.numel() >= 4096 && x.layout.is_contiguous() {
         return sum_of_row(x).map(|sum| with_shape(sum, &kept_shape(x.shape(), dims)));
     }
-    reduce(Fold::Sum, &x.as_parts(), dims, x.dtype.to_real()).map(of_pairs)
+    reduce(Reduction::Sum, &x.as_parts(), dims, x.dtype.to_real()).map(of_pairs)
 }
 
 /// The sum of many numbers in a row: in columns that are wide enough for the kernel of real numbers.
@@ -42,17 +42,17 @@ fn sum_of_row(x: &Body) -> Result<Body> {
         parts.with_layout(Layout { offset: parts.layout.offset + start, ..layout })
     };
     let (rows, rest) = (x.numel() / WIDE, x.numel() % WIDE);
-    let columns = reduce(Fold::Sum, &piece(0, rows, 2 * WIDE), &[0], parts.dtype)?;
-    let sum = reduce(Fold::Sum, &with_shape(columns, &[WIDE, 2]), &[0], parts.dtype)?;
+    let columns = reduce(Reduction::Sum, &piece(0, rows, 2 * WIDE), &[0], parts.dtype)?;
+    let sum = reduce(Reduction::Sum, &with_shape(columns, &[WIDE, 2]), &[0], parts.dtype)?;
     if rest == 0 {
         return Ok(of_pairs(sum));
     }
-    let tail = reduce(Fold::Sum, &piece(2 * rows * WIDE, rest, 2), &[0], parts.dtype)?;
+    let tail = reduce(Reduction::Sum, &piece(2 * rows * WIDE, rest, 2), &[0], parts.dtype)?;
     let both = Body::new(&[2, 2], parts.dtype, parts.device())?;
     for (at, part) in [&sum, &tail].into_iter().enumerate() {
         copy(&both.with_layout(both.layout.narrow(0, at as i64, 1)?), part)?;
     }
-    reduce(Fold::Sum, &both, &[0], parts.dtype).map(of_pairs)
+    reduce(Reduction::Sum, &both, &[0], parts.dtype).map(of_pairs)
 }
 
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]

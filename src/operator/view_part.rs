@@ -1,4 +1,4 @@
-//! Parts of tensors, told by the layout of the part: what derivatives of views are made of.
+//! Parts of tensors, given by the layout of the part: derivatives of views are made of them.
 
 use crate::base::views::may_overlap;
 use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
@@ -18,7 +18,7 @@ impl Keep for Part {
 }
 
 impl Part {
-    /// Where `part` lies in what has the elements of `base` and lies as that does.
+    /// Where `part` is in a tensor with the elements and the layout of `base`.
     pub fn between(base: &Body, part: &Body) -> Part {
         let (size, part_size) = (base.dtype.size(), part.dtype.size());
         // Complex numbers begin at even places.
@@ -28,46 +28,46 @@ impl Part {
         Part {
             whole: Layout { offset: odd, ..base.layout.clone() },
             dtype: part.dtype,
-            lies: Layout { offset, ..part.layout.clone() },
+            layout: Layout { offset, ..part.layout.clone() },
         }
     }
 
     /// A part of a dense tensor.
-    pub fn in_dense(whole: &Tensor, lies: Layout) -> Part {
-        Part { whole: Layout::contiguous(&whole.shape()), dtype: whole.dtype(), lies }
+    pub fn in_dense(whole: &Tensor, layout: Layout) -> Part {
+        Part { whole: Layout::contiguous(&whole.shape()), dtype: whole.dtype(), layout }
     }
 
     /// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.
     pub fn check(&self, dtype: DType) -> Result<()> {
-        if self.lies.offset > isize::MAX as usize {
+        if self.layout.offset > isize::MAX as usize {
             return Err(Error::runtime(format!(
                 "Tensor: invalid storage offset {}",
-                self.lies.offset as isize
+                self.layout.offset as isize
             )));
         }
         if self.whole.is_stretched() {
             return Err(refuse_stretched());
         }
-        if self.lies.numel() == 0 {
+        if self.layout.numel() == 0 {
             return Ok(());
         }
-        crate::operator::kernel::within(&self.lies, self.dtype.size(), self.whole.end() * dtype.size())
+        crate::operator::kernel::within(&self.layout, self.dtype.size(), self.whole.end() * dtype.size())
     }
 
-    /// A copy that lies as the whole does.
+    /// A copy with the layout of the whole.
     pub fn copy_of(&self, body: &Body) -> Result<Body> {
         let out = Body::new(&[self.whole.end()], body.dtype, body.device())?.with_layout(self.whole.clone());
         copy(&out, body)?;
         Ok(out)
     }
 
-    /// The part of what lies as the whole does.
+    /// The part of a body with the layout of the whole.
     pub fn of(&self, whole: &Body) -> Body {
-        Body { dtype: self.dtype, ..whole.with_layout(self.lies.clone()) }
+        Body { dtype: self.dtype, ..whole.with_layout(self.layout.clone()) }
     }
 }
 
-/// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
+/// Zeros of `shape` with `input` at `place`; elements at one place are summed.
 #[primitive(tangent = linear)]
 impl Embed {
     fn forward(input: &Tensor, shape: Dims, place: Layout) -> Result<Body> {
@@ -89,7 +89,7 @@ impl Embed {
     }
 }
 
-/// What lies at `place` in `input`.
+/// The elements of `input` at `place`.
 #[primitive(tangent = linear)]
 impl ReadPart {
     fn forward(input: &Tensor, place: Part) -> Result<Body> {
@@ -100,8 +100,8 @@ impl ReadPart {
         preserved(&place.of(&place.copy_of(&body)?))
     }
     fn d_input(g: &Tensor, at: Meta, place: Part) -> Result<Tensor> {
-        match may_overlap(&place.lies) {
-            true => embed(g, at.shape, place.lies),
+        match may_overlap(&place.layout) {
+            true => embed(g, at.shape, place.layout),
             false => put_part(&constant::zeros(&at.shape, at.dtype, at.device)?, g, place),
         }
     }
@@ -110,7 +110,7 @@ impl ReadPart {
     }
 }
 
-/// What lies at `place` in `input`, which is dense (a view).
+/// A view of the elements of `input`, which is dense, at `place`.
 #[primitive(tangent = linear, batch = none)]
 impl ViewPart {
     fn forward(input: &Tensor, place: Layout) -> Result<Layout> {
@@ -121,7 +121,7 @@ impl ViewPart {
     }
 }
 
-/// A copy of `input` that lies as the whole does, with zeros at `place`.
+/// A copy of `input` with the layout of the whole and zeros at `place`.
 #[primitive(tangent = linear)]
 impl Erase {
     fn forward(input: &Tensor, place: Part) -> Result<Body> {
@@ -137,7 +137,7 @@ impl Erase {
     }
 }
 
-/// A copy of `input` that lies as the whole does, with `value` at `place`.
+/// A copy of `input` with the layout of the whole and `value` at `place`.
 #[primitive(tangent = linear)]
 impl PutPart {
     fn forward(input: &Tensor, value: &Tensor, place: Part) -> Result<Body> {
@@ -193,7 +193,7 @@ pub fn put_part(input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
     PutPart::call(input, value, place)
 }
 
-/// What lies at `place` in a dense tensor of the same values: a view where it can be.
+/// The elements at `place` of a dense tensor with these values: a view where it can be.
 fn shown_part(t: &Tensor, place: Layout) -> Result<Tensor> {
     let viewable = !t.is_batched() && t.body().layout.is_contiguous();
     if viewable { ViewPart::call(t, place) } else { read_part(t, Part::in_dense(t, place)) }

@@ -111,7 +111,7 @@ impl Expand {
     }
 }
 
-/// A fresh dense tensor under another shape; nobody else sees it under its own.
+/// A fresh dense tensor under another shape; no one else holds it.
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl UnsafeView {
     fn forward(input: &Tensor, shape: Dims) -> Result<Body> {
@@ -208,7 +208,7 @@ impl Squeeze2 {
     }
 }
 
-/// The same elements under another shape: a view where strides allow, else a copy.
+/// `input` with another shape: a view where strides allow, else a copy.
 pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if input.body().shape() == shape { Ok(input.clone()) } else { reshaped(input, shape) }
 }
@@ -232,7 +232,7 @@ pub fn alias(input: &Tensor) -> Result<Tensor> {
     Alias::call(input)
 }
 
-/// A fresh dense tensor under another shape; nobody else sees it under its own.
+/// A fresh dense tensor under another shape; no one else holds it.
 pub fn unsafe_view(input: &Tensor, shape: Dims) -> Result<Tensor> {
     UnsafeView::call(input, shape)
 }

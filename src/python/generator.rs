@@ -68,7 +68,7 @@ impl PyGenerator {
         slf.get().0.stream().manual_seed(seed);
         Ok(slf.clone())
     }
-    /// Seeds the generator with a number that nobody can foresee, and returns it.
+    /// Seeds the generator with an unpredictable number, and returns it.
     fn seed(&self) -> u64 {
         self.0.stream().seed()
     }

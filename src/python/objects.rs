@@ -1,6 +1,6 @@
 //! Python's numbers, texts, tuples and lists, made in ways that can fail: where memory is gone, PyO3's own panic.
 
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::python::sequences::look_up;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
@@ -47,7 +47,7 @@ pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Ok(text) = object.cast::<PyString>() else { return Ok(None) };
     match text.to_str() {
         Ok(text) => {
-            room::check_text(text.len())?;
+            try_alloc::check_text(text.len())?;
             Ok(Some(text.to_owned()))
         }
         Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),

@@ -1,7 +1,7 @@
 //! Sequences from Python, which may claim any length: what they give is taken as it comes, in memory that may be refused, and
 //! Ctrl-C ends it.
 
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::python::numbers::int_from;
 use crate::python::types::type_name;
 use pyo3::exceptions::PyTypeError;
@@ -21,7 +21,7 @@ pub fn look_up(py: Python<'_>, count: usize) -> PyResult<()> {
 pub fn collected<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut all = Vec::new();
     for item in object.try_iter()? {
-        room::push(&mut all, item?)?;
+        try_alloc::push(&mut all, item?)?;
         look_up(object.py(), all.len())?;
     }
     Ok(all)
@@ -39,7 +39,7 @@ pub fn each<'py, T>(
     };
     let mut all = Vec::new();
     for item in items {
-        room::push(&mut all, read(&item?)?)?;
+        try_alloc::push(&mut all, read(&item?)?)?;
     }
     Ok(Some(all))
 }

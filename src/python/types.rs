@@ -1,6 +1,6 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
-use crate::base::{DType, Device, GpuName, MemoryFormat, room, warn_once};
+use crate::base::{DType, Device, GpuName, MemoryFormat, try_alloc, warn_once};
 use crate::python::objects::Made;
 use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
@@ -175,7 +175,7 @@ impl PyDevice {
     fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<PyDevice> {
         let device = r#type;
         if let Ok(text) = device.extract::<PyBackedStr>() {
-            room::check_text(text.len())?;
+            try_alloc::check_text(text.len())?;
             return match index {
                 Some(_) if text.contains(':') => Err(PyRuntimeError::new_err(format!(
                     "type (string) must not include an index because index was passed explicitly: {}",
@@ -281,7 +281,7 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     }
     if let Ok(text) = object.cast::<PyString>() {
         let text = text.to_str()?;
-        room::check_text(text.len())?;
+        try_alloc::check_text(text.len())?;
         return Ok(parse_device(text)?.place());
     }
     match object.extract::<u8>() {

@@ -2,7 +2,7 @@
 //! Small blocks are kept per thread without a lock, large ones in one list up to a cap.
 
 use super::reserve;
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -81,7 +81,7 @@ fn wish_for_huge_pages(ptr: NonNull<u8>, size: usize) {
 
 fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
     reserve::check()?;
-    let refuse = || room::refused(asked);
+    let refuse = || try_alloc::out_of_memory(asked);
     let layout = Layout::from_size_align(size, alignment(size)).map_err(|_| refuse())?;
     // SAFETY: the layout's size is not zero. What may be refused is asked of the system alone: no reserve is spent for it.
     let get = |layout| NonNull::new(unsafe { System.alloc(layout) });

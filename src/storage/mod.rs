@@ -12,7 +12,7 @@ use crate::base::{Device, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu;
 use host::Block;
-pub use resize::Lent;
+pub use resize::Exported;
 use resize::Replaceable;
 #[cfg(feature = "gpu")]
 use resize::ReplaceableBuffer;
@@ -52,7 +52,7 @@ pub fn track_versions(on: bool) {
 }
 
 /// The transform in which this thread's storages are made from now on; 0: in none.
-pub fn born_in(transform: u32) {
+pub fn set_transform(transform: u32) {
     FIRST.set(First { made_in: transform, ..FIRST.get() });
 }
 
@@ -75,8 +75,8 @@ struct Inner {
     /// The transform in which it was made.
     made_in: u32,
     shared_state: OnceLock<Arc<SharedState>>,
-    /// Whether somebody outside reads or writes these bytes, see [`Lent`].
-    lent: AtomicU8,
+    /// Whether somebody outside reads or writes these bytes, see [`Exported`].
+    exported: AtomicU8,
     /// The derivative of the last recorded write in place, by name: errors tell it.
     writer: AtomicPtr<&'static str>,
 }
@@ -178,12 +178,12 @@ impl Storage {
             version: AtomicU32::new(first.version),
             made_in: first.made_in,
             shared_state: OnceLock::new(),
-            lent: AtomicU8::new(0),
+            exported: AtomicU8::new(0),
             writer: AtomicPtr::default(),
         }))
     }
 
-    /// The same bytes with a version of their own: writes through it are not seen by saved values.
+    /// An alias with a version of its own: writes through it are not seen by saved values.
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
         let (untracked, len) = (root.is_untracked(), root.len());
@@ -196,7 +196,7 @@ impl Storage {
         alias
     }
 
-    /// The same bytes as if they had not been made in inference mode.
+    /// An alias that counts writes, although the bytes were made in inference mode.
     pub fn counted(&self) -> Storage {
         let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
         alias.count_apart();

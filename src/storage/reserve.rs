@@ -3,7 +3,7 @@
 //! can be had again.
 
 use super::host::trim;
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
@@ -25,7 +25,7 @@ static SPENT: AtomicBool = AtomicBool::new(false);
 /// Refuses to go on where the reserve is gone and cannot be had again.
 #[inline]
 pub fn check() -> Result<()> {
-    if is_spent() { Err(room::refused(SIZES[0])) } else { Ok(()) }
+    if is_spent() { Err(try_alloc::out_of_memory(SIZES[0])) } else { Ok(()) }
 }
 
 /// Whether the reserve is gone and cannot be had again, for callers that raise an error of their own.

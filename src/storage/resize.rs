@@ -15,21 +15,21 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// Reads need no ordering: who knows of elements in the new block learned that from whoever put it there.
 pub(super) struct Replaceable {
     start: AtomicPtr<u8>,
-    room: AtomicUsize,
+    size: AtomicUsize,
 }
 
 impl From<Block> for Replaceable {
     #[inline]
     fn from(block: Block) -> Replaceable {
         let block = ManuallyDrop::new(block);
-        Replaceable { start: AtomicPtr::new(block.ptr()), room: AtomicUsize::new(block.size()) }
+        Replaceable { start: AtomicPtr::new(block.ptr()), size: AtomicUsize::new(block.size()) }
     }
 }
 
 impl Replaceable {
     /// Memory that somebody else keeps.
     pub fn foreign(start: *mut u8) -> Replaceable {
-        Replaceable { start: AtomicPtr::new(start), room: AtomicUsize::new(0) }
+        Replaceable { start: AtomicPtr::new(start), size: AtomicUsize::new(0) }
     }
 
     #[inline]
@@ -37,24 +37,24 @@ impl Replaceable {
         self.start.load(Ordering::Relaxed)
     }
 
-    fn room(&self) -> usize {
-        self.room.load(Ordering::Relaxed)
+    fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
     }
 
     fn swap(&self, other: &Replaceable) {
-        let (start, room) = (other.start(), other.room());
+        let (start, size) = (other.start(), other.size());
         other.start.store(self.start.swap(start, Ordering::Relaxed), Ordering::Relaxed);
-        other.room.store(self.room.swap(room, Ordering::Relaxed), Ordering::Relaxed);
+        other.size.store(self.size.swap(size, Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 
 impl Drop for Replaceable {
     fn drop(&mut self) {
-        if *self.room.get_mut() == 0 {
+        if *self.size.get_mut() == 0 {
             return;
         }
         // SAFETY: made of a block that was forgotten, and swapped only as a whole.
-        drop(unsafe { Block::from_parts(*self.start.get_mut(), *self.room.get_mut()) });
+        drop(unsafe { Block::from_parts(*self.start.get_mut(), *self.size.get_mut()) });
     }
 }
 
@@ -90,9 +90,9 @@ impl Drop for ReplaceableBuffer {
     }
 }
 
-/// How bytes are lent to somebody outside, for as long as there is this storage.
+/// How bytes are exported to other libraries, for as long as there is this storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Lent {
+pub enum Exported {
     /// Where they are replaced, the old ones keep what they hold.
     Kept = 1,
     /// They are not replaced any more.
@@ -101,17 +101,18 @@ pub enum Lent {
 
 impl Storage {
     /// Says that somebody outside knows where the bytes are.
-    pub fn lend(&self, how: Lent) {
-        self.root().0.lent.fetch_or(how as u8, Ordering::Relaxed);
+    pub fn export(&self, how: Exported) {
+        self.root().0.exported.fetch_or(how as u8, Ordering::Relaxed);
     }
 
-    fn is_lent(&self, how: Lent) -> bool {
-        self.root().0.lent.load(Ordering::Relaxed) & how as u8 != 0
+    fn is_exported(&self, how: Exported) -> bool {
+        self.root().0.exported.load(Ordering::Relaxed) & how as u8 != 0
     }
 
     /// Whether [`Storage::resize`] works.
     pub fn is_resizable(&self) -> bool {
-        !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere) && !self.is_lent(Lent::Fixed)
+        !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere)
+            && !self.is_exported(Exported::Fixed)
     }
 
     /// Refuses what would need [`Storage::resize`] where that does not work.
@@ -127,14 +128,14 @@ impl Storage {
         let root = self.root();
         let mut replaced = root.shared_state().replaced();
         self.check_resizable()?;
-        let (old, kept) = (root.len(), self.is_lent(Lent::Kept));
+        let (old, kept) = (root.len(), self.is_exported(Exported::Kept));
         let has_room = match &root.0.bytes {
             Bytes::Host(memory) => {
-                if len < old && old <= memory.room() && !kept {
+                if len < old && old <= memory.size() && !kept {
                     // SAFETY: the range lies in the block, and nobody may count on what is beyond the end.
-                    unsafe { Block::forget(memory.start().wrapping_add(len), memory.room() - len) };
+                    unsafe { Block::forget(memory.start().wrapping_add(len), memory.size() - len) };
                 }
-                len <= memory.room().max(old)
+                len <= memory.size().max(old)
             }
             Bytes::Meta => true,
             _ => len <= old,
@@ -159,7 +160,7 @@ impl Storage {
         Ok(())
     }
 
-    /// Lies in the host memory of `target` from now on, which is kept, and where the same bytes are already.
+    /// ResultLayout in the host memory of `target` from now on, which is kept, and where the same bytes are already.
     pub fn move_to(&self, target: &Storage) -> Result<()> {
         let root = self.root();
         let mut replaced = root.shared_state().replaced();
@@ -174,7 +175,7 @@ impl Storage {
         profile::memory(len, true, false);
         root.swap(&old);
         // Who borrowed the old bytes goes on with them.
-        if !(self.is_lent(Lent::Kept) || self.is_lent(Lent::Fixed)) {
+        if !(self.is_exported(Exported::Kept) || self.is_exported(Exported::Fixed)) {
             old.forget();
         }
         replaced.extend([old, target.clone()]);
@@ -194,7 +195,7 @@ impl Storage {
     fn forget(&self) {
         if let Bytes::Host(memory) = &self.0.bytes {
             // SAFETY: the whole block, whose bytes nobody counts on any more.
-            unsafe { Block::forget(memory.start(), memory.room()) };
+            unsafe { Block::forget(memory.start(), memory.size()) };
         }
     }
 }
@@ -251,19 +252,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lent_keeps_its_bytes() -> Result<()> {
+    fn what_is_exported_keeps_its_bytes() -> Result<()> {
         const LEN: usize = 1 << 20;
         let storage = Storage::zeroed(LEN)?;
-        let lent = storage.host().ok_or_else(|| Error::runtime("host memory"))?;
+        let exported = storage.host().ok_or_else(|| Error::runtime("host memory"))?;
         // SAFETY: as long as the storage.
-        unsafe { lent.write_bytes(7, LEN) };
-        storage.lend(Lent::Kept);
+        unsafe { exported.write_bytes(7, LEN) };
+        storage.export(Exported::Kept);
         for len in [10, 4 * LEN, 20] {
             storage.alias().resize(len, |_| Ok(()))?;
         }
         // SAFETY: kept until the storage goes.
-        assert!(unsafe { std::slice::from_raw_parts(lent, LEN) }.iter().all(|&byte| byte == 7));
-        storage.lend(Lent::Fixed);
+        assert!(unsafe { std::slice::from_raw_parts(exported, LEN) }.iter().all(|&byte| byte == 7));
+        storage.export(Exported::Fixed);
         assert!(storage.alias().resize(10, |_| Ok(())).is_err());
         Ok(())
     }

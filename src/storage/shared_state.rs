@@ -68,7 +68,7 @@ impl Storage {
         self.0.version.store(ELSEWHERE, Ordering::Relaxed);
     }
 
-    /// The same bytes for a tensor that has shown `old` until now: it goes on counting writes together with whoever else
+    /// An alias for a tensor that has shown `old` until now: it goes on counting writes together with whoever else
     /// shows that.
     pub fn in_place_of(&self, old: &Storage) -> Storage {
         let mut now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);

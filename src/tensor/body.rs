@@ -102,7 +102,7 @@ impl Body {
         Error::runtime(format!("the tensor is not in {place} memory"))
     }
 
-    /// The same bytes seen otherwise.
+    /// These bytes under another layout.
     pub fn with_layout(&self, layout: Layout) -> Body {
         Body { storage: self.storage.clone(), layout, dtype: self.dtype, conj_neg: self.conj_neg }
     }
@@ -133,7 +133,7 @@ impl Meta {
     }
 }
 
-/// A tensor's body, borrowed where it is the one it was born with.
+/// A tensor's body, borrowed where it is the one it was made with.
 pub enum BodyRef<'a> {
     Original(&'a Body),
     Replaced(Arc<Body>),

@@ -137,7 +137,7 @@ pub struct ViewRules {
     pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
     /// The history of a base after `value` was written into the part that is a view's body, to which `old` led before.
     pub scatter: fn(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge,
-    /// What a view with this body shows of a tensor that lies as its base does.
+    /// What a view with this body shows of a tensor with the layout of its base.
     pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
 

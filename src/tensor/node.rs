@@ -94,7 +94,7 @@ pub enum Kind {
 pub struct Part {
     pub whole: Layout,
     pub dtype: DType,
-    pub lies: Layout,
+    pub layout: Layout,
 }
 
 /// A write through a view, as a node in the history of the view's base: it runs the node that wrote (`writer`) with the gradient
@@ -120,7 +120,7 @@ pub struct Leaf {
     pub(super) grad_type: GradTypeCell,
 }
 
-/// What a leaf keeps of its tensor once nobody holds that any more.
+/// What a leaf keeps of its tensor once that is gone.
 #[derive(Default)]
 pub(super) struct Orphan {
     /// A gradient with a history is not kept: it could lead to the graph that would keep it.
@@ -302,7 +302,7 @@ impl Node {
         node.publish()
     }
 
-    /// The saved values of a node that nobody else sees yet.
+    /// The saved values of a node that is not published yet.
     #[inline]
     pub fn saves_mut(&mut self) -> &mut Saves {
         self.saved.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -423,7 +423,7 @@ impl Node {
         }
     }
 
-    /// What this node keeps of Python's, for whoever found it to be garbage; nobody runs it any more.
+    /// The Python objects that this node keeps, for the collector, which found it to be garbage.
     pub fn give_up(&self) -> (Hooks, Saves) {
         let hooks = self
             .hooks

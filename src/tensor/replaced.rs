@@ -44,7 +44,7 @@ impl Tensor {
     }
 
     /// Lets the next use of this leaf make a new node, unless the present one has hooks.
-    pub fn renew_leaf_node(&self) {
+    pub fn reset_leaf_node(&self) {
         let extra = self.extra();
         let mut replaced = lock(&extra.replaced);
         let end = replaced.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());

@@ -45,7 +45,7 @@ impl Tensor {
     }
 }
 
-/// The layout without the batch dimensions, over no memory at all: whoever reaches for the bytes gets an error.
+/// The layout without the batch dimensions, without memory: reading the bytes is an error.
 fn seen(value: &Tensor, lead: usize) -> Body {
     let body = value.body();
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);

@@ -17,7 +17,7 @@ thread_local! {
 struct Run {
     /// What [`CHANGES`] was when it began.
     since: u64,
-    /// What was seen of tensors that are not what they were born as; nothing stands for that.
+    /// What was seen of tensors that are not what they were made as; nothing stands for that.
     seen: SmallVec<[(WeakTensor, Option<Arc<Body>>); 4]>,
 }
 
@@ -40,7 +40,7 @@ pub fn steady<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Counts a change. The tensor says already that it is not what it was born as: who begins later looks for more.
+/// Counts a change. The tensor says already that it is not what it was made as: who begins later looks for more.
 pub(super) fn changed() -> u64 {
     CHANGES.fetch_add(1, Ordering::AcqRel) + 1
 }

@@ -205,7 +205,7 @@ impl Tensor {
         bare
     }
 
-    /// The same values and history without tangents.
+    /// This tensor, values and history, without its tangents.
     pub fn without_tangents(&self) -> Tensor {
         match self.as_batched() {
             Some(batched) => Tensor::batched(batched.value.without_tangents(), batched.levels.clone()),

@@ -27,7 +27,7 @@ struct Transform {
     inside: Level,
     inputs: Vec<Input>,
     /// The memory of its function's other arguments, which may be written.
-    lent: Vec<Storage>,
+    writable: Vec<Storage>,
     /// Whether it guards what it did not make.
     guards: bool,
     /// Whether operators are recorded around it.
@@ -73,25 +73,25 @@ pub fn begin(mode: Mode, guards: bool) -> u64 {
     RECORDED_OUTSIDE.get_or_init(|| is_recorded_outside);
     with(|all| {
         let recorded = mode::grad_enabled() && all.last().is_none_or(|around| around.recorded);
-        let (inputs, lent, known) = (Vec::new(), Vec::new(), HashMap::new());
-        all.push(Transform { number, since, mode, inside, inputs, lent, guards, recorded, known });
+        let (inputs, writable, known) = (Vec::new(), Vec::new(), HashMap::new());
+        all.push(Transform { number, since, mode, inside, inputs, writable, guards, recorded, known });
     });
-    storage::born_in(number);
+    storage::set_transform(number);
     since
 }
 
 pub fn end() {
     let (left, number) = with(|all| (all.pop(), all.last().map_or(0, |t| t.number)));
-    storage::born_in(number);
+    storage::set_transform(number);
     drop(left);
 }
 
 /// The values alone, in memory that belongs to no transform.
 pub fn untracked(t: &Tensor) -> Result<Tensor> {
     let inside = storage::current_transform();
-    storage::born_in(0);
+    storage::set_transform(0);
     let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| clone_dense(&t));
-    storage::born_in(inside);
+    storage::set_transform(inside);
     made
 }
 
@@ -136,7 +136,7 @@ pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>, others: impl Iterator
     with(|all| {
         if let Some(innermost) = all.last_mut() {
             innermost.inputs.extend(inputs);
-            innermost.lent.extend(others.map(memory_of));
+            innermost.writable.extend(others.map(memory_of));
         }
     });
 }
@@ -286,9 +286,11 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
             .inputs
             .iter()
             .any(|input| input.id == target.id() || (input.memory.same(&memory) && whole(&input.memory)));
-        let lent = innermost.lent.iter().any(|own| own.same(&memory));
-        let refused =
-            innermost.guards && memory.made_in() < innermost.number && !lent && !others.iter().any(foreign);
+        let writable = innermost.writable.iter().any(|own| own.same(&memory));
+        let refused = innermost.guards
+            && memory.made_in() < innermost.number
+            && !writable
+            && !others.iter().any(foreign);
         (given || refused).then_some((given, itself, innermost.mode))
     });
     match found {

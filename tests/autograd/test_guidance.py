@@ -11,7 +11,7 @@ import warnings
 
 import pytest
 
-from library import IS_GRADIRON, T, leaf, python, python_ok
+from library import IS_GRADIRON, Square, T, leaf, python, python_ok
 
 ours = pytest.mark.skipif(not IS_GRADIRON, reason="what is ours alone")
 AG = T.autograd
@@ -82,17 +82,6 @@ def test_a_freed_graph(lines):
 @ours
 @both
 def test_a_freed_context(lines):
-    class Square(AG.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * x * g
-
     with Keep(lines):
         y = Square.apply(leaf(3.0))  # freed context
         y.backward()

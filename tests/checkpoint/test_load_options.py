@@ -186,7 +186,7 @@ def test_registered_packages():
     def put(storage, location):
         return storage if location == "shelf" else None
 
-    registry = T.serialization._package_registry if not IS_GRADIRON else T.serialization._places._registry
+    registry = T.serialization._package_registry if not IS_GRADIRON else T.serialization._map_location._registry
     T.serialization.register_package(5, tag, put)
     try:
         data = saved(T.ones(7))

@@ -24,12 +24,12 @@ OTHERWISE = {
     # Distributions, by their modules.
     "python/gradiron/distributions/__init__.py": None,
     # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.
-    "python/gradiron/nn/_at_top.py": REDUCTIONS,
+    "python/gradiron/nn/_top_level.py": REDUCTIONS,
     "python/gradiron/nn/_compositions.py": REDUCTIONS | {"bilinear"},
     "python/gradiron/nn/_losses.py": REDUCTIONS,
     "python/gradiron/nn/_reduction.py": REDUCTIONS,
     "python/gradiron/nn/_resizing.py": {"linear", "bilinear", "zeros", "mode"},
-    "python/gradiron/nn/_tables.py": REDUCTIONS,
+    "python/gradiron/nn/_embedding.py": REDUCTIONS,
     "python/gradiron/nn/init.py": ACTIVATIONS
     | {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"},
     "python/gradiron/nn/modules/conv.py": {"zeros"},

@@ -39,6 +39,7 @@ from ._compositions import (
     upsample_bilinear,
     upsample_nearest,
 )
+from ._embedding import embedding, embedding_bag
 from ._losses import (
     cosine_embedding_loss,
     hinge_embedding_loss,
@@ -49,7 +50,6 @@ from ._losses import (
 )
 from ._normalization import batch_norm, group_norm, instance_norm, rms_norm
 from ._resizing import affine_grid, grid_sample, interpolate
-from ._tables import embedding, embedding_bag
 
 if TYPE_CHECKING:
 

@@ -18,8 +18,8 @@ from .. import _core, storage
 from .._core import device
 from .._creation import strided
 from .._storage import UntypedStorage
-from . import _archive, _files, _legacy, _pickles, _places, _weights_only
-from ._places import default_restore_location, location_tag, register_package, validate_cuda_device
+from . import _archive, _files, _legacy, _map_location, _pickles, _weights_only
+from ._map_location import default_restore_location, location_tag, register_package, validate_cuda_device
 from ._weights_only import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
 
 __all__ = [
@@ -319,7 +319,7 @@ def _load(
     start = file.tell()
     head = file.read(4)
     file.seek(start)
-    move = _places.mover(map_location)
+    move = _map_location.mover(map_location)
     if head != b"PK\x03\x04":
         if mmap:
             name = f"{given}, " if isinstance(given, str) else ""

@@ -16,8 +16,8 @@ from .._core import dtype
 from .._storage import UntypedStorage
 from ..storage import TypedStorage
 from ._archive import fill
+from ._map_location import Mover
 from ._pickles import Book, loader, read_entry
-from ._places import Mover
 
 MAGIC = 0x1950A86A20F9469CFC6C
 VERSION = 1001

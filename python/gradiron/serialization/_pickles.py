@@ -16,7 +16,7 @@ from .._utils import reduce_tensor, storage_class
 from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage import TypedStorage
 from . import _names, _weights_only
-from ._places import location_tag
+from ._map_location import location_tag
 
 
 class Book:

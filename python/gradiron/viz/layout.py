@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from .coordinates import set_abscissae
 from .model import Model
 from .order import ordered
-from .straight import set_abscissae
 
 DROP = 40.0  # between layers
 LANE = 10.0  # the room of a trunk that passes through a layer

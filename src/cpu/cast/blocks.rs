@@ -128,7 +128,7 @@ fn advance(offset: &mut Bytes, level: &Dim, n: usize) {
 }
 
 impl Dim {
-    /// The same dimension, walked `n` steps at a time.
+    /// This dimension, walked `n` steps at a time.
     fn in_blocks(self, n: usize) -> Dim {
         Dim { size: self.size.div_ceil(n), step: self.step.map(|s| s * n) }
     }

@@ -184,7 +184,7 @@ macro_rules! convert {
     }};
 }
 
-/// The same without a copy per instruction set: for types of which speed is not asked.
+/// A conversion without a copy per instruction set: for types of which speed is not asked.
 macro_rules! plain {
     ($from:ty => $to:ty, |$x:ident| $value:expr) => {{
         unsafe fn run(n: usize, from: *const u8, to: *mut u8) {

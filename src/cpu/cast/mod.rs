@@ -8,7 +8,7 @@ use crate::base::{DType, Scalar, Strided};
 use crate::cpu::par::{self, GRAIN, Shared};
 use blocks::{Bytes, Operand, Place, Walk, copy_block};
 use convert::Conversion;
-use tile::{TILE, Tile, room};
+use tile::{TILE, Tile, tile_len};
 
 /// Copies `src` to `out`, which has the same shape, converting elements as PyTorch does.
 ///
@@ -80,7 +80,7 @@ unsafe fn convert_dense(n: usize, src: Strided, out: Strided) {
     let convert = Conversion::new(src.dtype, out.dtype);
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
     let (from_size, to_size) = (src.dtype.size(), out.dtype.size());
-    let most = room(src.dtype.is_complex() || out.dtype.is_complex());
+    let most = tile_len(src.dtype.is_complex() || out.dtype.is_complex());
     par::ranges(n, GRAIN, |r| {
         let mut middle = Tile::empty();
         for start in r.clone().step_by(most) {
@@ -104,7 +104,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
     let (from_size, to_size) = (src.dtype.size(), out.dtype.size());
     let operands = [(out, to_size), (src, from_size)].map(|(s, size)| Operand { strides: s.strides, size });
-    let walk = Walk::new(out.shape, &operands, room(src.dtype.is_complex() || out.dtype.is_complex()));
+    let walk = Walk::new(out.shape, &operands, tile_len(src.dtype.is_complex() || out.dtype.is_complex()));
     each_block(&walk, |offset, rows, cols| {
         let (mut gathered, mut middle, mut converted) = (Tile::empty(), Tile::empty(), Tile::empty());
         let dense = Place::dense(gathered.at(), cols, from_size);

@@ -7,7 +7,7 @@ pub const TILE: usize = 512;
 
 /// How many elements a tile holds: complex ones, computed in sixteen bytes, only half as many.
 #[inline(always)]
-pub const fn room(complex: bool) -> usize {
+pub const fn tile_len(complex: bool) -> usize {
     if complex { TILE / 2 } else { TILE }
 }
 

@@ -39,7 +39,7 @@ pub unsafe fn product<T: Real>(
     let panels = rows.div_ceil(block.rows);
     // SAFETY: the caller's weights.
     let packed = unsafe { pack::<T>(conv, moved, weight, block.rows, panels)? };
-    let samples = together(conv.samples, one.room(sums) * size_of::<T>());
+    let samples = together(conv.samples, one.buffer_len(sums) * size_of::<T>());
     let blocks = conv.samples.div_ceil(samples);
     // With few samples, threads share the rows.
     let shares = if blocks * conv.groups >= par::threads() { 1 } else { panels.min(2 * par::threads()) };
@@ -62,7 +62,7 @@ pub unsafe fn product<T: Real>(
             let (planes, offsets) =
                 if part + 1 == blocks { (&tail, &tail_offsets) } else { (&planes, &all_offsets) };
             if laid != planes.samples {
-                memory = scratch(planes.room(sums), T::ZERO)?;
+                memory = scratch(planes.buffer_len(sums), T::ZERO)?;
                 (laid, filled) = (planes.samples, None);
             }
             if filled != Some((part, group)) {
@@ -158,7 +158,7 @@ pub unsafe fn weights<T: Real>(
     image: &Image,
     grads: &Image,
 ) -> Result<()> {
-    let count = conv.windows.taps();
+    let count = conv.windows.kernel_numel();
     let columns = conv.inputs * count;
     let whole = conv.groups * conv.outputs * columns;
     let one = Planes::new(window, image.size, 1);
@@ -166,7 +166,7 @@ pub unsafe fn weights<T: Real>(
     let mut sums = scratch(whole * parts, T::ZERO)?;
     let to = Shared::new(sums.as_ptr());
     let work = conv.samples / parts * one.plane() * columns * conv.outputs;
-    let bytes = (one.room(conv.inputs) + conv.outputs * one.plane()) * size_of::<T>();
+    let bytes = (one.buffer_len(conv.inputs) + conv.outputs * one.plane()) * size_of::<T>();
     let run = T::dots();
     par::try_ranges(parts * conv.groups, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
         let (mut memory, mut lines): (Vec<T>, Vec<T>) = (vec![], vec![]);
@@ -180,7 +180,7 @@ pub unsafe fn weights<T: Real>(
                 let planes = Planes::new(window, image.size, n);
                 let long = planes.positions().next_multiple_of(LANES);
                 if laid != n {
-                    memory = scratch(planes.room(conv.inputs), T::ZERO)?;
+                    memory = scratch(planes.buffer_len(conv.inputs), T::ZERO)?;
                     lines = scratch(conv.outputs * long, T::ZERO)?;
                     laid = n;
                 }

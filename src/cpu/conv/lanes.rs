@@ -4,7 +4,7 @@
 use super::kernel::{DEPTH, LARGEST, LanesBlock, Real, SHORT};
 use super::planes::Planes;
 use super::sizes::{Conv, Image, Moved, Window};
-use crate::base::{Result, Strided, room};
+use crate::base::{Result, Strided, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, GRAIN, Shared};
 use crate::cpu::simd::{fetch, turn_square};
@@ -94,7 +94,7 @@ unsafe fn parts<T: Real>(
     let own = Field::of_image(window, image);
     let bytes = match own {
         Some(_) => 0,
-        None => Planes::new(window, image.size, 1).room(channels) * size_of::<T>(),
+        None => Planes::new(window, image.size, 1).buffer_len(channels) * size_of::<T>(),
     };
     let most = (room / (bytes + beside).max(1)).clamp(1, samples);
     let most = samples.div_ceil(samples.div_ceil(most));
@@ -108,7 +108,7 @@ unsafe fn parts<T: Real>(
         let planes = Planes::new(window, image.size, part.len());
         if laid != part.len() {
             drop(std::mem::take(&mut memory));
-            (memory, laid) = (scratch(planes.room(channels), T::ZERO)?, part.len());
+            (memory, laid) = (scratch(planes.buffer_len(channels), T::ZERO)?, part.len());
         }
         let to = Shared::new(memory.as_ptr());
         par::ranges(channels, (GRAIN / planes.channel.max(1)).max(1), |range| {
@@ -272,7 +272,7 @@ pub unsafe fn weights<T: Real>(
 ) -> Result<()> {
     let positions = window.positions;
     let one: usize = positions.iter().product();
-    let columns = conv.inputs * conv.windows.taps();
+    let columns = conv.inputs * conv.windows.kernel_numel();
     let panels = &Panels::new::<T>(conv.outputs);
     let all = conv.groups * panels.count;
     let strips = strips(columns, all);
@@ -282,7 +282,7 @@ pub unsafe fn weights<T: Real>(
     let mut turned = vec![];
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * one;
-        let (mut at, mut from) = (room::list(total)?, room::list(total)?);
+        let (mut at, mut from) = (try_alloc::with_capacity(total)?, try_alloc::with_capacity(total)?);
         at.resize(total, 0);
         from.resize(total, 0);
         field.places(positions, 0..total, &mut at);

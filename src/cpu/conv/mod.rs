@@ -11,7 +11,7 @@ mod sizes;
 pub use sizes::Conv;
 
 use super::element::scratch;
-use crate::base::{DType, Fault, Result, Strided, room};
+use crate::base::{DType, Fault, Result, Strided, try_alloc};
 use kernel::Real;
 use sizes::{Image, Moved, Window};
 
@@ -100,7 +100,7 @@ pub unsafe fn backward_input(
 /// Refuses more taps than there is room to list, for each of the channels that are summed.
 fn check(conv: &Conv) -> Result<()> {
     let taps: usize = conv.windows.kernel.iter().product();
-    room::check(taps.saturating_mul(conv.inputs.max(conv.outputs)), 128)
+    try_alloc::check(taps.saturating_mul(conv.inputs.max(conv.outputs)), 128)
 }
 
 unsafe fn by_dtype(

@@ -74,7 +74,7 @@ impl Planes {
     }
 
     /// Elements of memory for so many channels: kernels read past the end.
-    pub fn room(&self, channels: usize) -> usize {
+    pub fn buffer_len(&self, channels: usize) -> usize {
         channels * self.channel + self.reach + 2 * WIDEST
     }
 

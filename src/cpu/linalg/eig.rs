@@ -1,7 +1,7 @@
 //! Eigenvalues and vectors of any square matrix: made a triangle by QR steps (Schur's form), whose vectors are solved for.
 
 use super::number::Number;
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 use crate::cpu::math::complex::Complex;
 
 type C = Complex<f64>;
@@ -30,9 +30,10 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T], real: bool)
     if n == 0 {
         return Ok(0);
     }
-    let (mut triangle, mut basis) = (room::filled(C::zero(), n * n)?, room::filled(C::zero(), n * n)?);
+    let (mut triangle, mut basis) =
+        (try_alloc::filled(C::zero(), n * n)?, try_alloc::filled(C::zero(), n * n)?);
     let left = if real {
-        let (mut h, mut z) = (room::list(n * n)?, room::filled(0.0, n * n)?);
+        let (mut h, mut z) = (try_alloc::with_capacity(n * n)?, try_alloc::filled(0.0, n * n)?);
         h.extend(a.iter().map(|x| x.re()));
         let left = schur_of_real(&mut Matrix { items: &mut h, n }, &mut Matrix { items: &mut z, n })?;
         for (to, from) in triangle.iter_mut().zip(&h).chain(basis.iter_mut().zip(&z)) {
@@ -47,8 +48,8 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T], real: bool)
         schur(&mut Matrix { items: &mut triangle, n }, &mut Matrix { items: &mut basis, n })?
     };
     let (t, q) = (Matrix { items: &mut triangle, n }, Matrix { items: &mut basis, n });
-    let mut x = room::filled(C::zero(), n)?;
-    let mut vector = room::filled(C::zero(), n)?;
+    let mut x = try_alloc::filled(C::zero(), n)?;
+    let mut vector = try_alloc::filled(C::zero(), n)?;
     for k in 0..n {
         let value = t.at(k, k);
         values[k] = T::new(value.re, value.im);
@@ -112,7 +113,7 @@ fn normalize(v: &mut [C]) {
 fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
     let n = a.n;
     (0..n).for_each(|i| q.put(i, i, T::one()));
-    let mut v = room::filled(T::zero(), n)?;
+    let mut v = try_alloc::filled(T::zero(), n)?;
     for k in 0..n.saturating_sub(2) {
         let rest = &a.items[k * n + k + 1..(k + 1) * n];
         let size = super::number::length(rest);

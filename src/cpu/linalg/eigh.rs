@@ -2,7 +2,7 @@
 
 use super::number::{Number, add_scaled, dot};
 use super::qr;
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 
 /// So many steps for each value end, but for NaN.
 const STEPS: usize = 30;
@@ -18,7 +18,7 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T::Real]) -> Re
         values.fill(T::Real::real(f64::NAN));
         return Ok(0);
     }
-    let (mut diagonal, mut beside) = (room::filled(0.0, n)?, room::filled(0.0, n)?);
+    let (mut diagonal, mut beside) = (try_alloc::filled(0.0, n)?, try_alloc::filled(0.0, n)?);
     tridiagonal(a, n, &mut diagonal, &mut beside)?;
     let left = diagonalize::<T>(&mut diagonal, &mut beside, a, n);
     for (value, found) in values.iter_mut().zip(&diagonal) {
@@ -29,8 +29,8 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T::Real]) -> Re
 
 /// Leaves the diagonal and what lies beside it, and the product of the reflectors in `a`.
 fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<()> {
-    let mut tau = room::filled(T::zero(), n.saturating_sub(1))?;
-    let (mut v, mut w) = (room::filled(T::zero(), n)?, room::filled(T::zero(), n)?);
+    let mut tau = try_alloc::filled(T::zero(), n.saturating_sub(1))?;
+    let (mut v, mut w) = (try_alloc::filled(T::zero(), n)?, try_alloc::filled(T::zero(), n)?);
     a[0] = T::real(a[0].re());
     for i in 0..n - 1 {
         let factor = qr::reflector(&mut a[i * n + i + 1..(i + 1) * n]);
@@ -66,7 +66,7 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
     if n > 1 {
         // Without its first row and column, the rest is a square of its own.
         let m = n - 1;
-        let mut inner = room::list(m * m)?;
+        let mut inner = try_alloc::with_capacity(m * m)?;
         (1..n).for_each(|j| inner.extend_from_slice(&a[j * n + 1..(j + 1) * n]));
         qr::product(&mut inner, m, m, &tau);
         for j in 0..m {

@@ -41,7 +41,7 @@ fn each(count: usize, work: usize, body: impl Fn(usize) + Sync) {
     par::ranges(count, grain, |range| range.for_each(&body));
 }
 
-/// The same for what needs memory of its own.
+/// [`each`] for what needs memory of its own.
 fn try_each(count: usize, work: usize, body: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let grain = (par::GRAIN / work.max(1)).max(1);
     par::try_ranges(count, grain, |mut range| range.try_for_each(&body))

@@ -1,7 +1,7 @@
 //! Singular values by Jacobi's rotations from one side: columns are turned until all are orthogonal.
 
 use super::number::{Number, columns, dot, length};
-use crate::base::{Result, room};
+use crate::base::{Result, try_alloc};
 
 /// So many rounds over all pairs of columns end, but for NaN.
 const ROUNDS: usize = 60;
@@ -56,7 +56,7 @@ pub fn decompose<T: Number>(
             }
         }
     }
-    let mut order = room::all((0..n).map(|j| (length(&a[j * m..(j + 1) * m]), j)))?;
+    let mut order = try_alloc::all((0..n).map(|j| (length(&a[j * m..(j + 1) * m]), j)))?;
     // (Not `sort_by`, which takes memory.)
     order.sort_unstable_by(|x, y| y.0.total_cmp(&x.0));
     reorder(a, m, &order)?;
@@ -84,7 +84,7 @@ fn rotate<T: Number>(x: &mut [T], y: &mut [T], cosine: f64, sine: f64, phase: T)
 }
 
 fn reorder<T: Number>(a: &mut [T], m: usize, order: &[(f64, usize)]) -> Result<()> {
-    let old = room::all(a.iter().copied())?;
+    let old = try_alloc::all(a.iter().copied())?;
     for (to, &(_, from)) in order.iter().enumerate() {
         a[to * m..(to + 1) * m].copy_from_slice(&old[from * m..(from + 1) * m]);
     }

@@ -55,7 +55,7 @@ macro_rules! comparisons {
             0 as T
         }
 
-        /// The same, but that derivatives know nothing of the operand.
+        /// Zero, of which derivatives do not know the operand.
         #[inline(always)]
         pub fn blank(_: T) -> T {
             0 as T

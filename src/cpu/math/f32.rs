@@ -13,7 +13,7 @@ exact_float!();
 /// The quick ways: see [`super::near`].
 pub mod near {
     use super::super::common::divisions;
-    use super::super::near::{Near, fits, near_division};
+    use super::super::fast_ranges::{Near, fits, near_division};
     use super::{T, num};
 
     pub const FUNCTIONS: &[(&str, Near)] =

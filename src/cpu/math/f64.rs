@@ -20,7 +20,7 @@ pub mod near {
     use super::super::angle::LARGEST;
     pub use super::super::angle::{cos, sin, tan};
     use super::super::common::divisions;
-    use super::super::near::{Near, fits, near_division};
+    use super::super::fast_ranges::{Near, fits, near_division};
     use super::{T, num};
 
     pub const FUNCTIONS: &[(&str, Near)] = &[

@@ -82,7 +82,7 @@ pub fn remainder(a: T, b: T) -> T {
 
 /// The quick ways, by floats: see [`super::near`].
 pub mod near {
-    use super::super::near::{Near, fits};
+    use super::super::fast_ranges::{Near, fits};
     use super::T;
 
     pub const FUNCTIONS: &[(&str, Near)] = &[

@@ -94,7 +94,7 @@ pub fn igamma(a: f64, x: f64) -> f64 {
     }
 }
 
-/// The same above x.
+/// The regularised incomplete gamma function above x.
 pub fn igammac(a: f64, x: f64) -> f64 {
     match parts(a, x) {
         Some([_, above]) => above,

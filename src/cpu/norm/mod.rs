@@ -3,7 +3,7 @@
 
 pub mod sets;
 
-use crate::base::{DType, Fault, Result, Strided, room};
+use crate::base::{DType, Fault, Result, Strided, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
@@ -459,8 +459,8 @@ macro_rules! kernels {
                     // SAFETY: both are that long.
                     unsafe { add_to(lines * w, all.as_mut_ptr(), part?.as_ptr()) };
                 }
-                let set = |line: &[f64]| room::all(line.chunks_exact(sets.run).map(|run| run.iter().sum()));
-                room::collect(all.chunks_exact(w.max(1)).map(set))
+                let set = |line: &[f64]| try_alloc::all(line.chunks_exact(sets.run).map(|run| run.iter().sum()));
+                try_alloc::collect(all.chunks_exact(w.max(1)).map(set))
             }
 
             /// Lines of what sets have in common, an element for each column.
@@ -497,13 +497,13 @@ macro_rules! kernels {
                     let w = sets.sets * sets.run;
                     // SAFETY: rows of w elements, here and below.
                     let sums = column_sums(sets, 1, |row, to| unsafe { columns_sum(w, to, at(&x, row)) })?;
-                    let mean: Vec<[f64; 1]> = room::all(sums[0].iter().map(|sum| [sum / count]))?;
+                    let mean: Vec<[f64; 1]> = try_alloc::all(sums[0].iter().map(|sum| [sum / count]))?;
                     let wide = spread_out(&mean, sets.run)?;
                     // SAFETY: rows of w elements; `wide` has as many.
                     let spread = column_sums(sets, 1, |row, to| unsafe {
                         columns_spread(w, to, at(&x, row), wide.as_ptr())
                     })?;
-                    return room::all(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]));
+                    return try_alloc::all(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]));
                 }
                 // SAFETY: runs inside the view.
                 let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] })?;
@@ -511,18 +511,18 @@ macro_rules! kernels {
                 let spread = set_sums(sets, |set, offset| unsafe {
                     [run_spread(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
                 })?;
-                room::all(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]))
+                try_alloc::all(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]))
             }
 
             pub unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
                 if sets.as_columns() {
-                    let mean: Vec<[f64; 1]> = room::all(mean.iter().map(|&mean| [mean]))?;
+                    let mean: Vec<[f64; 1]> = try_alloc::all(mean.iter().map(|&mean| [mean]))?;
                     let (w, wide) = (sets.sets * sets.run, spread_out(&mean, sets.run)?);
                     // SAFETY: rows of w elements.
                     let sums = column_sums(sets, 2, |row, to| unsafe {
                         columns_dots(w, to, at(&g, row), at(&x, row), wide.as_ptr())
                     })?;
-                    return room::all(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]));
+                    return try_alloc::all(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]));
                 }
                 // SAFETY: runs inside the views.
                 set_sums(sets, |set, offset| unsafe {

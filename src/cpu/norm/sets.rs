@@ -1,7 +1,7 @@
 //! Normalization of channels over a batch, and of groups of channels: the numbers that each set is made with.
 
 use super::{Sets, affine, dots, moments, slope};
-use crate::base::{DType, Result, Strided, room};
+use crate::base::{DType, Result, Strided, try_alloc};
 
 /// Numbers that are kept for sets or channels: dense, f32 or f64.
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Se
     }
 }
 
-/// The same with the means and factors that `with` holds.
+/// The normalization with the means and factors that `with` holds.
 ///
 /// # Safety
 /// As [`batch`].
@@ -77,7 +77,7 @@ pub unsafe fn settled(out: Strided, x: Strided, with: With, sets: Sets) -> Resul
     // SAFETY: handed on; a line has a number for each set.
     unsafe {
         let of = |i| [with.mean.get(i), with.scale.get(i) * or(with.weight, i, 1.0), or(with.bias, i, 0.0)];
-        let by: Vec<[f64; 3]> = room::all((0..sets.sets).map(of))?;
+        let by: Vec<[f64; 3]> = try_alloc::all((0..sets.sets).map(of))?;
         affine(out, x, &by, sets)
     }
 }
@@ -97,7 +97,7 @@ pub unsafe fn batch_backward(
     let count = sets.each() as f64;
     // SAFETY: handed on; a line has a number for each set.
     unsafe {
-        let mean: Vec<f64> = room::all((0..sets.sets).map(|i| with.mean.get(i)))?;
+        let mean: Vec<f64> = try_alloc::all((0..sets.sets).map(|i| with.mean.get(i)))?;
         let needed = own || to.weight.is_some() || to.bias.is_some();
         let sums = if needed { dots(g, x, &mean, sets)? } else { Vec::new() };
         for (i, [plain, along]) in sums.iter().enumerate() {
@@ -107,7 +107,7 @@ pub unsafe fn batch_backward(
         let Some(out) = to.input else { return Ok(()) };
         let factor = |i: usize| with.scale.get(i) * or(with.weight, i, 1.0);
         if !own {
-            let by: Vec<[f64; 3]> = room::all((0..sets.sets).map(|i| [0.0, factor(i), 0.0]))?;
+            let by: Vec<[f64; 3]> = try_alloc::all((0..sets.sets).map(|i| [0.0, factor(i), 0.0]))?;
             return affine(out, g, &by, sets);
         }
         let of = |i: usize| {
@@ -115,7 +115,7 @@ pub unsafe fn batch_backward(
             let factor = factor(i);
             [mean[i], factor, -factor * scale * scale * along / count, -factor * plain / count]
         };
-        let by: Vec<[f64; 4]> = room::all((0..sets.sets).map(of))?;
+        let by: Vec<[f64; 4]> = try_alloc::all((0..sets.sets).map(of))?;
         slope(out, g, x, &by, sets)
     }
 }
@@ -163,7 +163,7 @@ pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f
             let scale = with.scale.get(group) * or(with.weight, channel, 1.0);
             [with.mean.get(group), scale, or(with.bias, channel, 0.0)]
         };
-        let by: Vec<[f64; 3]> = room::all((0..groups.n * groups.channels).map(of))?;
+        let by: Vec<[f64; 3]> = try_alloc::all((0..groups.n * groups.channels).map(of))?;
         affine(out, x, &by, groups.planes())
     }
 }
@@ -177,10 +177,10 @@ pub unsafe fn group_backward(to: Grads, g: Strided, x: Strided, with: With, grou
     let count = (groups.each() * groups.run) as f64;
     // SAFETY: handed on.
     unsafe {
-        let mean: Vec<f64> = room::all((0..planes).map(|plane| with.mean.get(groups.group(plane))))?;
+        let mean: Vec<f64> = try_alloc::all((0..planes).map(|plane| with.mean.get(groups.group(plane))))?;
         let sums = dots(g, x, &mean, groups.planes())?;
-        let mut all = room::filled([0.0; 2], groups.n * groups.groups)?;
-        let mut of_channels = room::filled([0.0; 2], groups.channels)?;
+        let mut all = try_alloc::filled([0.0; 2], groups.n * groups.groups)?;
+        let mut of_channels = try_alloc::filled([0.0; 2], groups.channels)?;
         for (plane, [plain, along]) in sums.iter().enumerate() {
             let (group, channel) = (groups.group(plane), plane % groups.channels);
             let weight = or(with.weight, channel, 1.0);
@@ -200,7 +200,7 @@ pub unsafe fn group_backward(to: Grads, g: Strided, x: Strided, with: With, grou
             let factor = scale * or(with.weight, channel, 1.0);
             [mean[plane], factor, -scale * scale * scale * along / count, -scale * plain / count]
         };
-        let by: Vec<[f64; 4]> = room::all((0..planes).map(of))?;
+        let by: Vec<[f64; 4]> = try_alloc::all((0..planes).map(of))?;
         slope(out, g, x, &by, groups.planes())
     }
 }

@@ -6,7 +6,7 @@ use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
 use crate::cpu::cast::convert::{Conversion, Convert, widen};
-use crate::cpu::cast::tile::{Tile, room};
+use crate::cpu::cast::tile::{Tile, tile_len};
 use crate::cpu::par::{self, GRAIN};
 use crate::cpu::simd::{STREAMED_FROM, stream, streamed};
 use smallvec::SmallVec;
@@ -59,7 +59,7 @@ unsafe impl Sync for Job<'_> {}
 
 /// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
 #[inline(never)]
-pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
+pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
     let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
     operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
     let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
@@ -81,7 +81,7 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
             matches!(source, Source::Scalar(_)) || matches!(source, Source::Strided(s) if s.dtype == compute)
         });
     // Conversions may pass through wider types.
-    let most = if as_they_are { size_of::<Tile>() / compute.size() } else { room(compute.is_complex()) };
+    let most = if as_they_are { size_of::<Tile>() / compute.size() } else { tile_len(compute.is_complex()) };
     let mut walk = Walk::new(out.shape, &operands[..=ins.len()], most);
     let mut in_place = false;
     let in_rows = |k: usize| operands[k].size > 0 && walk.cols.step[k] == operands[k].size;
@@ -89,7 +89,7 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     let large = !has_gaps(0) && out.numel() * out.dtype.size() >= STREAMED_FROM;
     let stays = |k: usize| operands[k].size > 0 && walk.cols.step[k] == 0;
     let apart = |source: &Source| !matches!(source, Source::Strided(s) if overlap(s, &out));
-    let still = looop.rows.filter(|_| {
+    let still = element_loop.rows.filter(|_| {
         as_they_are
             && !large
             && walk.block.1 >= SHORTEST
@@ -108,7 +108,7 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
             let overlaps = overlap(&s, &out);
             in_place |= overlaps;
-            if !fits(k + 1) || convert.is_some() || overlaps && looop.over.is_none() {
+            if !fits(k + 1) || convert.is_some() || overlaps && element_loop.over.is_none() {
                 input.feed = Feed::Packed { gather: has_gaps(k + 1), convert };
             }
         }
@@ -119,9 +119,9 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
     let direct = !scatter && convert.is_none() && fed == inputs.len();
     // One operand alone is fetched as fast by way of a tile.
-    let past = looop.past.filter(|_| large && convert.is_none() && fed > 1);
-    let over = looop.over.filter(|_| in_place);
-    let each = past.or(over).unwrap_or(looop.each);
+    let past = element_loop.past.filter(|_| large && convert.is_none() && fed > 1);
+    let over = element_loop.over.filter(|_| in_place);
+    let each = past.or(over).unwrap_or(element_loop.each);
     let streams = large && past.is_none();
     // Blocks of one row can be long: they go through the tiles in pieces.
     let piece = if direct && !streams { usize::MAX } else { walk.block.1 };

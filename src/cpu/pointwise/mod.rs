@@ -3,11 +3,11 @@
 //! instructions, and an operator costs nothing but its loops.
 
 mod blocks;
+mod memory_bound;
 pub mod narrow;
+pub mod packed_bytes;
 pub mod powers;
 pub mod rows;
-mod waits;
-pub mod words;
 
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::tile::{TILE, splat};
@@ -15,8 +15,8 @@ use crate::cpu::par::GRAIN;
 use std::mem::MaybeUninit;
 use std::ptr::null;
 
+pub use memory_bound::{is_memory_bound, widest};
 pub use rows::MAX_IN;
-pub use waits::{waits, widest};
 
 /// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
 /// bytes 0 and 1 for a predicate. The output overlaps no input.
@@ -121,7 +121,7 @@ macro_rules! pointwise_loop {
                 let [$($x,)* ..] = *ins;
                 $(#[allow(unused_mut)] let mut $x = $x.cast::<T>();)*
                 if const { NEAR.is_some() } {
-                    use $crate::cpu::math::near::{Near, SPAN};
+                    use $crate::cpu::math::fast_ranges::{Near, SPAN};
                     for out in out.chunks_mut(SPAN) {
                         if near::fits(NEAR.unwrap_or(Near::Small), out.len(), &[$($x),*]) {
                             #[allow(unused_imports)]
@@ -137,18 +137,18 @@ macro_rules! pointwise_loop {
                 $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
             }
         }
-        const NEAR: Option<$crate::cpu::math::near::Near> =
-            $crate::cpu::math::near::asked(stringify!($value), near::FUNCTIONS);
+        const NEAR: Option<$crate::cpu::math::fast_ranges::Near> =
+            $crate::cpu::math::fast_ranges::asked(stringify!($value), near::FUNCTIONS);
         unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
             // SAFETY: the contract of `Loop`.
             unsafe { each(std::slice::from_raw_parts_mut(out.cast(), n), ins) }
         }
-        const WAITS: bool = $crate::cpu::pointwise::waits(stringify!($value));
+        const MEMORY_BOUND: bool = $crate::cpu::pointwise::is_memory_bound(stringify!($value));
         &$crate::cpu::pointwise::Loop {
             each: run,
-            over: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put; $out; ($($x)*) $value)) } else { None } },
-            past: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put_past; $out; ($($x)*) $value)) } else { None } },
-            rows: const { if WAITS { Some($crate::cpu::pointwise::rows::rows_loop!($out; ($($x)*) $value)) } else { None } },
+            over: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::wide_loop!(put; $out; ($($x)*) $value)) } else { None } },
+            past: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::wide_loop!(put_past; $out; ($($x)*) $value)) } else { None } },
+            rows: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::rows::rows_loop!($out; ($($x)*) $value)) } else { None } },
         }
     }};
     (plain $t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
@@ -208,13 +208,13 @@ pub(crate) use wide_loop;
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
 const SMALL: usize = 16;
 
-/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or C128), and the
+/// Runs `element_loop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or C128), and the
 /// result, of that type or a truth value for a `predicate`, to the output's dtype.
 ///
 /// # Safety
 /// Everything is valid and of the output's shape; there are at most [`MAX_IN`] sources; the output does not overlap
 /// itself; an input may be the output itself (same layout), or else does not overlap it.
-pub unsafe fn run(looop: &Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
+pub unsafe fn run(element_loop: &Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
     let n = out.numel();
     let result = if predicate { DType::Bool } else { compute };
     let direct = out.dtype == result && dense_layout(&out);
@@ -222,28 +222,28 @@ pub unsafe fn run(looop: &Loop, predicate: bool, compute: DType, out: Strided, i
     unsafe {
         let done = match n {
             0 => true,
-            1..=SMALL => direct && dense::<SMALL>(looop, compute, n, out, ins),
-            _ if n < 2 * GRAIN => direct && dense_tiles(looop, compute, n, out, ins),
+            1..=SMALL => direct && dense::<SMALL>(element_loop, compute, n, out, ins),
+            _ if n < 2 * GRAIN => direct && dense_tiles(element_loop, compute, n, out, ins),
             _ => false,
         };
         if !done {
-            blocks::blocks(looop, result, compute, out, ins);
+            blocks::blocks(element_loop, result, compute, out, ins);
         }
     }
 }
 
 /// Apart, so that its tiles do not make the frame of [`run`] large.
 #[inline(never)]
-unsafe fn dense_tiles(looop: &Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
+unsafe fn dense_tiles(element_loop: &Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
     // SAFETY: the caller's contract.
-    unsafe { dense::<{ TILE / 2 }>(looop, compute, n, out, ins) }
+    unsafe { dense::<{ TILE / 2 }>(element_loop, compute, n, out, ins) }
 }
 
 /// The quick way for operands without gaps; false if some operand has to be converted or gathered.
 /// Numbers, and inputs that are the output as well, pass through slots of `N` words.
 #[inline(always)]
 unsafe fn dense<const N: usize>(
-    looop: &Loop,
+    element_loop: &Loop,
     compute: DType,
     n: usize,
     out: Strided,
@@ -254,7 +254,7 @@ unsafe fn dense<const N: usize>(
     let mut advance = [0; MAX_IN];
     let mut in_place = [null::<u8>(); MAX_IN];
     let (size, mut step) = (compute.size(), n);
-    let mut each = looop.each;
+    let mut each = element_loop.each;
     let room = size_of::<[u64; N]>() / size;
     // SAFETY: the caller's contract; a slot has room for `room` elements.
     unsafe {
@@ -263,10 +263,10 @@ unsafe fn dense<const N: usize>(
             match source {
                 Source::Strided(s) if s.dtype == compute && dense_layout(s) => {
                     let apart = s.ptr.add(n * size) <= out.ptr || out.ptr.add(n * out.dtype.size()) <= s.ptr;
-                    if !apart && let Some(over) = looop.over {
+                    if !apart && let Some(over) = element_loop.over {
                         each = over;
                     }
-                    if apart || looop.over.is_some() {
+                    if apart || element_loop.over.is_some() {
                         (pointers[k], advance[k]) = (s.ptr, size);
                         continue;
                     }

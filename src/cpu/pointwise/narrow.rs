@@ -36,7 +36,7 @@ impl Narrow {
     pub fn of(&self, predicate: bool, out: &Strided, ins: &[Source]) -> Option<(DType, &'static Loop)> {
         let strided = |source: &Source| if let Source::Strided(s) = source { Some(s.dtype) } else { None };
         let dtype = if predicate { ins.iter().find_map(strided)? } else { out.dtype };
-        let (looop, low, high) = match dtype {
+        let (element_loop, low, high) = match dtype {
             DType::I32 => (self.i32, i64::from(i32::MIN), i64::from(i32::MAX)),
             DType::I16 => (self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
             DType::I8 => (self.i8, i64::from(i8::MIN), i64::from(i8::MAX)),
@@ -48,6 +48,6 @@ impl Narrow {
             Source::Scalar(Scalar::Int(number)) => (low..=high).contains(number),
             Source::Scalar(_) => false,
         };
-        (ins.iter().all(fits) && (!predicate || out.dtype == DType::Bool)).then_some((dtype, looop))
+        (ins.iter().all(fits) && (!predicate || out.dtype == DType::Bool)).then_some((dtype, element_loop))
     }
 }

@@ -61,7 +61,7 @@ unsafe fn fill<T: Element>(
     }
 }
 
-/// The same in single precision, rounded to the type; blocks are drawn one by one, the last of them
+/// Normal samples in single precision, rounded to the type; blocks are drawn one by one, the last of them
 /// overlapping the one before.
 unsafe fn fill_half<T: Element>(generator: &mut Generator, out: &Strided, mean: f32, std: f32) {
     let n = out.numel();

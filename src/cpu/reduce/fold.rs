@@ -3,7 +3,7 @@
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
 use super::steps::{Pairs, Partial, Steps, Wide};
-use crate::base::{DType, Fold};
+use crate::base::{DType, Reduction};
 use crate::cpu::simd::f64::total;
 use crate::cpu::simd::{fetch, simd_fn};
 
@@ -13,7 +13,7 @@ pub trait Source: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     /// Folds each of `tile.values.len()` rows of `n` elements, `stride` apart.
     unsafe fn rows(
-        fold: Fold,
+        fold: Reduction,
         tile: &mut Columns<Self::Wide>,
         x: *const Self,
         n: usize,
@@ -22,7 +22,7 @@ pub trait Source: Copy + Send + Sync + 'static {
     );
     /// Folds `rows` rows, `stride` apart, into a tile of columns.
     unsafe fn columns(
-        fold: Fold,
+        fold: Reduction,
         tile: &mut Columns<Self::Wide>,
         x: *const Self,
         rows: usize,
@@ -46,7 +46,7 @@ const AHEAD: usize = 4096;
 /// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
 #[inline(always)]
 unsafe fn row<S: Copy, A: Wide>(
-    fold: Fold,
+    fold: Reduction,
     x: *const S,
     n: usize,
     shift: A,
@@ -171,7 +171,7 @@ unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S)
 /// do not know. Values are joined as elements are.
 #[inline(always)]
 unsafe fn in_columns<S: Copy, A: Wide>(
-    fold: Fold,
+    fold: Reduction,
     x: *const S,
     n: usize,
     wide: impl Fn(S) -> A,
@@ -212,7 +212,7 @@ unsafe fn row_index<S: Copy, A: Wide>(
     best_of: impl Fn(*const S, usize) -> A,
 ) -> Partial<A> {
     const CHUNK: usize = 2048;
-    let fold = if largest { Fold::Max } else { Fold::Min };
+    let fold = if largest { Reduction::Max } else { Reduction::Min };
     let mut best = Partial { value: A::first(fold), index };
     let mut done = 0;
     while done < n {
@@ -320,7 +320,7 @@ macro_rules! source {
     ($S:ident, $dtype:ident, $A:ident, $low:expr, $high:expr, $rows:ident, $columns:ident) => {
         simd_fn! {
             unsafe fn $rows(
-                fold: Fold,
+                fold: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 n: usize,
@@ -343,21 +343,21 @@ macro_rules! source {
                     let x = x.add(i * stride);
                     let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
                     tile.values[i] = match fold {
-                        Fold::Sum => {
-                            row(Fold::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
+                        Reduction::Sum => {
+                            row(Reduction::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
                         }
-                        Fold::Prod => in_columns(Fold::Prod, x, n, wide, <$A as Steps>::prod),
-                        Fold::Max => largest(x, n),
-                        Fold::Min => smallest(x, n),
-                        Fold::All => in_columns(Fold::All, x, n, wide, <$A as Steps>::all),
-                        Fold::Any => in_columns(Fold::Any, x, n, wide, <$A as Steps>::any),
-                        Fold::SumSq => match if tile.shift.is_empty() { $S::squares(x, n) } else { None } {
+                        Reduction::Prod => in_columns(Reduction::Prod, x, n, wide, <$A as Steps>::prod),
+                        Reduction::Max => largest(x, n),
+                        Reduction::Min => smallest(x, n),
+                        Reduction::All => in_columns(Reduction::All, x, n, wide, <$A as Steps>::all),
+                        Reduction::Any => in_columns(Reduction::Any, x, n, wide, <$A as Steps>::any),
+                        Reduction::SumSq => match if tile.shift.is_empty() { $S::squares(x, n) } else { None } {
                             Some(sum) => sum,
-                            None => row(Fold::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
+                            None => row(Reduction::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
                         },
-                        Fold::SumAbs => row(Fold::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
-                        Fold::ArgMax | Fold::ArgMin => {
-                            let best = if fold == Fold::ArgMax {
+                        Reduction::SumAbs => row(Reduction::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
+                        Reduction::ArgMax | Reduction::ArgMin => {
+                            let best = if fold == Reduction::ArgMax {
                                 row_index(true, x, n, index, wide, |x, n| largest(x, n))
                             } else {
                                 row_index(false, x, n, index, wide, |x, n| smallest(x, n))
@@ -371,7 +371,7 @@ macro_rules! source {
         }
         simd_fn! {
             unsafe fn $columns(
-                fold: Fold,
+                fold: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 rows: usize,
@@ -381,16 +381,16 @@ macro_rules! source {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
                 match fold {
-                    Fold::Sum => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
-                    Fold::Prod => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
-                    Fold::Max => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
-                    Fold::Min => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::min, Some($S::pair_min)),
-                    Fold::All => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::all, none),
-                    Fold::Any => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::any, none),
-                    Fold::SumSq => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_sq, none),
-                    Fold::SumAbs => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_abs, none),
-                    Fold::ArgMax => columns_index(true, tile, x, rows, stride, index, wide),
-                    Fold::ArgMin => columns_index(false, tile, x, rows, stride, index, wide),
+                    Reduction::Sum => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
+                    Reduction::Prod => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
+                    Reduction::Max => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
+                    Reduction::Min => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::min, Some($S::pair_min)),
+                    Reduction::All => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::all, none),
+                    Reduction::Any => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::any, none),
+                    Reduction::SumSq => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_sq, none),
+                    Reduction::SumAbs => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_abs, none),
+                    Reduction::ArgMax => columns_index(true, tile, x, rows, stride, index, wide),
+                    Reduction::ArgMin => columns_index(false, tile, x, rows, stride, index, wide),
                 }
             }
         }
@@ -398,7 +398,7 @@ macro_rules! source {
             type Wide = $A;
             const DTYPE: DType = DType::$dtype;
             unsafe fn rows(
-                fold: Fold,
+                fold: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 n: usize,
@@ -409,7 +409,7 @@ macro_rules! source {
                 unsafe { $rows(fold, tile, x, n, stride, index) }
             }
             unsafe fn columns(
-                fold: Fold,
+                fold: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 rows: usize,

@@ -6,9 +6,9 @@ mod plan;
 mod steps;
 
 use super::element::scratch;
-use super::line::{Line, Room, TILE, compute_type};
 use super::par::Shared;
-use crate::base::{DType, Dims, Fold, Result, Strided};
+use super::strided_run::{Line, RunBuffers, TILE, compute_type};
+use crate::base::{DType, Dims, Reduction, Result, Strided};
 use fold::Source;
 use plan::Plan;
 use steps::Wide;
@@ -18,7 +18,7 @@ use steps::Wide;
 ///
 /// # Safety
 /// The views describe live memory, and `out` overlaps nothing.
-pub unsafe fn reduce(fold: Fold, out: Strided, x: Strided, dims: &[usize]) {
+pub unsafe fn reduce(fold: Reduction, out: Strided, x: Strided, dims: &[usize]) {
     // SAFETY: handed on.
     unsafe {
         if fold.is_arg() {
@@ -35,7 +35,8 @@ pub unsafe fn reduce(fold: Fold, out: Strided, x: Strided, dims: &[usize]) {
 /// As [`reduce`].
 pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
     let count = count(&x, dims);
-    let job = Job { fold: Fold::Sum, values: Some(out), indices: None, finish: Finish::Over(count, false) };
+    let job =
+        Job { fold: Reduction::Sum, values: Some(out), indices: None, finish: Finish::Over(count, false) };
     // SAFETY: handed on.
     unsafe { dispatch(job, x, dims) };
 }
@@ -49,7 +50,7 @@ pub unsafe fn var(out: Strided, x: Strided, dims: &[usize], correction: f64, sqr
     let count = count(&x, dims);
     let mut means = scratch(out.numel(), 0.0f64)?;
     let finish = Finish::Over((count - correction).max(0.0), sqrt);
-    let job = Job { fold: Fold::SumSq, values: Some(out), indices: None, finish };
+    let job = Job { fold: Reduction::SumSq, values: Some(out), indices: None, finish };
     // SAFETY: handed on.
     unsafe {
         match x.dtype {
@@ -65,7 +66,7 @@ pub unsafe fn var(out: Strided, x: Strided, dims: &[usize], correction: f64, sqr
 /// # Safety
 /// As [`reduce`], for both outputs.
 pub unsafe fn max_with_index(values: Strided, indices: Strided, x: Strided, dim: usize, largest: bool) {
-    let fold = if largest { Fold::ArgMax } else { Fold::ArgMin };
+    let fold = if largest { Reduction::ArgMax } else { Reduction::ArgMin };
     let job = Job { fold, values: Some(values), indices: Some(indices), finish: Finish::AsIs };
     // SAFETY: handed on.
     unsafe { dispatch(job, x, &[dim]) };
@@ -85,7 +86,7 @@ enum Finish {
 }
 
 struct Job<'a> {
-    fold: Fold,
+    fold: Reduction,
     values: Option<Strided<'a>>,
     indices: Option<Strided<'a>>,
     finish: Finish,
@@ -113,7 +114,7 @@ unsafe fn spread<S: Source<Wide = f64>>(
     let to = Shared::new(means.as_ptr());
     let plan = job.plan::<S>(&x, dims);
     // SAFETY: there is a mean for each output, and groups of outputs are disjoint.
-    plan.run(Fold::Sum, None, &|found| unsafe {
+    plan.run(Reduction::Sum, None, &|found| unsafe {
         found.values.iter().enumerate().for_each(|(i, sum)| *to.get().add(found.first + i) = sum / count);
     });
     // SAFETY: handed on.
@@ -133,7 +134,7 @@ impl Job<'_> {
         let values = self.values.map(|out| Line::writer(&out, value_step, S::Wide::DTYPE));
         let indices = self.indices.map(|out| Line::writer(&out, index_step, DType::I64));
         plan.run(self.fold, shift, &|found| {
-            let mut room = Room::empty();
+            let mut room = RunBuffers::empty();
             let n = found.values.len();
             // SAFETY: the group's outputs are inside `out`, and no other group's.
             unsafe {
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
     use crate::base::contiguous_strides;
 
-    fn run(fold: Fold, x: &[f32], shape: &[usize], dims: &[usize]) -> Vec<f32> {
+    fn run(fold: Reduction, x: &[f32], shape: &[usize], dims: &[usize]) -> Vec<f32> {
         let kept: Dims = (0..shape.len()).map(|d| if dims.contains(&d) { 1 } else { shape[d] }).collect();
         let mut out = vec![0f32; kept.iter().product()];
         let (strides, out_strides) = (contiguous_strides(shape), contiguous_strides(&kept));
@@ -176,26 +177,26 @@ mod tests {
     #[test]
     fn rows_columns_and_everything() {
         let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
-        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[1]), [6.0, 22.0, 38.0]);
-        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[0]), [12.0, 15.0, 18.0, 21.0]);
-        assert_eq!(run(Fold::Max, &x, &[2, 3, 2], &[0, 2]), [7.0, 9.0, 11.0]);
-        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[0, 1]), [66.0]);
-        assert_eq!(run(Fold::Sum, &[], &[0, 2], &[0]), [0.0, 0.0]);
-        assert_eq!(run(Fold::Prod, &[], &[0], &[0]), [1.0]);
+        assert_eq!(run(Reduction::Sum, &x, &[3, 4], &[1]), [6.0, 22.0, 38.0]);
+        assert_eq!(run(Reduction::Sum, &x, &[3, 4], &[0]), [12.0, 15.0, 18.0, 21.0]);
+        assert_eq!(run(Reduction::Max, &x, &[2, 3, 2], &[0, 2]), [7.0, 9.0, 11.0]);
+        assert_eq!(run(Reduction::Sum, &x, &[3, 4], &[0, 1]), [66.0]);
+        assert_eq!(run(Reduction::Sum, &[], &[0, 2], &[0]), [0.0, 0.0]);
+        assert_eq!(run(Reduction::Prod, &[], &[0], &[0]), [1.0]);
     }
 
     #[test]
     fn the_first_of_several_largest_and_nan_above_all() {
-        assert_eq!(run(Fold::ArgMax, &[1.0, 3.0, 3.0], &[3], &[0]), [1.0]);
-        assert_eq!(run(Fold::ArgMax, &[f32::NEG_INFINITY; 5], &[5], &[0]), [0.0]);
+        assert_eq!(run(Reduction::ArgMax, &[1.0, 3.0, 3.0], &[3], &[0]), [1.0]);
+        assert_eq!(run(Reduction::ArgMax, &[f32::NEG_INFINITY; 5], &[5], &[0]), [0.0]);
         let mut x = vec![1.0f32; 100];
         (x[40], x[77]) = (f32::NAN, f32::NAN);
-        assert_eq!(run(Fold::ArgMin, &x, &[100], &[0]), [40.0]);
-        assert!(run(Fold::Max, &x, &[100], &[0])[0].is_nan());
+        assert_eq!(run(Reduction::ArgMin, &x, &[100], &[0]), [40.0]);
+        assert!(run(Reduction::Max, &x, &[100], &[0])[0].is_nan());
     }
 
     #[test]
     fn a_million_tenths_are_a_hundred_thousand() {
-        assert_eq!(run(Fold::Sum, &vec![0.1f32; 1_000_000], &[1_000_000], &[0]), [100_000.0]);
+        assert_eq!(run(Reduction::Sum, &vec![0.1f32; 1_000_000], &[1_000_000], &[0]), [100_000.0]);
     }
 }

@@ -2,9 +2,9 @@
 
 use super::fold::{Columns, Source};
 use super::steps::{Partial, Wide};
-use crate::base::{Dims, Fold, Strided};
-use crate::cpu::line::{Line, Room, TILE};
+use crate::base::{Dims, Reduction, Strided};
 use crate::cpu::par;
+use crate::cpu::strided_run::{Line, RunBuffers, TILE};
 use crate::cpu::walk::Walk;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Elements that are folded before the result joins those of other blocks.
 const BLOCK: usize = 32_768;
-/// The same where they lie in one row.
+/// Elements of a block where they are one dense row.
 const LONG_BLOCK: usize = 131_072;
 /// Shorter runs than this are not worth a call of their own.
 const SHORT: usize = 32;
@@ -53,7 +53,7 @@ pub struct Plan<S> {
 
 impl<S: Source> Plan<S> {
     /// `outs` are the strides of the two outputs, over `x`'s dimensions.
-    pub fn new(fold: Fold, x: &Strided, outs: [&[usize]; 2], dims: &[usize]) -> Plan<S> {
+    pub fn new(fold: Reduction, x: &Strided, outs: [&[usize]; 2], dims: &[usize]) -> Plan<S> {
         let (mut folded, mut kept): (Dims, Dims) = (0..x.shape.len()).partition(|d| dims.contains(d));
         let densest_last = |dims: &mut Dims| dims.sort_by_key(|&d| std::cmp::Reverse(x.strides[d]));
         densest_last(&mut kept);
@@ -79,7 +79,7 @@ impl<S: Source> Plan<S> {
 
     /// Folds every group, and hands what it finds to `sink`, which may be called on several threads. `shift`,
     /// one for each output in the plan's order, is subtracted in sums of squares.
-    pub fn run(&self, fold: Fold, shift: Option<&[S::Wide]>, sink: &(dyn Fn(Found<S::Wide>) + Sync)) {
+    pub fn run(&self, fold: Reduction, shift: Option<&[S::Wide]>, sink: &(dyn Fn(Found<S::Wide>) + Sync)) {
         let size = self.folded.numel();
         let tiles = self.outputs.div_ceil(self.tile);
         let groups = self.kept.numel() * tiles;
@@ -132,7 +132,7 @@ impl<S: Source> Plan<S> {
     /// Folds a block of every output of a group.
     fn fold(
         &self,
-        fold: Fold,
+        fold: Reduction,
         group: &Group,
         shift: Option<&[S::Wide]>,
         block: Range<usize>,
@@ -151,7 +151,7 @@ impl<S: Source> Plan<S> {
             unsafe { S::rows(fold, &mut tile, x, block.len(), self.steps[0], index) };
             return;
         }
-        let mut room = Room::empty();
+        let mut room = RunBuffers::empty();
         for i in 0..group.width {
             let mut tile = Columns {
                 values: &mut values[i..=i],
@@ -164,11 +164,11 @@ impl<S: Source> Plan<S> {
 
     fn fold_row(
         &self,
-        fold: Fold,
+        fold: Reduction,
         from: usize,
         tile: &mut Columns<S::Wide>,
         block: Range<usize>,
-        room: &mut Room,
+        room: &mut RunBuffers,
     ) {
         let longest = if self.line.is_direct() { usize::MAX } else { TILE };
         let mut index = block.start as i64;
@@ -194,7 +194,7 @@ impl<S: Source> Plan<S> {
 
     fn fold_columns(
         &self,
-        fold: Fold,
+        fold: Reduction,
         group: &Group,
         shift: Option<&[S::Wide]>,
         block: Range<usize>,
@@ -203,7 +203,7 @@ impl<S: Source> Plan<S> {
         let (width, joined) = (group.width, self.joined_rows);
         let State { values, indices } = state;
         let mut shifts: SmallVec<[S::Wide; TILE]> = SmallVec::new();
-        let mut room = Room::empty();
+        let mut room = RunBuffers::empty();
         let mut index = block.start as i64;
         values[..width * joined].fill(S::Wide::first(fold));
         indices[..width].fill(index);
@@ -262,7 +262,7 @@ impl<A: Wide> State<A> {
         State { values: SmallVec::from_elem(A::ZERO, width), indices: SmallVec::from_elem(0, width) }
     }
 
-    fn join(&mut self, fold: Fold, later: &State<A>, width: usize) {
+    fn join(&mut self, fold: Reduction, later: &State<A>, width: usize) {
         for i in 0..width {
             let (a, b) = ((self.values[i], self.indices[i]), (later.values[i], later.indices[i]));
             let joined =

@@ -1,7 +1,7 @@
 //! What folds do with one element, or with the values of two folds. Floats are folded in f64 and integers in i64, so results
 //! are as exact as their type allows in any order of summation.
 
-use crate::base::{DType, Fold};
+use crate::base::{DType, Reduction};
 
 /// What a fold has come to: a value, and for `ArgMax` and `ArgMin` where it was found.
 #[derive(Clone, Copy, Debug)]
@@ -15,9 +15,9 @@ pub trait Wide: Copy + Send + Sync + PartialEq + 'static {
     const DTYPE: DType;
     const ZERO: Self;
     /// What a fold starts from.
-    fn first(fold: Fold) -> Self;
+    fn first(fold: Reduction) -> Self;
     /// The values of two folds over different elements as one.
-    fn join(fold: Fold, a: Self, b: Self) -> Self;
+    fn join(fold: Reduction, a: Self, b: Self) -> Self;
     /// Whether `self` wins over `other` in an `ArgMax` or `ArgMin`.
     fn beats(self, other: Self, largest: bool) -> bool;
     /// Divided, and perhaps its square root; integers have no such results.
@@ -26,11 +26,11 @@ pub trait Wide: Copy + Send + Sync + PartialEq + 'static {
 
 impl<A: Wide> Partial<A> {
     #[inline(always)]
-    pub fn join(fold: Fold, a: Partial<A>, b: Partial<A>) -> Partial<A> {
+    pub fn join(fold: Reduction, a: Partial<A>, b: Partial<A>) -> Partial<A> {
         if !fold.is_arg() {
             return Partial { value: A::join(fold, a.value, b.value), index: 0 };
         }
-        let largest = fold == Fold::ArgMax;
+        let largest = fold == Reduction::ArgMax;
         let b_wins =
             b.value.beats(a.value, largest) || (!a.value.beats(b.value, largest) && b.index < a.index);
         if b_wins { b } else { a }
@@ -43,24 +43,26 @@ macro_rules! wide {
             const DTYPE: DType = DType::$dtype;
             const ZERO: $T = 0 as $T;
 
-            fn first(fold: Fold) -> $T {
+            fn first(fold: Reduction) -> $T {
                 match fold {
-                    Fold::Sum | Fold::SumSq | Fold::SumAbs | Fold::Any => 0 as $T,
-                    Fold::Prod | Fold::All => 1 as $T,
-                    Fold::Max | Fold::ArgMax => $low,
-                    Fold::Min | Fold::ArgMin => $high,
+                    Reduction::Sum | Reduction::SumSq | Reduction::SumAbs | Reduction::Any => 0 as $T,
+                    Reduction::Prod | Reduction::All => 1 as $T,
+                    Reduction::Max | Reduction::ArgMax => $low,
+                    Reduction::Min | Reduction::ArgMin => $high,
                 }
             }
 
             #[inline(always)]
-            fn join(fold: Fold, a: $T, b: $T) -> $T {
+            fn join(fold: Reduction, a: $T, b: $T) -> $T {
                 match fold {
-                    Fold::Sum | Fold::SumSq | Fold::SumAbs => <$T as Steps>::sum(a, b, 0 as $T),
-                    Fold::Prod => <$T as Steps>::prod(a, b, 0 as $T),
-                    Fold::Max | Fold::ArgMax => <$T as Steps>::max(a, b, 0 as $T),
-                    Fold::Min | Fold::ArgMin => <$T as Steps>::min(a, b, 0 as $T),
-                    Fold::All => <$T as Steps>::all(a, b, 0 as $T),
-                    Fold::Any => <$T as Steps>::any(a, b, 0 as $T),
+                    Reduction::Sum | Reduction::SumSq | Reduction::SumAbs => {
+                        <$T as Steps>::sum(a, b, 0 as $T)
+                    }
+                    Reduction::Prod => <$T as Steps>::prod(a, b, 0 as $T),
+                    Reduction::Max | Reduction::ArgMax => <$T as Steps>::max(a, b, 0 as $T),
+                    Reduction::Min | Reduction::ArgMin => <$T as Steps>::min(a, b, 0 as $T),
+                    Reduction::All => <$T as Steps>::all(a, b, 0 as $T),
+                    Reduction::Any => <$T as Steps>::any(a, b, 0 as $T),
                 }
             }
 

@@ -1,7 +1,7 @@
 //! Reductions over every kind of layout, beside plain loops.
 
 use super::*;
-use crate::base::Fold;
+use crate::base::Reduction;
 
 /// Row-major positions of `shape`, as offsets under `strides`.
 fn offsets(shape: &[usize], strides: &[usize]) -> Vec<usize> {
@@ -58,7 +58,8 @@ fn sums_are_exact_enough() {
     for (x, data, dims) in cases() {
         let out = Array::empty(DType::F32, &kept(&x, &dims));
         type Lift = fn(f64) -> f64;
-        for (fold, lift) in [(Fold::Sum, (|v| v) as Lift), (Fold::SumSq, |v| v * v), (Fold::SumAbs, f64::abs)]
+        for (fold, lift) in
+            [(Reduction::Sum, (|v| v) as Lift), (Reduction::SumSq, |v| v * v), (Reduction::SumAbs, f64::abs)]
         {
             reduce(fold, out.view(), x.view(), &dims).unwrap();
             for (got, row) in out.read::<f32>().iter().zip(rows(&x, &data, &dims)) {
@@ -98,7 +99,11 @@ fn extremes_and_where_they_are() {
             let shape = kept(&x, &dims);
             let (out, at) = (Array::empty(DType::F32, &shape), Array::empty(DType::I64, &shape));
             for largest in [true, false] {
-                let (fold, arg) = if largest { (Fold::Max, Fold::ArgMax) } else { (Fold::Min, Fold::ArgMin) };
+                let (fold, arg) = if largest {
+                    (Reduction::Max, Reduction::ArgMax)
+                } else {
+                    (Reduction::Min, Reduction::ArgMin)
+                };
                 reduce(fold, out.view(), x.view(), &dims).unwrap();
                 reduce(arg, at.view(), x.view(), &dims).unwrap();
                 for ((value, at), row) in
@@ -132,36 +137,36 @@ fn integers_and_bools() {
     let data: Vec<i32> = (0..3000).map(|i| i * 7919 % 1000 - 500).collect();
     let x = Array::new(DType::I32, &[30, 100], &data);
     let out = Array::empty(DType::I64, &[30, 1]);
-    reduce(Fold::Sum, out.view(), x.view(), &[1]).unwrap();
+    reduce(Reduction::Sum, out.view(), x.view(), &[1]).unwrap();
     let want: Vec<i64> = data.chunks(100).map(|row| row.iter().map(|&v| i64::from(v)).sum()).collect();
     assert_eq!(out.read::<i64>(), want);
     let top = Array::empty(DType::I32, &[30, 1]);
-    reduce(Fold::Min, top.view(), x.view(), &[1]).unwrap();
+    reduce(Reduction::Min, top.view(), x.view(), &[1]).unwrap();
     let want: Vec<i32> = data.chunks(100).map(|row| *row.iter().min().unwrap()).collect();
     assert_eq!(top.read::<i32>(), want);
 
     let wide: Vec<i64> = data.iter().map(|&v| i64::from(v) * 10_000_000_000).collect();
     let x = Array::new(DType::I64, &[3000], &wide);
     let out = Array::empty(DType::I64, &[1]);
-    reduce(Fold::Max, out.view(), x.view(), &[0]).unwrap();
+    reduce(Reduction::Max, out.view(), x.view(), &[0]).unwrap();
     assert_eq!(out.read::<i64>(), [*wide.iter().max().unwrap()]);
-    reduce(Fold::Prod, out.view(), x.reshaped(&[3], &[1], 1).view(), &[0]).unwrap();
+    reduce(Reduction::Prod, out.view(), x.reshaped(&[3], &[1], 1).view(), &[0]).unwrap();
     assert_eq!(out.read::<i64>(), [wide[1].wrapping_mul(wide[2]).wrapping_mul(wide[3])]);
 
     let flags: Vec<u8> = (0..70).map(|i| u8::from(i % 10 != 3 || i < 20)).collect();
     let x = Array::new(DType::Bool, &[7, 10], &flags);
     let out = Array::empty(DType::Bool, &[7, 1]);
-    reduce(Fold::All, out.view(), x.view(), &[1]).unwrap();
+    reduce(Reduction::All, out.view(), x.view(), &[1]).unwrap();
     assert_eq!(out.read::<u8>(), [1, 1, 0, 0, 0, 0, 0]);
     let out = Array::empty(DType::Bool, &[1, 10]);
-    reduce(Fold::Any, out.view(), x.view(), &[0]).unwrap();
+    reduce(Reduction::Any, out.view(), x.view(), &[0]).unwrap();
     assert_eq!(out.read::<u8>(), [1; 10]);
     let nans = Array::f32(&[3], &[0.0, f32::NAN, 0.0]);
     let out = Array::empty(DType::Bool, &[1]);
-    reduce(Fold::Any, out.view(), nans.view(), &[0]).unwrap();
+    reduce(Reduction::Any, out.view(), nans.view(), &[0]).unwrap();
     assert_eq!(out.read::<u8>(), [1]);
     let count = Array::empty(DType::I64, &[1, 1]);
-    reduce(Fold::Sum, count.view(), x.view(), &[0, 1]).unwrap();
+    reduce(Reduction::Sum, count.view(), x.view(), &[0, 1]).unwrap();
     assert_eq!(count.read::<i64>(), [65]);
 }
 
@@ -169,9 +174,9 @@ fn integers_and_bools() {
 fn nothing_to_reduce() {
     let x = Array { shape: Dims::from_slice(&[3, 0]), ..Array::f32(&[1], &[5.0]) };
     let out = Array::empty(DType::F32, &[3, 1]);
-    reduce(Fold::Prod, out.view(), x.view(), &[1]).unwrap_err();
+    reduce(Reduction::Prod, out.view(), x.view(), &[1]).unwrap_err();
     let x = x.reshaped(&[3, 0], &[1, 1], 0);
-    reduce(Fold::Prod, out.view(), x.view(), &[1]).unwrap();
+    reduce(Reduction::Prod, out.view(), x.view(), &[1]).unwrap();
     assert_eq!(out.read::<f32>(), [1.0; 3]);
-    assert!(reduce(Fold::Max, out.view(), x.view(), &[1]).is_err());
+    assert!(reduce(Reduction::Max, out.view(), x.view(), &[1]).is_err());
 }

@@ -123,7 +123,7 @@ fn a_lost_device_is_an_error() {
 fn results_may_share_memory_with_operands() {
     let x = Array::f32(&[12], &[1.0; 12]);
     let (six, one) = (x.reshaped(&[6], &[1], 0), x.reshaped(&[1], &[1], 9));
-    reduce(crate::base::Fold::Sum, one.view(), six.view(), &[0]).unwrap();
+    reduce(crate::base::Reduction::Sum, one.view(), six.view(), &[0]).unwrap();
     let (two, four) = (x.reshaped(&[2, 2], &[2, 1], 0), x.reshaped(&[2, 2], &[2, 1], 4));
     matmul(four.view(), two.view(), two.view(), 3.0, 0.0).unwrap();
     softmax(two.view(), two.view(), 1, false).unwrap();
@@ -218,7 +218,7 @@ fn kernels_cost() {
     let one = Array::empty(DType::F32, &[1, 1]);
     let side = Array::empty(DType::F32, &[1, 1000]);
     let tall = Array::empty(DType::F32, &[1000, 1]);
-    let sum = crate::base::Fold::Sum;
+    let sum = crate::base::Reduction::Sum;
     time("add", &|| pointwise(&add, DType::F32, out.view(), &[x.source(), x.source()]).unwrap());
     time("add a row", &|| pointwise(&add, DType::F32, out.view(), &[x.source(), row.source()]).unwrap());
     time("add transposed", &|| {

@@ -79,7 +79,7 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
         });
     }
     if dtype == target.dtype
-        && let Some(done) = crate::operator::pointwise::small::fused(&gradient.expr, dtype, &inputs)
+        && let Some(done) = crate::operator::pointwise::small::compute(&gradient.expr, dtype, &inputs)
     {
         return done.map(Tensor::new);
     }

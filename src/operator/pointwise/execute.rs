@@ -1,7 +1,7 @@
 //! An expression's kernel, on the device where the result lies.
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
-use crate::cpu::pointwise::{Source, run, words};
+use crate::cpu::pointwise::{Source, packed_bytes, run};
 use crate::operator::kernel;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
@@ -77,7 +77,11 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
     unsafe {
         let predicate = expr.loops.predicate;
-        if !expr.loops.words.is_some_and(|looop| words::run(looop, predicate, view, &sources)) {
+        if !expr
+            .loops
+            .words
+            .is_some_and(|element_loop| packed_bytes::run(element_loop, predicate, view, &sources))
+        {
             let narrow = || expr.loops.narrow?.of(predicate, &view, &sources);
             let own = if compute == DType::I64 { narrow() } else { None };
             let (compute, kernel) = own.unwrap_or((compute, kernel));

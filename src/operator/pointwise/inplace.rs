@@ -1,14 +1,13 @@
-//! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
-//! values, and gives the target its new history.
+//! The in-place forms of pointwise rows, such as `x.mul_(y)`: the kernel writes over its first operand.
 
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
-use crate::operator::write::{Write, is_counted};
 use crate::operator::pointwise::record::refused;
 use crate::operator::pointwise::values;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
 };
 use crate::operator::row::{Arg, Value};
+use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Edge, Tensor, mode, records, saved_hooks};
 use smallvec::SmallVec;
 
@@ -103,7 +102,7 @@ fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
     )))
 }
 
-/// That no kernel was found is told after all that is wrong with the target.
+/// The error of a missing kernel is reported after all that is wrong with the target.
 #[cold]
 fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
     let late =

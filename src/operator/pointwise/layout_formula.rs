@@ -5,7 +5,7 @@ use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{Dims, Layout, broadcast};
 use smallvec::SmallVec;
 
-/// How a value lies; a number lies nowhere.
+/// The layout of a value; a number has none.
 #[derive(Clone)]
 pub struct LayoutFormula(pub Option<Layout>);
 
@@ -21,7 +21,7 @@ impl From<&LayoutFormula> for LayoutFormula {
     }
 }
 
-/// What an operator makes of operands that lie like these, of which the first counts most.
+/// The layout of an operator's result, by those of its operands, of which the first counts most.
 fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
     let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|formula| formula.0.as_ref()).collect();
     let Some((first, others)) = found.split_first() else { return LayoutFormula(None) };
@@ -71,7 +71,7 @@ pub fn conj(x: impl Into<LayoutFormula>) -> LayoutFormula {
     x.into()
 }
 
-/// A condition is read as it lies.
+/// A condition keeps its layout.
 pub fn truth(x: impl Into<LayoutFormula>) -> LayoutFormula {
     x.into()
 }

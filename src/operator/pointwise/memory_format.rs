@@ -2,7 +2,7 @@
 
 use crate::base::views::dense_like;
 use crate::base::{DType, Layout};
-use crate::operator::clauses::Lies;
+use crate::operator::clauses::ResultLayout;
 use crate::operator::pointwise::layout_formula::{LayoutFormula, ordered};
 use crate::operator::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
 use crate::tensor::{Body, BodyRef};
@@ -19,10 +19,10 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     let mut found: SmallVec<[Cow<Layout>; 4]> =
         bodies.iter().enumerate().filter_map(|(at, body)| Some(read(op, plan, at, body.as_ref()?))).collect();
     let contiguous = contiguous || found.iter().all(|l| l.is_contiguous());
-    match op.clauses.lies {
-        Lies::RowMajor => return None,
-        Lies::First => return found.first().map(|first| dense_like(first)),
-        Lies::Operands | Lies::Tensors => {}
+    match op.clauses.layout {
+        ResultLayout::RowMajor => return None,
+        ResultLayout::First => return found.first().map(|first| dense_like(first)),
+        ResultLayout::Operands | ResultLayout::Tensors => {}
     }
     if op.class == Class::Choose {
         found.rotate_right(1);
@@ -30,7 +30,7 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     // A number counts as a tensor without dimensions, where it is an operand like the other.
     let number = bodies.iter().take(op.inputs).any(Option::is_none)
         && (op.class == Class::Choose || op.inputs == 2)
-        && op.clauses.lies == Lies::Operands;
+        && op.clauses.layout == ResultLayout::Operands;
     let alike = found.iter().all(|l| l.shape == plan.shape) && (!number || plan.shape.is_empty());
     if alike && contiguous {
         return None;
@@ -41,7 +41,7 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     Some(ordered(&plan.shape, found.iter().map(AsRef::as_ref)))
 }
 
-/// How the operand at this place lies when it is read: on the host, in a dense copy where it is of another type.
+/// The layout in which an operand is read: on the host, that of a dense copy where it is of another type.
 fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, Layout> {
     let condition = op.class == Class::Choose && at == 2;
     let same = if plan.result == DType::Bool {
@@ -56,7 +56,7 @@ fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, L
     }
 }
 
-/// The same for a gradient, by the steps of its formula.
+/// The layout of a gradient, by the steps of its formula.
 pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs: &[Input]) -> Option<Layout> {
     let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
     let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());

@@ -92,7 +92,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if op.class == Class::Number {
         crate::operator::dtype_checks::booleans(operands)?;
     }
-    // A row's parameters have no say in its type, nor has the condition of a choice.
+    // A row's parameters do not count in promotion, nor does the condition of a choice.
     let typed =
         if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
@@ -161,7 +161,7 @@ fn is_narrow(promoted: DType) -> bool {
     matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
 }
 
-/// The operands with 0-d ones of wider integers converted, where there are any: those have no say in the type.
+/// The operands with 0-d ones of wider integers converted, where there are any: those do not count in promotion.
 pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
     let wide = |t: &Tensor| t.dtype().is_int() && t.dtype().size() > promoted.size();
     let given = operands.get(..op.inputs).unwrap_or_default();
@@ -180,7 +180,7 @@ pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result
     given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
 }
 
-/// The same call with other tensors.
+/// The operands with other tensors in the place of theirs.
 pub fn with_tensors<'a>(operands: &[Operand<'a>], tensors: &'a [Tensor]) -> SmallVec<[Operand<'a>; 4]> {
     let mut next = tensors.iter();
     let instead = |operand: &Operand<'a>| match operand {

@@ -49,7 +49,7 @@ pub enum Class {
     Bits,
     /// Integers.
     Shift,
-    /// The last operand is a condition that has no say in the type.
+    /// The last operand is a condition, which does not count in promotion.
     Choose,
     /// Floating point only, keeps the type, gives bool.
     Test,
@@ -148,7 +148,7 @@ impl Pointwise {
         }
     }
 
-    /// The same formulas under another name, with parameters and nodes of that name.
+    /// A row with these formulas under another name, with parameters and nodes of that name.
     pub const fn renamed(&self, name: &'static str, params: &'static [Param], clauses: Clauses) -> Pointwise {
         let by_number = if clauses.by_number.is_empty() { clauses.node } else { clauses.by_number };
         Pointwise {

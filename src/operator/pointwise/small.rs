@@ -1,15 +1,15 @@
-//! The short way of a small pointwise call: dense float operands of one shape and type on the host, where planning would
-//! cost more than computing. Whatever does not fit takes the long way in [`crate::operator::pointwise`].
+//! The fast path of a small pointwise call: dense float operands of one shape and type on the host, where planning would
+//! cost more than computing. Whatever does not fit is left to [`crate::operator::pointwise`].
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loops, MAX_IN};
-use crate::operator::write::Write;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
+use crate::operator::write::Write;
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor};
 use std::mem::MaybeUninit;
 
-/// Above this the long way's threads and tiles pay.
+/// Above this the general path's threads and tiles pay.
 const MOST: usize = 2048;
 /// Numbers are spread into a buffer this long.
 const SPREAD: usize = 32;
@@ -79,7 +79,7 @@ fn run(
     let storage = Storage::new(n * result.size(), Device::Cpu)?;
     let layout = Layout::contiguous(&lead.layout.shape);
     if let (Some(out), true) = (storage.host(), n > 0) {
-        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has buffer for `n` results.
         unsafe { (kernel.each)(n, out, inputs) };
     }
     let out = Body::plain(storage, layout, result);
@@ -89,7 +89,7 @@ fn run(
 
 /// One expression over small dense operands of `dtype` and one shape, as derivatives have them.
 #[inline]
-pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
+pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
     let kernel = match dtype {
         DType::F32 => expr.loops.f32?,
         DType::F64 => expr.loops.f64?,
@@ -117,7 +117,7 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
         Err(error) => return Some(Err(error)),
     };
     if let (Some(out), true) = (storage.host(), n > 0) {
-        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has buffer for as many.
         unsafe { (kernel.each)(n, out, &pointers) };
     }
     let layout = Layout::contiguous(&lead.layout.shape);
@@ -134,8 +134,8 @@ fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
 }
 
 /// A number as `n` dense elements.
-fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
-    let start = room.as_mut_ptr();
+fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
+    let start = buffer.as_mut_ptr();
     for i in 0..n {
         // SAFETY: `n` is at most SPREAD, and an element is at most as large as an f64.
         unsafe {

@@ -2,14 +2,14 @@
 //! kernels run over the parts.
 
 use crate::base::views::dense_like;
-use crate::base::{Fold, broadcast};
+use crate::base::{Reduction, broadcast};
 pub use crate::operator::complex_views::{Conj, NegView, ViewAsComplex, ViewAsReal};
 use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
 use crate::operator::sums::sum_over;
 use crate::ops::elementwise::{arithmetic, formula, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{expand, ints, select};
 
@@ -47,8 +47,8 @@ impl Complex {
 impl Polar {
     fn forward(abs: &Tensor, angle: &Tensor) -> Result<Body> {
         check_parts(&abs.body(), &angle.body())?;
-        let re = quietly(|| arithmetic::mul(abs, &unary::cos(angle)?))?;
-        let im = quietly(|| arithmetic::mul(abs, &unary::sin(angle)?))?;
+        let re = no_grad(|| arithmetic::mul(abs, &unary::cos(angle)?))?;
+        let im = no_grad(|| arithmetic::mul(abs, &unary::sin(angle)?))?;
         from_parts(&re, &im)
     }
     fn d_abs(g: V, result: V) -> V {
@@ -66,7 +66,7 @@ impl Polar {
 #[primitive]
 impl Vdot {
     fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
-        quietly(|| crate::ops::linalg::matmul::dot(&conj(input)?, other))
+        no_grad(|| crate::ops::linalg::matmul::dot(&conj(input)?, other))
     }
     fn d_input(g: V, other: V) -> V {
         g.conj() * other
@@ -246,30 +246,30 @@ pub fn is_complex(input: &Tensor) -> Result<bool> {
 }
 
 /// Reduces over `dims`, keeping them as 1: complex sums are those of the parts.
-pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     if !x.dtype.is_complex() {
         return reduce_real(fold, x, dims, dtype);
     }
     match fold {
-        Fold::Sum => sum_over(x, dims, dtype),
-        Fold::SumSq => {
+        Reduction::Sum => sum_over(x, dims, dtype),
+        Reduction::SumSq => {
             let last = x.layout.ndim();
             let mut all = Dims::from_slice(dims);
             all.push(last);
             reduce_real(fold, &x.as_parts(), &all, dtype).map(|body| drop_dims(body, &[last]))
         }
-        Fold::SumAbs => {
-            reduce_real(Fold::Sum, &quietly(|| unary::abs(&Tensor::new(x.clone())))?, dims, dtype)
+        Reduction::SumAbs => {
+            reduce_real(Reduction::Sum, &no_grad(|| unary::abs(&Tensor::new(x.clone())))?, dims, dtype)
         }
-        Fold::All | Fold::Any => {
-            reduce_real(fold, &quietly(|| arithmetic::ne(&Tensor::new(x.clone()), 0.0))?, dims, dtype)
+        Reduction::All | Reduction::Any => {
+            reduce_real(fold, &no_grad(|| arithmetic::ne(&Tensor::new(x.clone()), 0.0))?, dims, dtype)
         }
-        Fold::Prod => product(x, dims),
+        Reduction::Prod => product(x, dims),
         _ => {
             let kernel = match (fold, dims.len() == x.layout.ndim()) {
-                (Fold::Max, true) => "max_all",
-                (Fold::Min, true) => "min_all",
-                (Fold::Max, false) => "max_values_cpu",
+                (Reduction::Max, true) => "max_all",
+                (Reduction::Min, true) => "min_all",
+                (Reduction::Max, false) => "max_values_cpu",
                 _ => "min_values_cpu",
             };
             crate::operator::dtype_checks::order(kernel, x.dtype)?;
@@ -285,7 +285,7 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
     if count == 0 || kept.contains(&0) {
         return crate::operator::kernel::filled(&kept, Scalar::Int(1), x.dtype, x.device());
     }
-    quietly(|| {
+    no_grad(|| {
         let mut order: crate::operator::Ints =
             (0..x.layout.ndim()).filter(|d| !dims.contains(d)).map(|d| d as i64).collect();
         order.extend(dims.iter().map(|&d| d as i64));
@@ -339,8 +339,8 @@ pub fn mean(x: &Body, dims: &[usize], mean: impl FnOnce(&Body, &[usize]) -> Resu
 /// The variance of complex numbers is the sum of their parts' variances.
 pub fn variance(spread: Body, root: bool) -> Result<Body> {
     let last = spread.layout.ndim() - 1;
-    let sum = drop_dims(reduce_real(Fold::Sum, &spread, &[last], spread.dtype)?, &[last]);
-    if root { quietly(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
+    let sum = drop_dims(reduce_real(Reduction::Sum, &spread, &[last], spread.dtype)?, &[last]);
+    if root { no_grad(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
 }
 
 /// A gradient by way of a factor: times its conjugate, unless that is 1.

@@ -71,7 +71,7 @@ pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: b
     }
 }
 
-/// The same in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
+/// `t` in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
 /// engine brings the gradient back.
 pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     let both_float = t.dtype().is_float() && dtype.is_float();

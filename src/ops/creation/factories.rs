@@ -9,7 +9,7 @@ use crate::ops::shape::view;
 use crate::ops::shape::view::{dims_of, put_back};
 
 /// A fresh leaf, wanting gradients when asked to.
-pub fn born(body: Body, requires_grad: bool) -> Result<Tensor> {
+pub fn fresh_leaf(body: Body, requires_grad: bool) -> Result<Tensor> {
     wanting(Tensor::new(body), requires_grad)
 }
 
@@ -31,7 +31,7 @@ fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
 }
 
 /// Room for a tensor like `t`: the same order of dimensions, without gaps.
-pub fn room_like(
+pub fn empty_body_like(
     t: &Tensor,
     dtype: Option<DType>,
     device: Option<Device>,
@@ -49,7 +49,7 @@ fn filled_with(body: Body, value: Scalar) -> Result<Body> {
 }
 
 fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
-    born(filled_with(body, value)?, requires_grad)
+    fresh_leaf(filled_with(body, value)?, requires_grad)
 }
 
 /// A tensor that takes after another: where that stands for samples, so does the new one.
@@ -59,7 +59,7 @@ fn alike(
     make: impl FnOnce(&Tensor, &Batch) -> Result<Body>,
 ) -> Result<Tensor> {
     let batch = Batch::of([input]);
-    let made = born(make(input.physical(), &batch)?, requires_grad)?;
+    let made = fresh_leaf(make(input.physical(), &batch)?, requires_grad)?;
     Ok(batch.wrap(made))
 }
 
@@ -136,7 +136,7 @@ pub fn ones(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        room,
+        uninitialized,
         called = "aten::empty"
     )
 )]
@@ -157,7 +157,7 @@ pub fn empty(
         Some(format) => body.layout = format.layout(&body.layout)?,
         None => {}
     }
-    born(body, requires_grad)
+    fresh_leaf(body, requires_grad)
 }
 
 /// A tensor with these strides whose elements nobody has set.
@@ -188,7 +188,7 @@ pub fn empty_strided(
     let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
     let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
     body.layout = Layout { shape, strides, offset: 0 };
-    born(body, requires_grad)
+    fresh_leaf(body, requires_grad)
 }
 
 /// A tensor filled with one number.
@@ -228,7 +228,7 @@ pub fn zeros_like(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     alike(input, requires_grad, |x, _| {
-        filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(0))
+        filled_with(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(0))
     })
 }
 
@@ -245,7 +245,7 @@ pub fn ones_like(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     alike(input, requires_grad, |x, _| {
-        filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(1))
+        filled_with(empty_body_like(x, dtype, device, memory_format)?, Scalar::Int(1))
     })
 }
 
@@ -261,7 +261,7 @@ pub fn empty_like(
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| room_like(x, dtype, device, memory_format))
+    alike(input, requires_grad, |x, _| empty_body_like(x, dtype, device, memory_format))
 }
 
 /// One number, like another tensor.
@@ -277,7 +277,9 @@ pub fn full_like(
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    alike(input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, fill_value))
+    alike(input, requires_grad, |x, _| {
+        filled_with(empty_body_like(x, dtype, device, memory_format)?, fill_value)
+    })
 }
 
 /// Zeros of this dtype and device.
@@ -340,7 +342,7 @@ pub fn new_empty(
     })
 }
 
-/// The same with strides of one's choice.
+/// `new_empty` with strides of one's choice.
 #[operator(method, unrecorded)]
 pub fn new_empty_strided(
     input: &Tensor,
@@ -405,7 +407,7 @@ pub fn eye(
     let out =
         filled(&shape, Scalar::Int(0), dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
     fill(&out.with_layout(out.layout.diagonal(0, 0, 1)?), Scalar::Int(1))?;
-    born(out, requires_grad)
+    fresh_leaf(out, requires_grad)
 }
 
 /// A tensor without dimensions that holds one number.

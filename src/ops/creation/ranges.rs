@@ -1,7 +1,7 @@
 //! Tensors of evenly spaced numbers.
 
 use crate::ops::creation::create::{default_dtype, to_dtype};
-use crate::ops::creation::factories::born;
+use crate::ops::creation::factories::fresh_leaf;
 use crate::ops::prelude::*;
 use crate::ops::shape::view::dims_of;
 
@@ -168,7 +168,7 @@ pub fn arange(
         return Err(Fault::NoKernel { op: "arange_cpu", dtype }.into());
     }
     let count = range_length(start, end, step, dtype, false)?;
-    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
 }
 
 /// The numbers from `start` to `end`, which is included, by `step`.
@@ -198,7 +198,7 @@ pub fn range_(
     )?;
     let dtype = dtype.unwrap_or_else(default_dtype);
     let count = range_length(start, end, step, dtype, true)?;
-    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
 }
 
 /// `steps` numbers evenly from `start` to `end`, both included.
@@ -222,7 +222,7 @@ pub fn linspace(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
-        return born(
+        return fresh_leaf(
             complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?,
             requires_grad,
         );
@@ -232,7 +232,7 @@ pub fn linspace(
     if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
         return Ok(made);
     }
-    born(
+    fresh_leaf(
         spaced(
             bound(&start, dtype, steps)?,
             bound(&end, dtype, steps)?,
@@ -269,7 +269,7 @@ pub fn logspace(
         let exponents =
             Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
         let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
-        return born(body, requires_grad);
+        return fresh_leaf(body, requires_grad);
     }
     let dtype = dtype.unwrap_or_else(default_dtype);
     check_spaced("logspace_cpu", dtype, steps)?;
@@ -291,5 +291,5 @@ pub fn logspace(
     let powers = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?;
     let out = to_dtype(&powers, dtype)?;
     let body = out.body().clone();
-    born(body, requires_grad)
+    fresh_leaf(body, requires_grad)
 }

@@ -137,7 +137,7 @@ pointwise! {
     [complex = rsub, no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// `other - alpha * input`.
     [complex, hidden, node = "RsubBackward0"] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
-    /// The same of a number.
+    /// `rsub` of a number.
     [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
     [complex = mul, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient)] mul(input, other): Arith = input * other,
@@ -152,7 +152,7 @@ pointwise! {
     [complex = neg, alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
-    /// The same, with a gradient of zero.
+    /// The quotient rounded down, with a gradient of zero.
     [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode"] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Quotient rounded towards zero.
     [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode"] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
@@ -163,7 +163,7 @@ pointwise! {
     [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex = pow, hidden, no_wrap, lies = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
+    [complex = pow, hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -178,7 +178,7 @@ pointwise! {
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
     [complex = pow, hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
@@ -298,6 +298,6 @@ renamed! {
     // `clamp` with one bound: a tensor, or a number.
     [node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_from(input, min) = maximum;
     [node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_upto(input, max) = minimum;
-    [node = "ClampBackward1", lies = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
-    [node = "ClampBackward1", lies = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
+    [node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
+    [node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
 }

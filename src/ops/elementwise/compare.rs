@@ -6,12 +6,12 @@ use crate::operator::pointwise::{Operand, apply};
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{all, quietly};
+use crate::ops::reduction::reduce::{all, no_grad};
 use crate::tensor::mode;
 
 pointwise! {
     /// NaN and infinities replaced by numbers.
-    [hidden, node = "NanToNumBackward0", lies = First, one_pass] replace_special(input; nan = 0.0, high = 0.0, low = 0.0): Float
+    [hidden, node = "NanToNumBackward0", layout = First, one_pass] replace_special(input; nan = 0.0, high = 0.0, low = 0.0): Float
         = select(select(input, nan, is_nan(input)), select(low, high, gt(input, 0.0)), is_inf(input)),
         input: |g, input| select(0.0, g, is_finite(input));
 }
@@ -25,7 +25,7 @@ fn replaced(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl NanToNum {
     fn forward(input: &Tensor, #[hidden] numbers: [f64; 3]) -> Result<Body> {
-        quietly(|| {
+        no_grad(|| {
             let parts = complex::view_as_real(&complex::resolve_conj(input)?)?;
             complex::view_as_complex(&replaced(&parts, numbers)?)
         })

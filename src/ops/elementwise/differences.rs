@@ -8,7 +8,7 @@ use crate::ops::creation::create::{full, to_dtype, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::power::power;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::rearrange::part;
 
@@ -21,7 +21,7 @@ pointwise! {
     /// `log(input / (1 - input))`.
     [hidden, node = "LogitBackward0", shows(eps = none)] logit_free(input): Float = log(input / (1.0 - input)),
         input: |g, input| select(g / (input * (1.0 - input)), log(input * (1.0 - input)), either(lt(input, 0.0), gt(input, 1.0)));
-    /// The same of `input` kept `eps` away from 0 and 1.
+    /// The logit of `input` kept `eps` away from 0 and 1.
     [hidden, node = "LogitBackward0"] logit_within(input; eps = 0): Float
         = log(select(select(input, 1.0 - eps, gt(input, 1.0 - eps)), eps, lt(input, eps))
             / (1.0 - select(select(input, 1.0 - eps, gt(input, 1.0 - eps)), eps, lt(input, eps)))),
@@ -143,7 +143,7 @@ pub fn signbit(input: &Tensor) -> Result<Tensor> {
     match input.dtype() {
         d if d.is_complex() => Err(Error::not_implemented("signbit is not implemented for complex tensors.")),
         d if d.is_float() => {
-            let signs = Tensor::new(quietly(|| a::copysign(Scalar::Float(1.0), input))?);
+            let signs = Tensor::new(no_grad(|| a::copysign(Scalar::Float(1.0), input))?);
             a::lt(&signs, Scalar::Int(0))
         }
         _ => a::lt(input, Scalar::Int(0)),

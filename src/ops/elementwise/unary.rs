@@ -110,7 +110,7 @@ pointwise! {
     /// `input` times the normal distribution up to it.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * ndtr(input),
         input: |g, input| g * (ndtr(input) + input * exp(input * input * -0.5) * 0.3989422804014327);
-    /// The same with tanh for the distribution.
+    /// GELU with tanh for the distribution.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "tanh")] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))

@@ -6,7 +6,7 @@ use crate::ops::complex::{conj_physical, real};
 use crate::ops::creation::create::{convert, default_dtype};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 use smallvec::smallvec;
 
@@ -119,19 +119,19 @@ impl FftC2R {
         let mirrored = n - given;
         if mirrored > 0 {
             let back =
-                quietly(|| conj_physical(&Tensor::new(stored(&part(&half, 1, mirrored)?, DType::C128)?)))?;
+                no_grad(|| conj_physical(&Tensor::new(stored(&part(&half, 1, mirrored)?, DType::C128)?)))?;
             let back =
-                quietly(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
+                no_grad(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
             copy(&part(&whole, given, mirrored)?, &back)?;
         }
         // The ends count as real numbers, as they are their own mirror images.
         for end in [Some(0), n.is_multiple_of(2).then_some(n / 2)].into_iter().flatten() {
             let line = part(&whole, end, 1)?;
-            let values = quietly(|| real(&Tensor::new(stored(&line, DType::C128)?)))?;
+            let values = no_grad(|| real(&Tensor::new(stored(&line, DType::C128)?)))?;
             copy(&line, &values)?;
         }
         let made = transformed(&whole, &[last], false, by)?;
-        let values = quietly(|| real(&Tensor::new(made)))?;
+        let values = no_grad(|| real(&Tensor::new(made)))?;
         stored(&values, x.dtype.to_real())
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {

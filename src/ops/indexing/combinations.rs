@@ -2,7 +2,7 @@
 
 use super::advanced::index;
 use super::index::from_i64;
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::ops::prelude::*;
 
 /// Every choice of `r` elements of a vector, in order; with replacement an element may be chosen again.
@@ -29,11 +29,12 @@ pub fn combinations(
     }
     let n = input.numel();
     let mut all: Vec<i64> = Vec::new();
-    let mut choice: Vec<usize> = room::collect((0..r).map(|k| Ok(if with_replacement { 0 } else { k })))?;
+    let mut choice: Vec<usize> =
+        try_alloc::collect((0..r).map(|k| Ok(if with_replacement { 0 } else { k })))?;
     let mut going = n > 0 && (with_replacement || r <= n);
     while going {
         for &i in &choice {
-            room::push(&mut all, i as i64)?;
+            try_alloc::push(&mut all, i as i64)?;
         }
         // The last place that can go up does, and those behind it follow.
         let highest = |k: usize| if with_replacement { n - 1 } else { n - r + k };

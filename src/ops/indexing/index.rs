@@ -1,6 +1,6 @@
 //! Elements read where index tensors point along a dimension, and what all that goes by index tensors shares.
 
-use crate::base::{Put, room, warn};
+use crate::base::{Put, try_alloc, warn};
 use crate::operator::kernel::duplicate;
 use crate::ops::creation::create;
 use crate::ops::indexing::scatter::{IndexAdd, Scatter, into_zeros};
@@ -41,7 +41,7 @@ pub fn to_i64(t: &Tensor) -> Result<Vec<i64>> {
     let body = duplicate(&create::to_dtype(&host, DType::I64)?.body())?;
     let start = body.host()?.ptr.cast::<i64>();
     // SAFETY: the body is dense and holds that many int64 elements.
-    room::all((0..body.numel()).map(|i| unsafe { start.add(i).read() }))
+    try_alloc::all((0..body.numel()).map(|i| unsafe { start.add(i).read() }))
 }
 
 /// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.

@@ -105,7 +105,7 @@ pub fn index_put_into(
     IndexPut::over(target, indices, &crate::ops::creation::create::beside(values, target)?, accumulate)
 }
 
-/// The same where some of them have samples.
+/// Puts values where some of the operands have samples.
 fn put_samples(
     whole: &Tensor,
     part: &Tensor,
@@ -146,7 +146,7 @@ pub fn index_put(
     IndexPut::call(input, &by, &values, accumulate)
 }
 
-/// The same, written over `input`.
+/// `index_put`, written over `input`.
 #[inplace(index_put)]
 pub fn index_put_(
     input: &Tensor,

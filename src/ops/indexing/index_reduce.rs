@@ -7,7 +7,7 @@ use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
 use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::{expand, ints, reshape};
 use crate::tensor::{Derivative, any_requires_grad, no_derivative};
 use std::sync::atomic::AtomicBool;
@@ -51,7 +51,7 @@ impl IndexReduce {
         reduce: Meeting,
         include_self: bool,
     ) -> Result<Body> {
-        quietly(|| reduced(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
+        no_grad(|| reduced(input, source, dim, &everywhere(index, dim, source)?, reduce, include_self))
     }
     fn d_input(
         g: V,
@@ -197,7 +197,7 @@ pub fn index_reduce(
     })
 }
 
-/// The same, written over `input`.
+/// `index_reduce`, written over `input`.
 #[inplace(index_reduce)]
 pub fn index_reduce_(
     input: &Tensor,

@@ -14,7 +14,7 @@ use crate::ops::indexing::index_put::{self, IndexPut};
 use crate::ops::indexing::nonzero::{nonzero_columns, select_masked, shape_with_mask};
 use crate::ops::indexing::scatter::{dense, number, number_like};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{Sum, quietly};
+use crate::ops::reduction::reduce::{Sum, no_grad};
 use crate::ops::shape::view;
 use crate::ops::shape::view::{expand, reshape};
 use crate::tensor::mode;
@@ -126,7 +126,7 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> 
     }
 }
 
-/// The same, written over `input`.
+/// `masked_fill`, written over `input`.
 #[inplace(masked_fill, aten(Tensor, Scalar), overloads((2, 2), (2, 2)))]
 pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<()> {
     warn_fill(input)?;
@@ -163,7 +163,7 @@ fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor>
 #[primitive(tangent = linear, batch = none, shows(source_sym_sizes = sizes(source)))]
 impl MaskedScatter {
     fn forward(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Body> {
-        quietly(|| put_masked(input, mask, source))
+        no_grad(|| put_masked(input, mask, source))
     }
     fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
         MaskedFill0::call(g, mask, Scalar::Int(0))
@@ -209,7 +209,7 @@ pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<
     MaskedScatter::call(&input, &mask, source)
 }
 
-/// The same, written over `input`.
+/// `masked_scatter`, written over `input`.
 #[inplace(masked_scatter)]
 pub fn masked_scatter_(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<()> {
     let live = reads_itself(input, source);

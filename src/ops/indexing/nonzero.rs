@@ -79,7 +79,7 @@ pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, positions(&t.body())?)
 }
 
-/// The same as PyTorch gives them: one behind the other.
+/// The places of what is not zero as PyTorch gives them: one vector for each dimension.
 pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, by_columns(positions(&t.body())?)?)
 }

@@ -197,7 +197,7 @@ impl ScatterAdd {
 /// `source` times `alpha`, in its own dtype.
 fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let number = create::full(&[], alpha, source.dtype(), source.device());
-    crate::ops::reduction::reduce::quietly(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
+    crate::ops::reduction::reduce::no_grad(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
         .map(Tensor::new)
 }
 
@@ -406,7 +406,7 @@ pub fn scatter(
     }
 }
 
-/// The same, written over `input`.
+/// `scatter`, written over `input`.
 #[inplace(scatter, aten(src, value), overloads((3, 3), (4, 4), (3, 3), (4, 4)))]
 pub fn scatter_(
     input: &Tensor,
@@ -433,7 +433,7 @@ pub fn scatter_add(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Re
     ScatterAdd::call(input, dim, index, src)
 }
 
-/// The same, written over `input`.
+/// `scatter_add`, written over `input`.
 #[inplace(scatter_add)]
 pub fn scatter_add_(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
     ScatterAdd::over(input, dim, index, src)
@@ -459,7 +459,7 @@ pub fn index_add(
     IndexAdd::call(input, dim, index, source, alpha)
 }
 
-/// The same, written over `input`.
+/// `index_add`, written over `input`.
 #[inplace(index_add)]
 pub fn index_add_(
     input: &Tensor,
@@ -505,7 +505,7 @@ pub fn index_copy(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> 
     IndexCopy::call(input, dim, index, source)
 }
 
-/// The same, written over `input`.
+/// `index_copy`, written over `input`.
 #[inplace(index_copy)]
 pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
     IndexCopy::over(input, dim, index, source)
@@ -574,7 +574,7 @@ pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: 
     }
 }
 
-/// The same, written over `input`.
+/// `index_fill`, written over `input`.
 #[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
 pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<()> {
     warn_stretched(input, "index_fill", "tensor[mask] = scalar")?;

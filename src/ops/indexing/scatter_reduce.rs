@@ -11,7 +11,7 @@ use crate::ops::indexing::scatter::Scatter;
 use crate::ops::indexing::scatter::Scatter1;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad, no_derivative};
 
@@ -183,7 +183,7 @@ static SEVERAL_ZEROS: Derivative = no_derivative!(
     "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
 );
 
-/// The same values, with this derivative.
+/// `shares` with this derivative.
 fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
     let body = shares.body().clone();
     let mut recorder = Recorder::new(twice);
@@ -204,7 +204,7 @@ impl ScatterReduce {
         reduce: Meeting,
         include_self: bool,
     ) -> Result<Body> {
-        quietly(|| reduced(input, src, dim, index, reduce, include_self))
+        no_grad(|| reduced(input, src, dim, index, reduce, include_self))
     }
     fn d_input(
         g: V,
@@ -279,7 +279,7 @@ pub fn scatter_reduce(
     ScatterReduce::call(input, dim, index, src, how, include_self)
 }
 
-/// The same, written over `input`.
+/// `scatter_reduce`, written over `input`.
 #[inplace(scatter_reduce)]
 pub fn scatter_reduce_(
     input: &Tensor,

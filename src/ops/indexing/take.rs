@@ -208,7 +208,7 @@ pub fn put(
     PutAt::call(input, index, source, accumulate)
 }
 
-/// The same, written over `input`.
+/// `put`, written over `input`.
 #[inplace(put)]
 pub fn put_(
     input: &Tensor,

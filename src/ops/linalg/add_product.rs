@@ -11,7 +11,7 @@ use crate::ops::linalg::matmul::{
     mm, mv, outer, product_flops, same_dtype, without_last,
 };
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{quietly, sum};
+use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::ops::shape::view::{expand, ints, t};
 
 /// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
@@ -26,7 +26,7 @@ fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: S
     holds(left.dtype, alpha)?;
     if alpha.imaginary() != 0.0 || beta.imaginary() != 0.0 {
         multiply(&out, left, right, 1.0, 0.0)?;
-        return quietly(|| {
+        return no_grad(|| {
             let product = a::mul(&Tensor::new(out.clone()), alpha)?;
             if !beta.as_bool() {
                 Ok(product)
@@ -214,7 +214,7 @@ impl Addmv {
 #[primitive(tangent = added)]
 impl Addr {
     fn forward(input: &Tensor, vec1: &Tensor, vec2: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Body> {
-        quietly(|| blend_outer(input, vec1, vec2, beta, alpha))
+        no_grad(|| blend_outer(input, vec1, vec2, beta, alpha))
     }
     fn d_input(g: V, beta: Scalar) -> V {
         scaled(g, beta)
@@ -253,7 +253,7 @@ impl Addbmm {
         beta: Scalar,
         alpha: Scalar,
     ) -> Result<Body> {
-        quietly(|| blend_batches(input, batch1, batch2, beta, alpha))
+        no_grad(|| blend_batches(input, batch1, batch2, beta, alpha))
     }
     fn d_input(g: V, beta: Scalar) -> V {
         scaled(g, beta)

@@ -62,7 +62,7 @@ pub fn linalg_cholesky(
     Ok(l)
 }
 
-/// The same with codes in place of an error: the order of the leading minor that is not positive, or 0.
+/// `linalg.cholesky` with codes in place of an error: the order of the leading minor that is not positive, or 0.
 #[operator(
     function,
     space = "linalg",
@@ -93,7 +93,7 @@ fn by_triangle(b: &V, l: &V, upper: bool) -> V {
 #[primitive]
 impl CholeskySolve {
     fn forward(input: &Tensor, input2: &Tensor, upper: bool) -> Result<Body> {
-        crate::ops::reduction::reduce::quietly(|| by_triangle(&input.into(), &input2.into(), upper).tensor())
+        crate::ops::reduction::reduce::no_grad(|| by_triangle(&input.into(), &input2.into(), upper).tensor())
     }
     fn d_input(g: V, input2: V, at: Meta, upper: bool) -> V {
         by_triangle(&g, &input2, upper).sum_to(&at.shape)
@@ -139,7 +139,7 @@ pub fn cholesky_solve(input: &Tensor, input2: &Tensor, #[default(false)] upper: 
 impl CholeskyInverse {
     fn forward(input: &Tensor, upper: bool) -> Result<Body> {
         let units = Tensor::new(super::solve::units(&input.body())?);
-        crate::ops::reduction::reduce::quietly(|| by_triangle(&units.into(), &input.into(), upper).tensor())
+        crate::ops::reduction::reduce::no_grad(|| by_triangle(&units.into(), &input.into(), upper).tensor())
     }
     fn d_input(g: V, input: V, result: V, upper: bool) -> V {
         let common = result.matmul((&g + g.mh()).matmul(&result));

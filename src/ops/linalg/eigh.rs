@@ -13,7 +13,7 @@ fn decomposed(x: &Body, upper: bool) -> Result<[Body; 2]> {
     // The lower triangle of the transpose is that of the conjugate.
     let vectors = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
     let vectors = if upper && x.dtype.is_complex() {
-        by_columns(&reduce::quietly(|| crate::ops::complex::conj_physical(&Tensor::new(vectors)))?)?
+        by_columns(&reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(vectors)))?)?
     } else {
         vectors
     };

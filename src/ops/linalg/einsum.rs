@@ -1,6 +1,6 @@
 //! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
 
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::ops::linalg::tensordot::pair;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
@@ -72,7 +72,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
 }
 
 fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
-    room::check_list(equation.len())?;
+    try_alloc::check_list(equation.len())?;
     let (left, right) = match equation.split_once("->") {
         Some((left, right)) => (left, Some(right)),
         None => (equation, None),

@@ -170,7 +170,7 @@ pub fn cat_columns(parts: &[V]) -> V {
     V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -1)))
 }
 
-/// The same from top to bottom.
+/// Matrices joined from top to bottom.
 pub fn cat_rows(parts: &[V]) -> V {
     let parts: Result<Vec<Tensor>> = parts.iter().map(|v| v.clone().tensor()).collect();
     V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -2)))

@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
-use crate::base::{broadcast, existing_dim, room};
+use crate::base::{broadcast, existing_dim, try_alloc};
 use crate::ops::creation::create;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
@@ -62,7 +62,7 @@ fn exponential(A: &Tensor) -> Result<Tensor> {
 #[primitive(batch = in_front)]
 impl LinalgMatrixExp {
     fn forward(A: &Tensor) -> Result<Body> {
-        reduce::quietly(|| exponential(A))
+        reduce::no_grad(|| exponential(A))
     }
     /// The exponential of a block matrix has the derivative beside it.
     fn d_A(g: V, A: V) -> V {
@@ -255,8 +255,8 @@ pub fn ormqr(
 /// The cheapest order of a chain's products, by the usual table.
 fn cheapest(sizes: &[usize]) -> Result<Vec<Vec<usize>>> {
     let n = sizes.len() - 1;
-    let mut cost = room::collect((0..n).map(|_| room::filled(0.0f64, n)))?;
-    let mut at = room::collect((0..n).map(|_| room::filled(0, n)))?;
+    let mut cost = try_alloc::collect((0..n).map(|_| try_alloc::filled(0.0f64, n)))?;
+    let mut at = try_alloc::collect((0..n).map(|_| try_alloc::filled(0, n)))?;
     for length in 1..n {
         for i in 0..n - length {
             let j = i + length;

@@ -18,7 +18,7 @@ pub(crate) fn multiply(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) ->
     gpu: crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta))
 }
 
-/// The same of complex numbers, as four real products.
+/// A product of complex matrices, as four real products.
 fn multiply_parts(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
     let split = |x: &Body| -> Result<[Body; 2]> {
         let [re, im] = parts(x)?;

@@ -84,7 +84,7 @@ impl LinalgPinv {
         #[hidden] rtol: f64,
         hermitian: bool,
     ) -> Result<Body> {
-        reduce::quietly(|| pseudo_inverse(A, atol.map(Bound::Number), Bound::Number(rtol), hermitian))
+        reduce::no_grad(|| pseudo_inverse(A, atol.map(Bound::Number), Bound::Number(rtol), hermitian))
     }
     fn d_A(g: V, A: V, result: V, at: Meta) -> V {
         let [m, n] = rows_and_columns(&at.shape);
@@ -139,14 +139,14 @@ pub fn linalg_pinv(
     LinalgPinv::call(input, atol, rtol, hermitian)
 }
 
-/// The same with a relative bound alone.
+/// `linalg.pinv` with a relative bound alone.
 #[overload(linalg_pinv.rcond)]
 pub fn linalg_pinv_rcond(input: &Tensor, rcond: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
     check_invertible(input)?;
     LinalgPinv::call(input, None, rcond, hermitian)
 }
 
-/// The same with a bound for each matrix.
+/// `linalg.pinv` with a bound for each matrix.
 #[overload(linalg_pinv.atol_rtol_tensor)]
 pub fn linalg_pinv_bounds(
     input: &Tensor,

@@ -179,7 +179,7 @@ pub fn linalg_lu_factor(
     Ok([lu, pivots])
 }
 
-/// The same with codes in place of an error: which pivot is zero, or 0.
+/// `linalg.lu_factor` with codes in place of an error: which pivot is zero, or 0.
 #[operator(
     function,
     space = "linalg",

@@ -31,7 +31,7 @@ pub(super) fn product_flops<const FIRST: usize>(operands: &[Vec<usize>], _: Opti
     (2 * numel(batch).max(numel(others)) * rows * terms * columns) as u64
 }
 
-/// The same of its derivative, which makes gradients of those two: each sums over as many terms as the product itself.
+/// The operations of its derivative, which makes gradients of those two: each sums over as many terms as the product itself.
 pub(super) fn gradient_flops(given: &[Vec<usize>], made: &[Vec<usize>], first: usize) -> u64 {
     let sizes = |at: usize| made.get(at).filter(|shape| !shape.is_empty());
     let (left, right) = (sizes(first), sizes(first + 1));

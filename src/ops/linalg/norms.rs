@@ -8,7 +8,7 @@ use crate::base::warn_once;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{amax, amin};
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::spread::{LinalgVectorNorm, in_dtype};
+use crate::ops::reduction::variance::{LinalgVectorNorm, in_dtype};
 use crate::ops::shape::view;
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;

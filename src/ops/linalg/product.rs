@@ -8,7 +8,7 @@ use crate::ops::creation::create::{clone_dense, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, matmul, mm, product};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::rearrange::roll;
 use crate::ops::shape::view::{expand, ints, reshape, reshaped, squeeze, transpose, unsafe_view, unsqueeze};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,7 @@ use std::sync::atomic::AtomicBool;
 #[primitive(tangent = multilinear)]
 impl LinalgCross {
     fn forward(input: &Tensor, other: &Tensor, dim: i64) -> Result<Body> {
-        quietly(|| turned_product(input, other, dim))
+        no_grad(|| turned_product(input, other, dim))
     }
     fn d_input(g: V, other: V, dim: i64) -> V {
         other.conj().with(g, |o, g| LinalgCross::call(o, g, dim))

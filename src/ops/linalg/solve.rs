@@ -165,7 +165,7 @@ pub fn linalg_solve(
     Ok(found)
 }
 
-/// The same with codes in place of an error: which pivot is zero, or 0.
+/// `linalg.solve` with codes in place of an error: which pivot is zero, or 0.
 #[operator(
     function,
     space = "linalg",

@@ -19,7 +19,7 @@ fn adjoint(x: &Body) -> Result<Body> {
     if !x.dtype.is_complex() {
         return Ok(turned);
     }
-    reduce::quietly(|| crate::ops::complex::conj_physical(&Tensor::new(turned)))
+    reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(turned)))
 }
 
 fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
@@ -196,7 +196,7 @@ pub fn linalg_svdvals(A: &Tensor, #[keyword] driver: Option<String>) -> Result<T
     Ok(s)
 }
 
-/// The same as `linalg.svd`, with `V` in place of its conjugate transpose.
+/// `linalg.svd`, with `V` in place of its conjugate transpose.
 #[operator(
     function,
     method,

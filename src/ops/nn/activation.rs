@@ -11,7 +11,7 @@ use crate::ops::nn::activation_formulas as f;
 use crate::ops::prelude::*;
 use crate::ops::random::{self, Generator};
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
 use crate::ops::shape::{join, view};
 use crate::tensor::mode;
@@ -317,8 +317,8 @@ fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
 #[primitive(batch = along(dim))]
 impl Glu {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
-        let [a, b] = quietly_halves(input, dim)?;
-        quietly(|| f::gated(&a, &b))
+        let [a, b] = unrecorded_halves(input, dim)?;
+        no_grad(|| f::gated(&a, &b))
     }
     fn d_input(g: V, input: V, dim: i64) -> V {
         g.with(input, |g, input| {
@@ -332,7 +332,7 @@ impl Glu {
     }
 }
 
-fn quietly_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+fn unrecorded_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     let dim = wrap_dim(dim, input.ndim())?;
     let (body, half) = (input.body(), input.shape()[dim] as i64 / 2);
     let part = |start| -> Result<Tensor> {
@@ -371,7 +371,7 @@ fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> 
 }
 
 fn randomly_leaky(x: &Tensor, noise: &Tensor, [lower, upper]: [Scalar; 2], training: bool) -> Result<Body> {
-    quietly(|| {
+    no_grad(|| {
         if training {
             return a::mul(x, noise);
         }

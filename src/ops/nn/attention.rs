@@ -46,7 +46,7 @@ fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
 }
 
 /// A new body that lies as another does, its last dimension dense.
-fn room_like(like: &Body, dtype: DType) -> Result<Body> {
+fn empty_body_like(like: &Body, dtype: DType) -> Result<Body> {
     let new = Body::new(like.shape(), dtype, like.device())?;
     let (lies, last) = (dense_like(&like.layout), like.layout.ndim() - 1);
     let fits = lies.strides[last] == 1 || lies.shape[last] == 1;
@@ -125,7 +125,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         let mask = attn_mask.map(|mask| mask.body().clone());
         let (query, dtype) = (query.body(), query.dtype());
         let own = Own::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
-        let out = room_like(&query, wide(dtype))?;
+        let out = empty_body_like(&query, wide(dtype))?;
         let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
         fork!([&out, &own.query],
             cpu: kernel::attention(out.host()?, sums.host()?, own.operands()?),
@@ -133,7 +133,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         if wide(dtype) == dtype {
             return Ok([out, sums]);
         }
-        let narrow = room_like(&query, dtype)?;
+        let narrow = empty_body_like(&query, dtype)?;
         crate::operator::kernel::copy(&narrow, &out)?;
         Ok([narrow, sums])
     }
@@ -179,7 +179,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         let dtype = query.dtype;
         let own = Own::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
         let (g, output) = (by_rows(&g, wide(dtype))?, by_rows(&output, wide(dtype))?);
-        let new = |like: &Body| room_like(like, wide(dtype));
+        let new = |like: &Body| empty_body_like(like, wide(dtype));
         let made = [new(&own.query)?, new(&own.key)?, new(&own.value)?];
         fork!([&g, &own.query],
             cpu: {

@@ -113,7 +113,7 @@ fn channels_last(body: &Body) -> bool {
     body.layout.ndim() > 2 && !body.layout.is_contiguous() && innermost(body).layout.is_contiguous()
 }
 
-/// The same elements with channels as the last dimension.
+/// A view with the channels as the last dimension.
 fn innermost(body: &Body) -> Body {
     let order = |of: &Dims| -> Dims { of.iter().take(1).chain(&of[2..]).chain(&of[1..2]).copied().collect() };
     let layout = Layout {
@@ -140,17 +140,20 @@ fn as_before(body: Body) -> Body {
 
 /// How a batch lies for the kernels.
 #[derive(Clone, Copy)]
-pub(super) struct Laid {
+pub(super) struct ChannelLayout {
     last: bool,
     pub sets: Sets,
 }
 
-impl Laid {
-    pub fn of(x: &Body) -> Laid {
+impl ChannelLayout {
+    pub fn of(x: &Body) -> ChannelLayout {
         let (shape, last) = (x.shape(), channels_last(x));
         let run: usize = shape[2..].iter().product();
         let (n, sets) = (shape[0], shape[1]);
-        Laid { last, sets: if last { Sets { n: n * run, sets, run: 1 } } else { Sets { n, sets, run } } }
+        ChannelLayout {
+            last,
+            sets: if last { Sets { n: n * run, sets, run: 1 } } else { Sets { n, sets, run } },
+        }
     }
 
     /// The elements in a row, in the order of the kernels.
@@ -185,7 +188,7 @@ fn by_kernel(
     running: Running,
     eps: f64,
 ) -> Result<[Body; 4]> {
-    let laid = Laid::of(x);
+    let laid = ChannelLayout::of(x);
     let dtype = wide(x.dtype);
     let (weight, bias) = (wide_line(weight, dtype)?, wide_line(bias, dtype)?);
     let own = laid.dense(x, dtype)?;
@@ -195,7 +198,7 @@ fn by_kernel(
     if let (false, Some(m), Some(var)) = (running.training, running.mean, running.var) {
         mean = dense(&m.body(), dtype)?;
         let settled = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
-        scale = dense(&reduce::quietly(|| settled.tensor())?, dtype)?;
+        scale = dense(&reduce::no_grad(|| settled.tensor())?, dtype)?;
     }
     fork!([&out, &own],
     cpu: {
@@ -229,7 +232,7 @@ fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum:
         };
         let body = old.body();
         fork!([&body, new],
-            cpu: copy(&body, &reduce::quietly(value)?),
+            cpu: copy(&body, &reduce::no_grad(value)?),
             gpu: crate::gpu::norm::running(body.gpu()?, new.gpu()?, 1.0 - momentum, factor * momentum))?;
     }
     Ok(())
@@ -294,7 +297,7 @@ impl NativeBatchNorm {
             let made = Made { centred, scale: scale.clone(), mean, spread: scale };
             return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
         }
-        let laid = Laid::of(&input);
+        let laid = ChannelLayout::of(&input);
         let (dtype, of_params) = (wide(input.dtype), weight.as_ref().map_or(input.dtype, |w| w.dtype));
         let (g, x) = (laid.dense(&g, dtype)?, laid.dense(&input, dtype)?);
         let weight = wide_line(weight.as_ref(), dtype)?;

@@ -1,7 +1,7 @@
 //! Convolutions of one to three dimensions and their transposes. One primitive computes all of them, and one their gradients, so
 //! that gradients of any order are convolutions again.
 
-use crate::base::{Fold, MemoryFormat, Windows, warn};
+use crate::base::{MemoryFormat, Reduction, Windows, warn};
 use crate::cpu::conv::Conv;
 use crate::operator::kernel::{copy, fill, place_of};
 use crate::ops::complex::reduce;
@@ -178,7 +178,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
     };
     let d_bias = || {
         let dims: Vec<usize> = (0..g.shape().len()).filter(|&d| d != 1).collect();
-        let sums = reduce(Fold::Sum, g, &dims, g.dtype)?;
+        let sums = reduce(Reduction::Sum, g, &dims, g.dtype)?;
         Ok::<Body, Error>(drop_dims(sums, &dims))
     };
     Ok([

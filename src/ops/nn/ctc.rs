@@ -1,6 +1,6 @@
 //! The loss of connectionist temporal classification.
 
-use crate::base::{Alignments, room};
+use crate::base::{Alignments, try_alloc};
 use crate::cpu::ctc as kernel;
 use crate::operator::kernel::duplicate;
 use crate::ops::creation::create::to_dtype;
@@ -55,7 +55,7 @@ fn sizes(
     let starts = match targets {
         [all] if *all as i64 == total => {
             let mut end = 0;
-            room::all(labels.iter().map(|n| {
+            try_alloc::all(labels.iter().map(|n| {
                 end += *n as usize;
                 end - *n as usize
             }))?
@@ -76,7 +76,7 @@ fn sizes(
                  {WHERE}"
             )));
         }
-        [_, row] => room::all((0..samples).map(|b| b * row))?,
+        [_, row] => try_alloc::all((0..samples).map(|b| b * row))?,
         _ => {
             return Err(Error::runtime(format!(
                 "Expected 1 to 2 dimensions, but got {}-dimensional tensor for argument #2 'targets' {WHERE}",
@@ -89,7 +89,7 @@ fn sizes(
             "Expected input_lengths to have value at most {steps}, but got value {length} {WHERE}"
         )));
     }
-    let plain = |list: &[i64]| room::all(list.iter().map(|n| *n as usize));
+    let plain = |list: &[i64]| try_alloc::all(list.iter().map(|n| *n as usize));
     Ok(Alignments {
         steps,
         samples,
@@ -239,7 +239,7 @@ fn loss(
 ) -> Result<Tensor> {
     let how = reduction_of(reduction, None, None)?;
     // What is listed for each sample.
-    room::check(inputs.len().max(labels.len()), 128)?;
+    try_alloc::check(inputs.len().max(labels.len()), 128)?;
     if log_probs.numel() == 0 {
         return Err(Error::runtime("log_probs tensor must not be empty"));
     }
@@ -252,7 +252,7 @@ fn loss(
         0 if batched => made.tensor(),
         0 => made.then(|t| squeeze_one(&t, 0)).tensor(),
         1 => {
-            let counts: Vec<i64> = room::all(labels.iter().map(|n| (*n).max(1)))?;
+            let counts: Vec<i64> = try_alloc::all(labels.iter().map(|n| (*n).max(1)))?;
             let counts = index::from_i64(&counts, &[counts.len()], whole.device())?;
             (made / V::from(to_dtype(&counts, whole.dtype())?))
                 .then(|t| reduce::mean(&t, None, false, None))

@@ -8,7 +8,7 @@ use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::triangle::triu_indices;
 use crate::ops::shape::view;
 use crate::ops::shape::view::unsqueeze;
@@ -85,7 +85,7 @@ fn blocks(x1: &Body, x2: &Body) -> Result<(Pairs, [Body; 2], Dims)> {
 fn distances(x1: &Body, x2: &Body, p: f64) -> Result<Body> {
     if !x1.device().is_cpu() {
         let (x1, x2) = (Tensor::new(x1.clone()), Tensor::new(x2.clone()));
-        return quietly(|| normed(gaps(&x1.into(), &x2.into()), p).tensor());
+        return no_grad(|| normed(gaps(&x1.into(), &x2.into()), p).tensor());
     }
     let (pairs, [x1, x2], shape) = blocks(x1, x2)?;
     let out = Body::new(&shape, x1.dtype, x1.device())?;
@@ -100,7 +100,7 @@ fn distances(x1: &Body, x2: &Body, p: f64) -> Result<Body> {
 fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> {
     if !x1.device().is_cpu() {
         let [g, x1, x2, result] = [g, x1, x2, result].map(|b| V::from(Tensor::new(b.clone())));
-        return quietly(|| slopes(g, gaps(&x1, &x2), result, p).sum(&[-2], false).tensor());
+        return no_grad(|| slopes(g, gaps(&x1, &x2), result, p).sum(&[-2], false).tensor());
     }
     let (pairs, [x1, x2], shape) = blocks(x1, x2)?;
     let dense = |b: &Body| if b.layout.is_contiguous() { Ok(b.clone()) } else { duplicate(b) };
@@ -162,7 +162,7 @@ fn ratio(g: V, result: V) -> V {
 #[primitive(batch = each)]
 impl EuclideanDist {
     fn forward(x1: &Tensor, x2: &Tensor) -> Result<Body> {
-        quietly(|| euclidean(&x1.into(), &x2.into()).tensor())
+        no_grad(|| euclidean(&x1.into(), &x2.into()).tensor())
     }
     fn d_x1(g: V, x1: V, x2: V, result: V) -> V {
         let ratio = ratio(g, result);
@@ -251,7 +251,7 @@ impl Pdist {
     fn forward(input: &Tensor, p: f64) -> Result<Body> {
         let n = input.shape()[0];
         let all = Tensor::new(distances(&input.body(), &input.body(), p)?);
-        quietly(|| {
+        no_grad(|| {
             let [i, j] = each_pair(n, input)?;
             let place = (V::from(i) * n as f64 + V::from(j)).cast(DType::I64).tensor()?;
             index::index_select(&view::reshape(&all, &[n * n])?, 0, &place)

@@ -6,8 +6,8 @@ use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
-use crate::ops::reduction::spread;
+use crate::ops::reduction::reduce::no_grad;
+use crate::ops::reduction::variance;
 use crate::ops::shape::view::reshape;
 
 /// The numbers one after the other.
@@ -71,7 +71,7 @@ fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Bod
     if !way.by_frequency {
         return Ok(total);
     }
-    quietly(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
+    no_grad(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
 }
 
 #[primitive(tangent = linear, shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]
@@ -83,7 +83,7 @@ impl Embedding {
         scale_grad_by_freq: bool,
     ) -> Result<Body> {
         let _ = (padding_idx, scale_grad_by_freq);
-        quietly(|| rows(weight, indices))
+        no_grad(|| rows(weight, indices))
     }
     fn d_weight(g: &Tensor, indices: Tensor, at: Meta, padding_idx: i64, scale_grad_by_freq: bool) -> V {
         let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
@@ -167,10 +167,10 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
         return Ok(input.clone());
     }
     let which = flat(indices)?;
-    let short = quietly(|| {
+    let short = no_grad(|| {
         let all = index_select(&create::shallow(input), 0, &which)?;
         let order = Some(Arg::Float(norm_type));
-        let norm = V::from(spread::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
+        let norm = V::from(variance::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
         // PyTorch's, which keeps what is divided by from zero.
         let scale = select(1.0, max_norm / (&norm + 1e-7), gt(&norm, max_norm));
         (V::from(&all) * scale).tensor()

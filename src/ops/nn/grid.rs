@@ -7,7 +7,7 @@ use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::{index, scatter};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
 use crate::ops::shape::join;
 use crate::ops::shape::view::{reshape, select as pick};
@@ -225,17 +225,17 @@ fn dense(body: &Body) -> Result<Body> {
     if body.dtype == wide {
         return duplicate(body);
     }
-    quietly(|| to_dtype(&Tensor::new(duplicate(body)?), wide))
+    no_grad(|| to_dtype(&Tensor::new(duplicate(body)?), wide))
 }
 
 fn narrowed(body: Body, dtype: DType) -> Result<Body> {
-    if body.dtype == dtype { Ok(body) } else { quietly(|| to_dtype(&Tensor::new(body), dtype)) }
+    if body.dtype == dtype { Ok(body) } else { no_grad(|| to_dtype(&Tensor::new(body), dtype)) }
 }
 
 fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
     let shape = result_shape(&input.shape(), &grid.shape());
     if !input.device().is_cpu() {
-        return quietly(|| sampled(input, grid, of));
+        return no_grad(|| sampled(input, grid, of));
     }
     let (x, places) = (dense(&input.body())?, dense(&grid.body())?);
     let out = Body::new(&shape, x.dtype, x.device())?;
@@ -441,7 +441,7 @@ fn places(size: &[i64], align_corners: bool, dtype: DType, device: Device) -> Re
 impl AffineGridGenerator {
     fn forward(#[hidden] theta: &Tensor, size: Ints, align_corners: bool) -> Result<Body> {
         let wide = if theta.dtype().size() == 2 { DType::F32 } else { theta.dtype() };
-        quietly(|| {
+        no_grad(|| {
             let base = V::from(places(&size[2..], align_corners, wide, theta.device())?);
             let made = base.matmul(V::from(theta).cast(wide).mt());
             let mut shape: Dims = smallvec::smallvec![size[0] as usize];

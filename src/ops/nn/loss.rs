@@ -7,7 +7,7 @@ use crate::ops::elementwise::arithmetic as a;
 use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
 use crate::ops::nn::loss_formula::*;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::{reduce, softmax};
 use crate::ops::shape::view;
 use crate::ops::shape::view::reshape;
@@ -77,7 +77,7 @@ fn joint(x: &V, y: &V) -> Result<usize> {
 
 /// Runs a formula over operators that are not recorded.
 fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
-    quietly(|| compute().tensor())
+    no_grad(|| compute().tensor())
 }
 
 /// The difference that a loss's gradient is made of.

@@ -7,7 +7,7 @@ use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{reshape, unsqueeze};
 
@@ -52,7 +52,7 @@ macro_rules! nll_loss {
                 ignore_index: i64,
                 reduction: Reduction,
             ) -> Result<Body> {
-                quietly(|| loss(input, target, weight, ignore_index, reduction))
+                no_grad(|| loss(input, target, weight, ignore_index, reduction))
             }
             fn d_input(
                 g: &Tensor,
@@ -86,7 +86,7 @@ macro_rules! nll_loss {
                 ignore_index: i64,
                 reduction: Reduction,
             ) -> Result<Body> {
-                quietly(|| spread(grad, input, target, weight, ignore_index, reduction))
+                no_grad(|| spread(grad, input, target, weight, ignore_index, reduction))
             }
             fn d_grad(
                 g: &Tensor,

@@ -5,7 +5,7 @@ use crate::ops::creation::create;
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
 use crate::ops::shape::view::{reshape, unsqueeze};
 use crate::tensor::mode;
@@ -99,7 +99,7 @@ fn need_wide(kernel: &'static str, input: &Tensor) -> Result<()> {
 #[primitive]
 impl SoftMarginLoss {
     fn forward(input: &Tensor, #[constant] target: &Tensor, reduction: i64) -> Result<Body> {
-        quietly(|| soft(input, target, reduction).tensor())
+        no_grad(|| soft(input, target, reduction).tensor())
     }
     fn d_input(g: V, input: V, target: V, reduction: i64) -> Result<Tensor> {
         let shape = broadcast(&input.shape(), &target.shape())?;
@@ -196,7 +196,7 @@ impl MultiMarginLoss {
         #[constant] weight: Option<&Tensor>,
         reduction: i64,
     ) -> Result<Body> {
-        quietly(|| multi_margin(input, target, p, margin, weight, reduction))
+        no_grad(|| multi_margin(input, target, p, margin, weight, reduction))
     }
     fn d_input(
         g: V,

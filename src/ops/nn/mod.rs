@@ -48,7 +48,7 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
     // Drawn in the order of memory, as PyTorch does.
     let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
         true => Body::new(shape, x.dtype(), x.device()),
-        false => crate::ops::creation::factories::room_like(x, None, None, None),
+        false => crate::ops::creation::factories::empty_body_like(x, None, None, None),
     };
     let coins =
         crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill_coin(body, 1.0 - p, None))?;

@@ -32,7 +32,7 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// The same elements in another dtype.
+/// A body in another dtype.
 pub(super) fn cast(body: Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype { Ok(body) } else { dense(&body, dtype) }
 }

@@ -7,7 +7,7 @@ use crate::operator::kernel::{copy, filled, preserved};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::join;
 use crate::ops::shape::rearrange::flip;
 use crate::ops::shape::view::slice;
@@ -171,7 +171,7 @@ impl Block {
         if dims.is_empty() {
             return Ok(body.clone());
         }
-        quietly(|| flip(&Tensor::new(body.clone()), Sizes(dims)))
+        no_grad(|| flip(&Tensor::new(body.clone()), Sizes(dims)))
     }
 
     fn is_straight(&self) -> bool {
@@ -219,7 +219,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
             false => crate::ops::reduction::reduce::sum(&part, Some(dims.clone()), true, None),
         };
         let place = block.in_input(&out)?;
-        let sum = quietly(|| a::add(&Tensor::new(place.clone()), &sum()?))?;
+        let sum = no_grad(|| a::add(&Tensor::new(place.clone()), &sum()?))?;
         copy(&place, &sum)?;
     }
     Ok(out)

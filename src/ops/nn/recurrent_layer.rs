@@ -402,7 +402,7 @@ impl RecurrentLayer {
             Ok(out)
         };
         let of_bias = || -> Result<Body> {
-            let sum = reduce(crate::base::Fold::Sum, of_own, &[0], dtype)?;
+            let sum = reduce(crate::base::Reduction::Sum, of_own, &[0], dtype)?;
             Ok(drop_dims(sum, &[0]))
         };
         let d_weight = wants[3].then(of_weight).transpose()?;

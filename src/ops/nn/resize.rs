@@ -1,10 +1,10 @@
 //! Resizing along the last dimensions, by every rule: each place of the result is a weighted sum of a few places of the
 //! input, dimension by dimension, so that one kernel does it all, and its transpose is the gradient.
 
-use crate::base::{MemoryFormat, Taps, numel, room};
+use crate::base::{MemoryFormat, ResampleWeights, numel, try_alloc};
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -53,8 +53,8 @@ impl Way {
         if at < 0.0 && !cubic { 0.0 } else { at }
     }
 
-    fn taps(&self, from: usize, to: usize) -> Taps {
-        let mut taps = Taps::new(from);
+    fn taps(&self, from: usize, to: usize) -> ResampleWeights {
+        let mut taps = ResampleWeights::new(from);
         let last = from - 1;
         match self.rule {
             Rule::Nearest | Rule::NearestExact => {
@@ -103,7 +103,7 @@ impl Way {
         taps
     }
 
-    fn wide(&self, taps: &mut Taps, from: usize, to: usize) {
+    fn wide(&self, taps: &mut ResampleWeights, from: usize, to: usize) {
         let (reach, filter): (f64, fn(f64) -> f64) = match self.rule {
             Rule::WideLinear => (1.0, |x| (1.0 - x.abs()).max(0.0)),
             Rule::WideCubic => (2.0, |x| cubic(x.abs(), -0.5)),
@@ -195,7 +195,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         let out = in_format(&shape, wide, now.device(), format)?;
         let [outer, inner] = around(&shape, format, dim);
         if out.numel() > 0 {
-            room::check(from.saturating_add(to), 256)?;
+            try_alloc::check(from.saturating_add(to), 256)?;
             let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
             fork!([&out, &now],
                 cpu: crate::cpu::resample::resample(out.host()?, now.host()?, outer, inner, &taps),
@@ -208,7 +208,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
     }
     if dtype == DType::U8 {
         let whole = crate::ops::elementwise::unary::round(&Tensor::new(now))?;
-        now = quietly(|| maximum(minimum(V::from(whole), 255.0), 0.0).tensor())?;
+        now = no_grad(|| maximum(minimum(V::from(whole), 255.0), 0.0).tensor())?;
     }
     let out = in_format(now.shape(), dtype, now.device(), format)?;
     copy(&out, &now)?;

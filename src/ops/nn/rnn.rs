@@ -1,7 +1,7 @@
 //! Recurrent layers and cells: layer by layer, direction by direction.
 
 use crate::base::recurrent::Cell;
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
 use crate::ops::prelude::*;
@@ -159,8 +159,8 @@ fn run_whole(
         return Err(Error::runtime("Expected sequence length to be larger than 0 in RNN"));
     }
     let flat = view::reshape(&input, &[steps * samples, width])?;
-    room::check_list(steps)?;
-    let sizes = room::filled(samples as i64, steps)?;
+    try_alloc::check_list(steps)?;
+    let sizes = try_alloc::filled(samples as i64, steps)?;
     let [out, h, c] = run(&flat, &sizes, hidden, cells, params, options)?;
     let out = view::reshape(&out, &[steps, samples, out.shape()[1]])?;
     Ok([if batch_first { view::transpose(&out, 0, 1)? } else { out }, h, c])
@@ -174,7 +174,7 @@ fn sizes_of(data: &Tensor, batch_sizes: &Tensor) -> Result<Vec<i64>> {
     if !batch_sizes.device().is_cpu() {
         return Err(Error::runtime("batch_sizes tensor should be on CPU"));
     }
-    room::check_list(batch_sizes.numel())?;
+    try_alloc::check_list(batch_sizes.numel())?;
     let sizes = to_i64(batch_sizes)?;
     let rows = data.shape().first().copied().unwrap_or(0) as i64;
     let falling = sizes.windows(2).all(|pair| pair[1] <= pair[0]) && sizes.iter().all(|&n| n > 0);

@@ -3,12 +3,12 @@
 use crate::operator::kernel::duplicate;
 use crate::ops::creation::create::clone_dense;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 
 /// The elements as `parts`, in another order, as `shape`: always in new memory.
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
-    quietly(|| {
+    no_grad(|| {
         let apart = view::reshape(input, parts)?;
         let turned = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
         view::reshape(&clone_dense(&turned)?, shape)

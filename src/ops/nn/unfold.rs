@@ -54,8 +54,10 @@ fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
     let channels = planes / samples;
     let flat = |body: &Body, shape: &[usize]| crate::operator::kernel::with_shape(body.clone(), shape);
     let image = [samples, channels, windows.image[0], windows.image[1], windows.image[2]];
-    let (images, columns) =
-        (flat(images, &image), flat(columns, &[samples, channels * windows.taps(), windows.positions()]));
+    let (images, columns) = (
+        flat(images, &image),
+        flat(columns, &[samples, channels * windows.kernel_numel(), windows.positions()]),
+    );
     fork!([&images, &columns],
     cpu: {
         let (to, from) = if back { (&images, &columns) } else { (&columns, &images) };
@@ -85,7 +87,7 @@ impl Im2Col {
         let (windows, _) = windows(&last_two(input.shape()), kernel_size, dilation, padding, stride)?;
         let lead = input.layout.ndim() - 3;
         let mut shape = Dims::from_slice(&input.shape()[..lead]);
-        shape.extend([input.shape()[lead] * windows.taps(), windows.positions()]);
+        shape.extend([input.shape()[lead] * windows.kernel_numel(), windows.positions()]);
         let out = Body::new(&shape, input.dtype, input.device())?;
         run(&windows, &out, &input, false)?;
         Ok(out)
@@ -116,7 +118,7 @@ impl Col2Im {
         let (windows, _) = windows(output_size, kernel_size, dilation, padding, stride)?;
         let lead = input.layout.ndim() - 2;
         let mut shape = Dims::from_slice(&input.shape()[..lead]);
-        shape.push(input.shape()[lead] / windows.taps());
+        shape.push(input.shape()[lead] / windows.kernel_numel());
         shape.extend(output_size.iter().map(|&n| n as usize));
         let out = Body::new(&shape, input.dtype, input.device())?;
         run(&windows, &out, &input, true)?;

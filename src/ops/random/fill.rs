@@ -153,7 +153,7 @@ fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>
     if mean == 0.0 {
         return Ok(());
     }
-    let shifted = crate::ops::reduction::reduce::quietly(|| a::add(&Tensor::new(body.clone()), mean))?;
+    let shifted = crate::ops::reduction::reduce::no_grad(|| a::add(&Tensor::new(body.clone()), mean))?;
     crate::operator::kernel::copy(body, &shifted)
 }
 

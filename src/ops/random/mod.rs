@@ -1,18 +1,18 @@
 //! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
 
-mod choice;
-mod families;
+mod categorical;
+mod distributions;
 pub mod fill;
-pub mod means;
+pub mod normal;
 
-use self::means::NORMAL;
+use self::normal::NORMAL;
 use crate::base::MemoryFormat;
 use crate::cpu::random as cpu;
 use crate::operator::generator::stream;
 pub use crate::operator::generator::{Generator, Stream};
 use crate::operator::pointwise::check_writable;
 use crate::ops::creation::create::{default_dtype, shallow, to_dtype, zeros};
-use crate::ops::creation::factories::{room_like, wanting};
+use crate::ops::creation::factories::{empty_body_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 pub use crate::ops::random::fill::{
@@ -211,7 +211,7 @@ pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Ge
 }
 
 /// Room of this shape that takes after `t`.
-fn room_of(
+fn empty_body_of(
     shape: &[usize],
     t: &Tensor,
     dtype: Option<DType>,
@@ -219,7 +219,7 @@ fn room_of(
     format: Option<MemoryFormat>,
 ) -> Result<Body> {
     if shape == t.shape().as_slice() && !t.is_batched() {
-        return room_like(t, dtype, device, format);
+        return empty_body_like(t, dtype, device, format);
     }
     Body::new(shape, dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()))
 }
@@ -253,7 +253,7 @@ fn made_like(
     requires_grad: bool,
     fill: impl FnOnce(&Body) -> Result<()>,
 ) -> Result<Tensor> {
-    let new = |shape: &[usize]| room_of(shape, input, dtype, device, format);
+    let new = |shape: &[usize]| empty_body_of(shape, input, dtype, device, format);
     wanting(draw(&input.shape(), new, fill)?, requires_grad)
 }
 
@@ -264,7 +264,7 @@ fn made_like(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        room
+        uninitialized
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"
@@ -289,7 +289,7 @@ pub fn rand(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        room
+        uninitialized
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"
@@ -314,7 +314,7 @@ pub fn randn(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        room
+        uninitialized
     ),
     overloads((2, 7), (1, 6), (3, 8), (2, 7)),
     sample = "random"
@@ -412,7 +412,7 @@ pub fn randint_like(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        room
+        uninitialized
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"
@@ -452,7 +452,9 @@ pub fn multinomial(
     #[default(false)] replacement: bool,
     #[keyword] generator: Option<Generator>,
 ) -> Result<Tensor> {
-    choice::for_samples(input, |weights| choice::multinomial(weights, num_samples, replacement, &generator))
+    categorical::for_samples(input, |weights| {
+        categorical::multinomial(weights, num_samples, replacement, &generator)
+    })
 }
 
 /// Refuses a permutation of more numbers than the dtype tells apart.

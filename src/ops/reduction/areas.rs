@@ -95,7 +95,7 @@ pub fn trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tens
     half(&sum(&a::mul(&neighbours(y, dim)?, &dx)?, Some(Ints::from_slice(&[dim])), false, None)?)
 }
 
-/// The same where the places are `dx` apart.
+/// `trapezoid` where the places are `dx` apart.
 #[overload(trapezoid.dx)]
 pub fn trapezoid_dx(
     y: &Tensor,
@@ -124,7 +124,7 @@ pub fn cumulative_trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> 
     half(&cumsum(&a::mul(&neighbours(y, dim)?, &dx)?, dim, None)?)
 }
 
-/// The same where the places are `dx` apart.
+/// `cumulative_trapezoid` where the places are `dx` apart.
 #[overload(cumulative_trapezoid.dx)]
 pub fn cumulative_trapezoid_dx(
     y: &Tensor,

@@ -1,6 +1,6 @@
 //! The largest and the smallest: their values, their places, both at once.
 
-use crate::base::{Fold, Put};
+use crate::base::{Put, Reduction};
 use crate::operator::dtype_checks;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
@@ -43,12 +43,12 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
     select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
 }
 
-/// The same of all elements, whose gradients lie in their order.
+/// The gradient of an extreme of all elements, which is row-major.
 pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
     in_order(shared(g, x, y, at, &None, false))
 }
 
-/// The same by a product: what is not finite reaches all elements.
+/// The shared gradient by a product: what is not finite reaches all elements.
 fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
@@ -62,7 +62,7 @@ fn check_ordered(op: &str, dtype: DType) -> Result<()> {
     Err(Error::unordered(format!("{op}(): does not support complex input")))
 }
 
-fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+fn place(op: &str, fold: Reduction, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
     let body = input.body();
     if body.dtype == DType::Bool {
         return Err(Error::not_implemented(format!("{op}(): does not support bool input")));
@@ -116,18 +116,18 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body
 }
 
 /// The extremum over dimensions, or of all elements.
-fn over(fold: Fold, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Body> {
+fn over(fold: Reduction, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Body> {
     let body = input.body();
     let (name, kernel) =
-        if fold == Fold::Max { ("amax", "max_values_cpu") } else { ("amin", "min_values_cpu") };
+        if fold == Reduction::Max { ("amax", "max_values_cpu") } else { ("amin", "min_values_cpu") };
     dtype_checks::order(kernel, body.dtype)?;
     check_not_empty(name, &body, Some(dim))?;
     folded(fold, &body, Some(dim), keepdim, body.dtype)
 }
 
-fn of_all(fold: Fold, input: &Tensor) -> Result<Body> {
+fn of_all(fold: Reduction, input: &Tensor) -> Result<Body> {
     let body = input.body();
-    check_not_empty(if fold == Fold::Max { "max" } else { "min" }, &body, None)?;
+    check_not_empty(if fold == Reduction::Max { "max" } else { "min" }, &body, None)?;
     folded(fold, &body, None, false, body.dtype)
 }
 
@@ -187,7 +187,7 @@ impl Min {
 #[primitive]
 impl Max1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        of_all(Fold::Max, input)
+        of_all(Reduction::Max, input)
     }
     fn d_input(g: V, input: V, result: V, at: Meta) -> V {
         shared_by_all(g, input, result, &at)
@@ -202,7 +202,7 @@ impl Max1 {
 #[primitive]
 impl Min1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        of_all(Fold::Min, input)
+        of_all(Reduction::Min, input)
     }
     fn d_input(g: V, input: V, result: V, at: Meta) -> V {
         shared_by_all(g, input, result, &at)
@@ -217,7 +217,7 @@ impl Min1 {
 #[primitive(batch = over(dim, keepdim))]
 impl Amax {
     fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        over(Fold::Max, input, &dim, keepdim)
+        over(Reduction::Max, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
         scaled(g, input, result, &at, &Some(dim), keepdim)
@@ -227,7 +227,7 @@ impl Amax {
 #[primitive(batch = over(dim, keepdim))]
 impl Amin {
     fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        over(Fold::Min, input, &dim, keepdim)
+        over(Reduction::Min, input, &dim, keepdim)
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
         scaled(g, input, result, &at, &Some(dim), keepdim)
@@ -237,7 +237,7 @@ impl Amin {
 #[primitive]
 impl Argmax {
     fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
-        place("argmax", Fold::ArgMax, input, dim, keepdim)
+        place("argmax", Reduction::ArgMax, input, dim, keepdim)
     }
     fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
         places_of_samples(b, input, dim, keepdim, Argmax::call)
@@ -247,7 +247,7 @@ impl Argmax {
 #[primitive]
 impl Argmin {
     fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
-        place("argmin", Fold::ArgMin, input, dim, keepdim)
+        place("argmin", Reduction::ArgMin, input, dim, keepdim)
     }
     fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
         places_of_samples(b, input, dim, keepdim, Argmin::call)
@@ -259,8 +259,8 @@ impl Aminmax {
     fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Body; 2]> {
         let (body, dims) = (input.body(), dim.map(|d| [d]));
         let dims = dims.as_ref().map(<[i64; 1]>::as_slice);
-        let low = folded(Fold::Min, &body, dims, keepdim, body.dtype)?;
-        Ok([low, folded(Fold::Max, &body, dims, keepdim, body.dtype)?])
+        let low = folded(Reduction::Min, &body, dims, keepdim, body.dtype)?;
+        Ok([low, folded(Reduction::Max, &body, dims, keepdim, body.dtype)?])
     }
     fn d_input(
         g: [Option<V>; 2],

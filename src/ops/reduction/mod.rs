@@ -7,4 +7,4 @@ pub mod quantile;
 pub mod reduce;
 pub mod scan;
 pub mod softmax;
-pub mod spread;
+pub mod variance;

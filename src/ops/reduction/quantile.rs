@@ -5,7 +5,7 @@ use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{gather, numbers};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{argmax, picked, returned};
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan::cummax;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::view;
@@ -165,7 +165,7 @@ pub fn quantile_at(
     quantiles(input, &q, dim, keepdim, &interpolation, false)
 }
 
-/// The same of those that are numbers.
+/// `quantile` of the elements that are not NaN.
 #[overload(nanquantile.scalar)]
 pub fn nanquantile_at(
     input: &Tensor,
@@ -212,7 +212,7 @@ fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
 impl Mode {
     fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
         let mut places = None;
-        let values = quietly(|| {
+        let values = no_grad(|| {
             let [values, indices] = commonest(input, dim, keepdim)?;
             places = Some(indices.body().clone());
             Ok(values)

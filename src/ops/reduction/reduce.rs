@@ -1,6 +1,6 @@
 //! Reductions: many elements to one.
 
-use crate::base::Fold;
+use crate::base::Reduction;
 use crate::operator::kernel::filled;
 use crate::operator::sums::sum_dtype;
 use crate::ops::complex::reduce;
@@ -14,7 +14,7 @@ pub use crate::base::dims_or_all;
 pub use crate::operator::sums::{Sum, Sum1, kept, sum_to, unreduce};
 
 /// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
-pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
+pub fn folded(fold: Reduction, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = reduce(fold, x, &dims, dtype)?;
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
@@ -77,7 +77,7 @@ impl Mean1 {
 impl Prod {
     fn forward(input: &Tensor) -> Result<Body> {
         let body = input.body();
-        folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
+        folded(Reduction::Prod, &body, None, false, sum_dtype(body.dtype))
     }
     fn d_input(g: V, input: V, result: V, at: Meta) -> V {
         if at.shape.is_empty() { g } else { all_but_one(g, input, result) }
@@ -91,7 +91,7 @@ impl Prod {
 impl Prod1 {
     fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Fold::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
+        folded(Reduction::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: i64, keepdim: bool) -> Result<V> {
         if at.shape.is_empty() {
@@ -107,8 +107,8 @@ impl Prod1 {
 #[primitive(batch = over(dim, keepdim))]
 impl Nansum {
     fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
-        let numbers = quietly(|| zero_for_nan(input.into()).tensor())?;
-        folded(Fold::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
+        let numbers = no_grad(|| zero_for_nan(input.into()).tensor())?;
+        folded(Reduction::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
     }
     fn d_input(g: V, input: V, at: Meta, dim: Option<Ints>, keepdim: bool) -> V {
         select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input))
@@ -119,7 +119,7 @@ impl Nansum {
 impl All {
     fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Fold::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        folded(Reduction::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
     }
 }
 
@@ -127,7 +127,7 @@ impl All {
 impl Any {
     fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let body = input.body();
-        folded(Fold::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        folded(Reduction::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
     }
 }
 
@@ -137,7 +137,7 @@ fn truth_dtype(dtype: DType) -> DType {
 }
 
 /// A body computed with operators that are not recorded.
-pub fn quietly(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
+pub fn no_grad(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
     mode::with_grad(false, compute).map(|t| t.body().clone())
 }
 

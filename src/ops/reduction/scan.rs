@@ -44,7 +44,7 @@ impl Cumsum {
 impl Cumprod {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
         if input.dtype().is_complex() && !input.device().is_cpu() {
-            return reduce::quietly(|| crate::ops::complex::running_product(input, dim));
+            return reduce::no_grad(|| crate::ops::complex::running_product(input, dim));
         }
         scan!(crate::cpu::scan::cumprod, Prod, input, dim)
     }

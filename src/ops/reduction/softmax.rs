@@ -6,7 +6,7 @@ use crate::ops::creation::create::{default_dtype, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
-use crate::ops::reduction::reduce::{dims_or_all, quietly};
+use crate::ops::reduction::reduce::{dims_or_all, no_grad};
 use crate::transforms::vmap::rules;
 
 fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
@@ -123,7 +123,7 @@ fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
 #[primitive(batch = over(dim, keepdim))]
 impl Logsumexp {
     fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
-        quietly(|| log_sum(input, &dim, keepdim))
+        no_grad(|| log_sum(input, &dim, keepdim))
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
         let result = result.unreduce(&at, &Some(dim.clone()), keepdim);

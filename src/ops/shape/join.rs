@@ -1,6 +1,6 @@
 //! Several tensors made one, stretched to one shape, or cut into slices.
 
-use crate::base::{room, warn_once};
+use crate::base::{try_alloc, warn_once};
 use crate::operator::join::{Stack, join, join_small};
 use crate::ops::creation::create;
 use crate::ops::prelude::*;
@@ -16,7 +16,7 @@ fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
 }
 
 fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-    room::collect(tensors.iter().map(f))
+    try_alloc::collect(tensors.iter().map(f))
 }
 
 /// An empty vector joins anything, as it always could.
@@ -39,7 +39,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
     let dim = if skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
-    let mut lengths = room::list(tensors.len())?;
+    let mut lengths = try_alloc::with_capacity(tensors.len())?;
     for (i, t) in tensors.iter().enumerate() {
         let own = t.shape();
         if skipped(t) && shape.len() != 1 {
@@ -75,7 +75,7 @@ impl Cat {
         if let Some(joined) = join_small(&shape, at, tensors)? {
             return Ok(joined);
         }
-        let parts: Vec<Body> = room::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
+        let parts: Vec<Body> = try_alloc::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
         join(shape, at, &parts, lengths, true)
     }
     fn d_tensors(
@@ -111,14 +111,14 @@ impl Unbind {
     fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
         let layout = input.body().layout.clone();
         let count = layout.shape[wrap_dim(dim, layout.ndim())?];
-        room::check_list(count)?;
-        room::collect((0..count as i64).map(|i| layout.select(dim, i)))
+        try_alloc::check_list(count)?;
+        try_alloc::collect((0..count as i64).map(|i| layout.select(dim, i)))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
         let mut shape = at.shape.clone();
         shape.remove(wrap_dim(dim, at.shape.len())?);
         let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
-        let parts = room::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
+        let parts = try_alloc::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
         if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
     }
 }

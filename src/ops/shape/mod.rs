@@ -1,7 +1,7 @@
 //! Views and copies of the same elements in other shapes.
 
 pub mod as_strided;
-pub mod block;
+pub mod block_diag;
 pub mod join;
 pub mod rearrange;
 pub mod slices;

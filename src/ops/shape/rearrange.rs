@@ -1,7 +1,7 @@
 //! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
 
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
+use crate::base::{MemoryFormat, Put, Reduction, try_alloc, warn_once};
 use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::{copy, duplicate, preserved};
 use crate::ops::complex;
@@ -296,7 +296,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
 
 /// The least of whole numbers, as a vector of one.
 fn kernel_min(x: &Tensor) -> Result<Tensor> {
-    crate::operator::kernel::reduce(Fold::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
+    crate::operator::kernel::reduce(Reduction::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
 }
 
 fn check_counts(repeats: &Tensor) -> Result<()> {
@@ -596,7 +596,7 @@ pub fn repeat_interleave(
     }
     let counts = counts(repeats)?;
     let total = counts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize));
-    let mut picked = room::list(total.unwrap_or(usize::MAX))?;
+    let mut picked = try_alloc::with_capacity(total.unwrap_or(usize::MAX))?;
     picked.extend(counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)));
     let index = from_i64(&picked, &[picked.len()], input.device())?;
     index_select(&input, at as i64, &index)

@@ -1,6 +1,6 @@
 //! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
 
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::ops::creation::create::zeros;
 use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
@@ -10,13 +10,13 @@ use crate::ops::shape::view;
 pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
     let size = size as usize;
     let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
-    room::check_list(count)?;
-    room::collect((0..count).map(|i| Ok(size.min(total - i * size))))
+    try_alloc::check_list(count)?;
+    try_alloc::collect((0..count).map(|i| Ok(size.min(total - i * size))))
 }
 
 /// How long parts of these sizes are.
 pub fn given(sizes: &[i64]) -> Result<Vec<usize>> {
-    room::collect(sizes.iter().map(|&n| Ok(n as usize)))
+    try_alloc::collect(sizes.iter().map(|&n| Ok(n as usize)))
 }
 
 /// The layouts of parts of `input`, one after the other.
@@ -24,7 +24,7 @@ fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usi
     let layout = input.body().layout.clone();
     let lengths = lengths(layout.shape[wrap_dim(dim, layout.ndim())?])?;
     let mut start = 0;
-    room::collect(lengths.into_iter().map(|length| {
+    try_alloc::collect(lengths.into_iter().map(|length| {
         let from = start;
         start += length as i64;
         layout.slice(dim, Some(from), Some(start), 1)
@@ -47,7 +47,7 @@ pub fn joined(
             zeros(&shape, at.dtype, at.device)
         }
     };
-    cat(&room::collect(g.into_iter().zip(lengths(at.shape[along])?).map(part))?, dim)
+    cat(&try_alloc::collect(g.into_iter().zip(lengths(at.shape[along])?).map(part))?, dim)
 }
 
 #[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
@@ -145,8 +145,8 @@ fn chunks_of(input: &Tensor, chunks: i64, dim: i64) -> Result<Chunks> {
     }
     let total = input.shape()[wrap_dim(dim, input.ndim())?];
     if total == 0 {
-        room::check_list(chunks as usize)?;
-        return Ok(Chunks::Empty(room::filled(0, chunks as usize)?));
+        try_alloc::check_list(chunks as usize)?;
+        return Ok(Chunks::Empty(try_alloc::filled(0, chunks as usize)?));
     }
     Ok(Chunks::Of(total.div_ceil(chunks as usize) as i64))
 }
@@ -249,7 +249,7 @@ fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
     let part = |end| view::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
-    room::collect(places.iter().copied().chain([whole]).map(part))
+    try_alloc::collect(places.iter().copied().chain([whole]).map(part))
 }
 
 /// Where nearly equal parts of `dim` begin, but for the first.
@@ -260,8 +260,8 @@ fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
     }
     let n = sections as usize;
     let (each, longer) = (total / n, total % n);
-    room::check_list(n)?;
-    Ok(Ints::from_vec(room::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
+    try_alloc::check_list(n)?;
+    Ok(Ints::from_vec(try_alloc::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
 }
 
 /// `tensor_split` wants a dimension.
@@ -302,7 +302,7 @@ pub fn tensor_split(
     if t.ndim() == 0 {
         return split_into_sections(input, number(0)?, at);
     }
-    room::check(t.numel(), 3 * size_of::<i64>())?;
+    try_alloc::check(t.numel(), 3 * size_of::<i64>())?;
     cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 

@@ -60,7 +60,7 @@ impl MatrixTranspose {
     }
 }
 
-/// The same bytes as elements of another dtype; the last dimension grows or shrinks when their sizes differ.
+/// A view of the bytes as elements of another dtype; the last dimension grows or shrinks when their sizes differ.
 pub fn view_as_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if let Some(batched) = input.as_batched() {
         return Ok(Tensor::batched(view_as_dtype(&batched.value, dtype)?, batched.levels.clone()));
@@ -137,19 +137,19 @@ fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
     })
 }
 
-/// The same elements under another shape (a view, or an error).
+/// A view with another shape, or an error.
 #[operator(method, short = as_shape, sample = "view(lambda draw, shape: lambda x: x.contiguous().view(-1))")]
 pub fn view(input: &Tensor, size: Sizes) -> Result<Tensor> {
     View::call(input, infer_shape(&size.0, input.numel())?)
 }
 
-/// The same bytes as elements of another dtype (a view).
+/// A view of the bytes as elements of another dtype.
 #[overload(view.dtype)]
 pub fn view_of_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if dtype == input.dtype() && !input.is_conj_or_neg() { alias(input) } else { view_as_dtype(input, dtype) }
 }
 
-/// The same elements under another shape; a copy only where it must be.
+/// The elements with another shape: a view where strides allow, else a copy.
 #[operator(function, method, short, name = "reshape", sample = "view(reshaped)")]
 pub fn reshape_to(input: &Tensor, shape: &[i64]) -> Result<Tensor> {
     reshaped(input, &infer_shape(shape, input.numel())?)

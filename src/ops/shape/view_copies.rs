@@ -6,7 +6,7 @@ use crate::operator::kernel::duplicate;
 use crate::ops::complex;
 use crate::ops::creation::create::{clone_dense, shallow};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::join::{Unbind, check_unbind};
 use crate::ops::shape::split;
 use crate::ops::shape::view;
@@ -40,7 +40,7 @@ impl ViewCopy {
 #[primitive(node = "ReshapeAliasBackward0_copy", tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl ReshapeAliasCopy {
     fn forward(input: &Tensor, size: Ints, stride: Ints) -> Result<Body> {
-        quietly(|| clone_dense(&view::as_strided(&shallow(input), size, stride, None)?))
+        no_grad(|| clone_dense(&view::as_strided(&shallow(input), size, stride, None)?))
     }
     fn d_input(g: V, at: Meta) -> V {
         g.reshape(&at.shape)
@@ -108,8 +108,8 @@ pub fn as_strided_copy(
     stride: Ints,
     storage_offset: Option<i64>,
 ) -> Result<Tensor> {
-    let lies = input.body().layout.clone();
-    view::AsStrided::copy(input, size, stride, storage_offset, lies)
+    let input_layout = input.body().layout.clone();
+    view::AsStrided::copy(input, size, stride, storage_offset, input_layout)
 }
 
 /// A copy with dimensions of size 1 stretched.

@@ -13,13 +13,13 @@ fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<
     let (own, src) = (input.body(), src.body());
     let apart = !may_overlap(&own.layout);
     let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
-    let part = Part { lies: view(&layout)?, dtype: own.dtype, whole: layout };
+    let part = Part { layout: view(&layout)?, dtype: own.dtype, whole: layout };
     let whole = part.copy_of(&own)?;
     carry(&part.of(&whole), &src)?;
     Ok(whole)
 }
 
-/// The same of samples, each of which lies in order.
+/// A view scatter on samples, each of which is row-major.
 fn samples_scattered(
     input: &Tensor,
     src: &Tensor,

@@ -8,7 +8,7 @@ use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
-use crate::ops::reduction::reduce::{quietly, sum};
+use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::ops::shape::view;
 use crate::tensor::{mode, records, saved_hooks};
 use crate::transforms::vmap::rules;
@@ -104,11 +104,11 @@ fn middle(x: &Body, dim: usize) -> Result<Picked> {
     }
     // NaN is the largest of its line, if it is there.
     let top = top(x, 1, dim, true)?;
-    let nan = quietly(|| unary::isnan(&Tensor::new(top.values.clone())))?;
+    let nan = no_grad(|| unary::isnan(&Tensor::new(top.values.clone())))?;
     let nan = Tensor::new(nan);
     let choose = |no: Body, yes: Body| -> Result<Body> {
         let (no, yes) = (Tensor::new(no), Tensor::new(yes));
-        quietly(|| {
+        no_grad(|| {
             crate::operator::pointwise::apply(&a::choose::ROW, &[(&yes).into(), (&no).into(), (&nan).into()])
         })
     };
@@ -248,7 +248,7 @@ fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
     let x = input.body();
     if x.numel() == 0 {
         let nan = create::full(&[], Scalar::Float(f64::NAN), DType::F32, x.device())?;
-        return quietly(|| create::to_dtype(&nan, x.dtype));
+        return no_grad(|| create::to_dtype(&nan, x.dtype));
     }
     if x.dtype == DType::Bool || x.dtype.is_complex() {
         return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());

@@ -1,7 +1,7 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
 use crate::backward::{self, Request};
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::operator::write::count_write;
 use crate::ops;
 use crate::python::autograd::gradient_edge::place_of;
@@ -183,7 +183,7 @@ fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResul
         let item = item?;
         look_up(object.py(), found.len())?;
         match place_of(&item)? {
-            Some(place) => room::push(&mut found, place)?,
+            Some(place) => try_alloc::push(&mut found, place)?,
             None => return Err(wrong(item.get_type().name()?.to_string())),
         }
     }
@@ -211,7 +211,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
                 {
                     tensor.retain_grad()?;
                 }
-                room::push(&mut edges, edge)?;
+                try_alloc::push(&mut edges, edge)?;
             }
             None if keep => {
                 let message = "can't retain_grad on Tensor that has requires_grad=False";
@@ -237,7 +237,7 @@ pub fn run_backward(
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let given = roots.try_iter()?.filter_map(|r| Some(r.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone()));
-    vmap::refuse_backward(&room::all(given)?)?;
+    vmap::refuse_backward(&try_alloc::all(given)?)?;
     let starts = starts(roots, gradients)?;
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(py, starts, retain_graph, create_graph, inputs, true)?;
@@ -256,7 +256,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
             gradients.len()
         )));
     }
-    let mut starts = room::list(roots.len())?;
+    let mut starts = try_alloc::with_capacity(roots.len())?;
     for (i, (root, gradient)) in roots.iter().zip(&gradients).enumerate() {
         starts.push(root_start(root, i, Some(gradient))?);
     }

@@ -51,7 +51,7 @@ pub fn will_execute(node: &NodeName) -> PyResult<bool> {
     }
 }
 
-/// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
+/// Whether a leaf's first gradient gets the strides of the leaf, in this thread.
 #[pyfunction]
 pub fn enforce_layouts(on: bool) {
     crate::backward::enforce_layouts(on);

@@ -1,6 +1,6 @@
 //! From a call in Python to a row, and back.
 
-pub mod old_forms;
+pub mod deprecated_signatures;
 pub mod out;
 pub mod overrides;
 pub mod parse;

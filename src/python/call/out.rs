@@ -76,7 +76,7 @@ pub fn write<'py>(
     checked.iter().try_for_each(OutTarget::make_room)?;
     for (place, value) in checked.into_iter().zip(&results) {
         // What is only room is not written.
-        let values = !row.out.room || place.target.shape() != value.shape();
+        let values = !row.out.uninitialized || place.target.shape() != value.shape();
         place.write(values)?;
     }
     warned?;

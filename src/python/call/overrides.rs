@@ -1,5 +1,5 @@
-//! Classes with `__torch_function__`: a call that has one among its arguments is theirs. Nobody asks while there is none, but
-//! where a call fails for an argument that is no tensor.
+//! Classes with `__torch_function__`: a call that has one among its arguments is handed to them. Nothing is checked while there
+//! is no such class, but where a call fails for an argument that is no tensor.
 
 use crate::base::watch;
 use crate::python::objects::tuple;
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::cell::Cell;
 
 thread_local! {
-    /// Nobody may override now; classes may not, modes may.
+    /// Neither classes nor modes may override now; or modes alone may.
     static OFF: Cell<u8> = const { Cell::new(0) };
     static MODES: Cell<usize> = const { Cell::new(0) };
 }
@@ -20,7 +20,7 @@ thread_local! {
 const CLASSES: u8 = 1;
 const ALL: u8 = 2;
 
-/// Calls a function as if nobody had overridden it.
+/// Calls a function without overrides.
 #[pyfunction]
 #[pyo3(signature = (*args, **_kwargs))]
 pub fn _disabled_torch_function_impl<'py>(

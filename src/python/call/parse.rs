@@ -1,6 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
-use crate::base::{Scalar, room};
+use crate::base::{Scalar, try_alloc};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::signature;
@@ -115,7 +115,7 @@ fn any_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
 
 /// Refuses a list that is too long to be worked on.
 fn check_length(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    if is_list(object) { Ok(room::check_list(object.len()?)?) } else { Ok(()) }
+    if is_list(object) { Ok(try_alloc::check_list(object.len()?)?) } else { Ok(()) }
 }
 
 /// Arguments that every function takes beside its row's own.
@@ -253,9 +253,9 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
-            Kind::Several => Arg::Tensors(room::all(left.iter().filter_map(tensor_from))?),
+            Kind::Several => Arg::Tensors(try_alloc::all(left.iter().filter_map(tensor_from))?),
             _ => {
-                room::check_list(left.len())?;
+                try_alloc::check_list(left.len())?;
                 Arg::Ints(left.iter().filter_map(int_from).collect())
             }
         };

@@ -1,6 +1,6 @@
 //! Runs what a call came to, and gives back its results.
 
-use crate::base::{Error, Fault, Result as CoreResult, room};
+use crate::base::{Error, Fault, Result as CoreResult, try_alloc};
 use crate::operator::{Arg, Out, Row, resolve};
 use crate::python::objects::{made, to_list, to_tuple};
 use crate::python::types::NAMED;
@@ -42,10 +42,10 @@ fn is_long(args: &[Arg]) -> CoreResult<bool> {
         match arg {
             Arg::Tensor(t) => long |= t.numel() >= LONG,
             Arg::Tensors(list) => {
-                room::check_list(list.len())?;
+                try_alloc::check_list(list.len())?;
                 long = long || list.iter().any(|t| t.numel() >= 4_096);
             }
-            Arg::MaybeTensors(list) => room::check_list(list.len())?,
+            Arg::MaybeTensors(list) => try_alloc::check_list(list.len())?,
             _ => {}
         }
     }
@@ -94,7 +94,7 @@ pub fn run_or<T: Send>(
     }
 }
 
-/// A view whose base was written behind its back is refused before anything else is looked at.
+/// A view whose base was written without it being tracked is refused before anything else is checked.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
     if row.composite || row.out.unrecorded {

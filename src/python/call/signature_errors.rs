@@ -103,7 +103,7 @@ pub fn too_big() -> PyErr {
     PyOverflowError::new_err("int too big to convert")
 }
 
-/// The same where a whole number is wanted, not any number.
+/// More than 64 bits where a whole number is wanted, not any number.
 #[cold]
 pub fn too_long() -> PyErr {
     PyValueError::new_err("Overflow when unpacking long long")

@@ -1,11 +1,11 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
-use crate::base::{room, watch};
+use crate::base::{try_alloc, watch};
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Forms, Kind, Operand, Param, Row, Short};
 use crate::ops;
-use crate::python::call::old_forms;
+use crate::python::call::deprecated_signatures;
 use crate::python::call::out;
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{Args, choose, parse};
@@ -233,7 +233,7 @@ fn call<'py>(
     keywords: &[(String, Bound<'py, PyAny>)],
 ) -> PyResult<Bound<'py, PyAny>> {
     if let (Some(op), true) = (entry.pointwise, keywords.is_empty() && given.len() <= 64)
-        && let Some(done) = quick(py, entry, op, receiver, given)
+        && let Some(done) = fast_call(py, entry, op, receiver, given)
     {
         return done;
     }
@@ -242,7 +242,7 @@ fn call<'py>(
     {
         return done;
     }
-    room::check_list(given.len())?;
+    try_alloc::check_list(given.len())?;
     let mut args = Args::new();
     let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
     let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
@@ -290,7 +290,7 @@ fn in_old_form<'py>(
     old: &Call<'_, 'py>,
     error: PyErr,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match old_forms::reordered(entry.row, old)? {
+    match deprecated_signatures::reordered(entry.row, old)? {
         Some(new) => call(py, entry, old.receiver, &new.positional, &new.keywords),
         None => Err(error),
     }
@@ -376,7 +376,7 @@ fn or_with_values<T>(
 }
 
 /// Pointwise calls with plain positional operands: no parsing, no copies.
-fn quick<'py>(
+fn fast_call<'py>(
     py: Python<'py>,
     entry: &Entry,
     op: &'static Pointwise,

@@ -7,7 +7,7 @@ use crate::python::data::nested_lists::is_plain;
 use crate::python::sequences::Listed;
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
-use crate::storage::{Lent, Storage};
+use crate::storage::{Exported, Storage};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
@@ -272,7 +272,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
             body.device()
         )));
     }
-    body.storage.lend(Lent::Fixed);
+    body.storage.export(Exported::Fixed);
     Ok(Shared { body: body.clone(), kind })
 }
 

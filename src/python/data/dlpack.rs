@@ -4,7 +4,7 @@ use crate::base::views::checked_numel;
 use crate::base::{ConjNeg, DType, Device, Dims, Layout};
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
-use crate::storage::{Lent, Storage};
+use crate::storage::{Exported, Storage};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
@@ -69,7 +69,7 @@ unsafe extern "C" fn drop_export(managed: *mut Managed) {
     }
 }
 
-/// Frees what nobody consumed.
+/// Frees a capsule that was not consumed.
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
     // SAFETY: Python passes the capsule that is going away; its pointer is ours while it has the fresh name.
     unsafe {
@@ -105,7 +105,7 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
             body.device()
         )));
     };
-    body.storage.lend(Lent::Kept);
+    body.storage.export(Exported::Kept);
     let code = CODES.iter().find(|c| c.0 == body.dtype).map_or(2, |c| c.1);
     let longs = |dims: &Dims| dims.iter().map(|&d| d as i64).collect::<Vec<i64>>();
     let tensor = DlTensor {

@@ -1,7 +1,7 @@
 //! Data from and to Python: numbers and nested lists.
 
 use crate::base::views::checked_numel;
-use crate::base::{DType, Device, Dims, Scalar, room};
+use crate::base::{DType, Device, Dims, Scalar, try_alloc};
 use crate::operator::kernel::overflow;
 use crate::ops;
 use crate::python::call::signature_errors::{dtype_argument, too_long};
@@ -33,7 +33,7 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
             && object.hasattr("__getitem__").unwrap_or(false))
 }
 
-/// Whether it is a number or a list of Python's own, which nobody needs to ask what else it is.
+/// Whether it is a number or a list of Python's own types, which need no further checks.
 pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
@@ -130,7 +130,7 @@ fn flatten(
                 format!("'{name}' object cannot be interpreted as an integer")
             }));
         }
-        room::push(out, note(object, kind)?)?;
+        try_alloc::push(out, note(object, kind)?)?;
         return look_up(object.py(), out.len());
     }
     if !is_sequence(object) {
@@ -178,7 +178,7 @@ fn spread(
     let view = dense.host()?;
     // SAFETY: the body is dense and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
-    (0..dense.numel()).try_for_each(|i| room::push(out, Noted::Number(read(i))))?;
+    (0..dense.numel()).try_for_each(|i| try_alloc::push(out, Noted::Number(read(i))))?;
     Ok(())
 }
 
@@ -186,7 +186,7 @@ fn spread(
 fn room_for(shape: &[usize]) -> PyResult<Vec<Noted>> {
     const MANY: usize = 1 << 16;
     let count = checked_numel(shape)?;
-    Ok(room::list(if count < MANY { 0 } else { count })?)
+    Ok(try_alloc::with_capacity(if count < MANY { 0 } else { count })?)
 }
 
 /// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.

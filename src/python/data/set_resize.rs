@@ -194,7 +194,7 @@ impl PyTensor {
             Edge { node: recorder.publish(&[&body]), output: 0 }
         });
         replace(target, body);
-        target.renew_leaf_node();
+        target.reset_leaf_node();
         over.end(edge)?;
         Ok(slf.clone())
     }

@@ -84,7 +84,7 @@ impl Ctx {
         drop(old);
     }
 
-    /// What was to be saved, and the tensors that were marked, for whoever finishes the call.
+    /// What was to be saved, and the tensors that were marked, for the end of the call.
     pub fn take_said(&self, py: Python<'_>) -> PyResult<Said> {
         let (to_save, dirty, plain) = {
             let mut state = self.state();

@@ -2,8 +2,8 @@
 //! themselves, written inputs with their base's history rewritten.
 
 use crate::base::{DType, Device, Dims, Guidance};
-use crate::operator::write::Write;
 use crate::operator::results::view_of;
+use crate::operator::write::Write;
 use crate::ops::creation::create;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;

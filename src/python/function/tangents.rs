@@ -146,8 +146,8 @@ fn take_tangent(
     }
     let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
-        // What lies as the output does is taken as it is, whoever else has it.
-        let alike = forward::lies_alike(&output.body(), &tangent.body());
+        // A tangent with the layout of the output is taken as it is, even if it is shared.
+        let alike = forward::same_layout(&output.body(), &tangent.body());
         return Ok(output.set_tangent(level, if alike { tangent } else { forward::own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {

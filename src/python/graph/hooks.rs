@@ -89,7 +89,7 @@ impl Handle {
     fn __setstate__(&self, id: u64) {
         self.id.store(id, Ordering::Relaxed);
     }
-    /// Takes the hook off; once more does nothing.
+    /// Removes the hook; a second call does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
             TensorOrEdge::Node(node) => take_off(*node, self.id().0),

@@ -1,6 +1,6 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
-use crate::base::{DType, Dims, Error, Scalar, room};
+use crate::base::{DType, Dims, Error, Scalar, try_alloc};
 use crate::operator::Value;
 use crate::operator::results::Seen;
 use crate::ops;
@@ -98,7 +98,7 @@ type Items = SmallVec<[Item; 4]>;
 
 fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
     if let Ok(tuple) = index.cast::<PyTuple>() {
-        room::check_list(tuple.len())?;
+        try_alloc::check_list(tuple.len())?;
         return tuple.iter().map(|o| item(&o)).collect();
     }
     match index.cast::<PyList>() {
@@ -155,7 +155,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
     let (mut dim, mut real) = (0usize, 0usize);
     let recorded = t.is_special() || any_requires_grad([t]);
     if !recorded && !items.iter().any(|i| matches!(i, Item::Tensor(_) | Item::Flag(_))) {
-        // Nobody will see the steps between: one new layout does.
+        // The intermediate views are not needed: one new layout is computed.
         let mut layout = t.body().layout.clone();
         let mut cut = false;
         for item in items {

@@ -381,7 +381,7 @@ impl PyTensor {
     fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
     }
-    /// The same values without history; writes through it are not seen by saved values.
+    /// A tensor of these values without history; writes through it are not seen by saved values.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().tensor.is_batched() {
@@ -411,7 +411,7 @@ impl PyTensor {
     fn delete_data(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!"))
     }
-    /// The same values without history, as a view.
+    /// A view of these values without history.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let _span = profile::named(|| ops::creation::factories::DETACH.name, [slf.as_any()]);
         wrap(slf.py(), ops::creation::create::shallow(&slf.get().tensor))

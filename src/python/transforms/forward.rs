@@ -54,7 +54,7 @@ pub fn unpack_dual<'py>(
     Ok((wrap(py, plain)?, tangent.map(|t| wrap(py, t)).transpose()?))
 }
 
-/// The same values without their history, and the same tangents: with theirs, or without too.
+/// A tensor without its history; its tangents keep their own history (`keep`) or lose it, too.
 #[pyfunction]
 #[pyo3(signature = (tensor, keep = false))]
 pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {

@@ -61,7 +61,7 @@ pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> 
     Ok(t.clone())
 }
 
-/// The tensor once more, with a history that goes on to its own.
+/// A new tensor with these values, whose history leads to the tensor's own.
 #[pyfunction]
 pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), view::alias(&t.get().tensor)?)
@@ -212,7 +212,7 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
     func::leads(starts, beyond)
 }
 
-/// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
+/// Tells that the gradients of these are not needed any more: they are inputs of a transform that has ended.
 #[pyfunction]
 pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
     for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {

@@ -2,7 +2,7 @@
 //! Python's collector cannot see such a cycle, for no Python object is in it. The tensor whose `.grad` closed one is
 //! remembered, and each collection looks whether anything outside of the cycle still holds its members.
 
-use crate::base::room;
+use crate::base::try_alloc;
 use crate::python::wrapper::collector;
 use crate::tensor::{Tensor, WeakTensor};
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     if reached(tensor).values().any(|member| member.holds.contains(&id)) {
         collector::follow(py)?;
         let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
-        room::push(&mut closed, tensor.downgrade())?;
+        try_alloc::push(&mut closed, tensor.downgrade())?;
     }
     Ok(())
 }

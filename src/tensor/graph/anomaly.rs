@@ -120,7 +120,7 @@ pub fn keeps_lines() -> bool {
     mode() & (ON | LINES) != 0
 }
 
-/// Whether a new node is nobody's concern.
+/// Whether nothing is to be noted of a new node.
 #[inline]
 pub fn is_idle() -> bool {
     mode() & (ON | LINES | HOOKED) == 0

@@ -62,7 +62,7 @@ pub enum Fact {
 pub enum Shown {
     Nothing,
     Bool(bool),
-    /// A whole number of C++'s, which PyTorch shows as it lies in memory, without a sign.
+    /// A whole number of C++'s, which PyTorch shows as unsigned.
     Int(i64),
     /// Whole numbers of C++'s.
     Ints(Vec<i64>),

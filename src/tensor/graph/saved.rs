@@ -111,7 +111,7 @@ impl Saved {
         self.source >= Saved::OUTPUT
     }
 
-    /// Whether nobody holds the saved input any more.
+    /// Whether the saved input's tensor is gone.
     pub fn is_orphan(&self) -> bool {
         !self.is_output()
             && self.body().is_some()
@@ -244,7 +244,7 @@ impl Tensor {
     }
 
     /// A tensor whose history can be taken away again by `set_history`, which keeps the history that a tensor was made with.
-    pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
+    pub fn with_removable_history(body: Body, edge: Option<Edge>) -> Tensor {
         let tensor = Tensor::new(body);
         lock(&tensor.extra().replaced).edge = Some(edge);
         tensor.0.flags.fetch_or(REPLACED, Ordering::AcqRel);

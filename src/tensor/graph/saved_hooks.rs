@@ -342,7 +342,7 @@ fn pack_now<'a>(
         let original = (source < Saved::DETACHED).then(|| input(usize::from(source))).flatten();
         let tensor = match original {
             Some(t) if t.body().storage.same(&body.storage) && t.body().layout == body.layout => t.clone(),
-            _ if source >= Saved::OUTPUT => Tensor::lent(body.clone(), edge),
+            _ if source >= Saved::OUTPUT => Tensor::with_removable_history(body.clone(), edge),
             _ => Tensor::from_saved(body.clone(), edge),
         };
         let outer = set_packing(Some(node.clone()));

@@ -1,11 +1,11 @@
-//! A leaf whose tensor nobody holds any more: its node keeps the `.grad`, to which the next backward adds, and makes a new
+//! A leaf whose tensor is gone: its node keeps the `.grad`, to which the next backward adds, and makes a new
 //! tensor where one is asked for.
 
 use crate::tensor::{Inner, Kind, Leaf, NodeRef, REQUIRES, Tensor, WeakTensor, lock};
 use std::sync::atomic::Ordering;
 
 impl Leaf {
-    /// The leaf's tensor, or the one that was made in its place; nothing where nobody holds either.
+    /// The leaf's tensor, or the one that was made in its place; nothing where both are gone.
     #[inline]
     pub fn tensor(&self) -> Option<Tensor> {
         self.tensor.upgrade().or_else(|| self.successor())

@@ -31,7 +31,7 @@ pub enum Rule {
     Linear,
     /// The sum of the operator on each input's tangent and the other inputs.
     Multilinear,
-    /// The same for all inputs but the first, which is added to what the others give.
+    /// As [`Rule::Multilinear`] for all inputs but the first, whose tangent is added to that.
     Added,
     /// Zero: nothing moves with the input.
     Still,
@@ -104,7 +104,7 @@ pub fn attach_by_rule<'a>(
 /// The tangents of results, from the inputs without those of a level, these, and the results.
 pub type Own<'a> = &'a dyn Fn(&[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
 
-/// The same by a rule of its own.
+/// Attaches tangents by a rule of the operator's own.
 #[cold]
 pub fn attach_by<'a>(
     outputs: &'a [Tensor],
@@ -219,7 +219,7 @@ fn source(x: &Tensor) -> Result<Tensor> {
     Ok(fresh)
 }
 
-/// The same values without their history, and the same tangents: with theirs, or without too.
+/// `x` without its history; its tangents keep their own history (`keep`) or lose it, too.
 pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     if let Some(batched) = x.as_batched() {
         let value = unrecorded(&batched.value, keep)?;
@@ -303,17 +303,17 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     if tangent.shape().as_slice() != body.shape() {
         tangent = Expand::call(&tangent, ints(body.shape()))?;
     }
-    let alike = lies_alike(&body, &tangent.body());
+    let alike = same_layout(&body, &tangent.body());
     if alike && (output.moves_with().is_some() || is_free(&tangent)) {
         return Ok(tangent);
     }
     // What has to lie otherwise takes the output's dtype, too.
-    let room = room(&body, if alike { tangent.dtype() } else { body.dtype }, &tangent)?;
-    inplace::copy_into(&room, &tangent)?;
-    Ok(room)
+    let tangent_body = zeros_with_layout(&body, if alike { tangent.dtype() } else { body.dtype }, &tangent)?;
+    inplace::copy_into(&tangent_body, &tangent)?;
+    Ok(tangent_body)
 }
 
-/// Whether nobody else has this tensor's bytes, and each of its elements has some of its own.
+/// Whether this tensor alone has its bytes, and no two of its elements share any.
 fn is_free(t: &Tensor) -> bool {
     let alone = |t: &Tensor| t.handles() == 1 && t.body().storage.is_unique();
     match t.as_batched() {
@@ -325,7 +325,7 @@ fn is_free(t: &Tensor) -> bool {
 }
 
 /// Whether an element lies at the same place of both, and is read alike.
-pub fn lies_alike(a: &Body, b: &Body) -> bool {
+pub fn same_layout(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
     a.layout.shape == b.layout.shape
         && a.layout.offset == b.layout.offset
@@ -333,10 +333,10 @@ pub fn lies_alike(a: &Body, b: &Body) -> bool {
         && !(0..a.layout.ndim()).any(apart)
 }
 
-/// Zeros that lie as `body` does: for each sample, where `values` are to go there that have samples.
-fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
+/// Zeros with the layout of `body`: for each sample, where `values` has samples.
+fn zeros_with_layout(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
     let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
-    let room = Body { conj_neg: body.conj_neg, ..whole.with_layout(batch.place(&body.layout, end)) };
-    Ok(batch.wrap(Tensor::new(room)))
+    let body = Body { conj_neg: body.conj_neg, ..whole.with_layout(batch.place(&body.layout, end)) };
+    Ok(batch.wrap(Tensor::new(body)))
 }

@@ -5,7 +5,7 @@ use crate::operator::inplace;
 use crate::operator::views::View;
 use crate::tensor::Tensor;
 use crate::tensor::tangents::{self, DualLevel};
-use crate::transforms::forward::{is_still, lies_alike, own, room};
+use crate::transforms::forward::{is_still, own, same_layout, zeros_with_layout};
 use crate::transforms::vmap::Batch;
 
 /// Refuses a tangent of another shape than its tensor's.
@@ -22,16 +22,16 @@ pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A tangent for a tensor that the user pairs with it: as it is where it lies as its tensor does, else a copy of its dtype.
+/// A tangent for a tensor that the user pairs with it: as it is where it has the layout of its tensor, else a copy in that layout and dtype.
 fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     check_shape(tensor, tangent)?;
     let body = tensor.body();
-    if lies_alike(&body, &tangent.body()) {
+    if same_layout(&body, &tangent.body()) {
         return Ok(tangent.clone());
     }
-    let room = room(&body, body.dtype, tangent)?;
-    inplace::copy_into(&room, tangent)?;
-    Ok(room)
+    let tangent_body = zeros_with_layout(&body, body.dtype, tangent)?;
+    inplace::copy_into(&tangent_body, tangent)?;
+    Ok(tangent_body)
 }
 
 /// `tensor` (the same bytes) with a tangent.

@@ -63,7 +63,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
                 let recorded = missing::recorded(
                     sources.iter().filter_map(|v| if let V::Tensor(t) = v { Some(t) } else { None }),
                 );
-                // Factors that are only compared have no say.
+                // Factors that are only compared do not count.
                 if !recorded.is_empty() && part(&missing::zero(&result)?).tensor()?.requires_grad() {
                     factors.extend(recorded);
                 }

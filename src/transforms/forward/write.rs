@@ -9,7 +9,7 @@ use crate::operator::pointwise::Operand;
 use crate::operator::strided;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
-use crate::transforms::forward::{own, room, zeros_like};
+use crate::transforms::forward::{own, zeros_like, zeros_with_layout};
 
 /// Lets a node that stands for an in-place write remember the tangents of what it saved.
 pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
@@ -76,7 +76,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
     let whole = match base.tangent(level) {
         Some(whole) => whole,
         None => {
-            let whole = room(&base.body(), base.dtype(), &tangent)?;
+            let whole = zeros_with_layout(&base.body(), base.dtype(), &tangent)?;
             base.set_tangent(level, whole.clone())?;
             whole
         }
@@ -94,7 +94,7 @@ pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) ->
         let moved = values.tangent(level).map_or_else(|| zeros_like(values), Ok)?;
         if target.tangent(level).is_none() {
             let body = target.body();
-            begin(target, level, room(&body, body.dtype, &moved)?)?;
+            begin(target, level, zeros_with_layout(&body, body.dtype, &moved)?)?;
         }
         if let Some(tangent) = target.tangent(level) {
             write(&tangent, &moved)?;

@@ -2,7 +2,7 @@
 
 use crate::base::Error;
 
-/// What has a shape that nobody knows before the values are.
+/// Refuses operators whose result's shape depends on values.
 pub fn refuse_dynamic(name: &str) -> Error {
     Error::runtime(format!(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. \

@@ -3,7 +3,7 @@
 
 pub use crate::transforms::vmap::Batch;
 
-use crate::base::{Dims, Error, Result, room};
+use crate::base::{Dims, Error, Result, try_alloc};
 use crate::operator::Ints;
 use crate::operator::copies::clone_dense;
 use crate::operator::join;
@@ -251,7 +251,7 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     };
     let count: usize = b.sizes.iter().product();
     let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
-    let mut made: Vec<Vec<Tensor>> = room::list(count)?;
+    let mut made: Vec<Vec<Tensor>> = try_alloc::with_capacity(count)?;
     for i in 0..count {
         let sample = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
         made.push(op(&sample)?.list());

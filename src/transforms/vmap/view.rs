@@ -18,13 +18,13 @@ impl Batch {
         out
     }
 
-    /// The same of a sample that lies in any way; all lie one after the other.
+    /// The part of a sample with any layout; samples lie one after the other.
     pub fn placed(&self, place: &Part, dtype: DType) -> Part {
         let room = place.whole.end().next_multiple_of(2);
         Part {
             whole: self.place(&place.whole, room),
             dtype: place.dtype,
-            lies: self.place(&place.lies, room * dtype.size() / place.dtype.size()),
+            layout: self.place(&place.layout, room * dtype.size() / place.dtype.size()),
         }
     }
 

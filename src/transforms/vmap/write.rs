@@ -14,7 +14,7 @@ pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
     }
 }
 
-/// The same for a pointwise operator: PyTorch names those for which it has no rule of its own.
+/// [`check_target`] for a pointwise operator: PyTorch names those for which it has no rule of its own.
 pub fn check_operator(op: &Pointwise, target: &Tensor, others: &[&Tensor]) -> Result<()> {
     match foreign_level(target, others) {
         Some(level) if op.clauses.unbatched == Unbatched::NoRule => {

@@ -48,7 +48,7 @@ fn converted(x: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// The same elements in the memory format of `x`, if that has so many dimensions.
+/// `out` in the memory format of `x`, if that has so many dimensions.
 fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
     let format = MemoryFormat::suggested(&x.layout);
     if format == MemoryFormat::Contiguous || x.layout.ndim() != dims + 2 {

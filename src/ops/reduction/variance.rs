@@ -1,10 +1,10 @@
 //! Spread and size: variances, standard deviations, norms.
 
-use crate::base::{Fold, warn};
+use crate::base::{Reduction, warn};
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{count, dims_or_all, folded, kept, mean, quietly};
+use crate::ops::reduction::reduce::{count, dims_or_all, folded, kept, mean, no_grad};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
@@ -116,7 +116,7 @@ fn with_mean_grad(
 }
 
 fn mean_of(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
-    quietly(|| mean(input, dim, keepdim, None))
+    no_grad(|| mean(input, dim, keepdim, None))
 }
 
 #[primitive(aten = "var_mean.correction")]
@@ -233,7 +233,7 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     let dims = dim.as_deref();
     // Sums of halves overflow long before their norm does.
     let wide = if x.dtype.to_real() == DType::F64 { DType::F64 } else { DType::F32 };
-    let magnitudes = || quietly(|| unary::abs(input));
+    let magnitudes = || no_grad(|| unary::abs(input));
     if ord < 0.0 || ord == f64::INFINITY {
         no_identity(&x, ord, dims)?;
     }
@@ -242,16 +242,16 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     let ord = if ord != 0.0 && reduced.iter().all(|&d| x.shape()[d] == 1) { 1.0 } else { ord };
     let body = match ord {
         0.0 => {
-            let marks = quietly(|| arithmetic::ne(input, 0.0))?;
-            folded(Fold::Sum, &marks, dims, keepdim, wide)?
+            let marks = no_grad(|| arithmetic::ne(input, 0.0))?;
+            folded(Reduction::Sum, &marks, dims, keepdim, wide)?
         }
-        1.0 => folded(Fold::SumAbs, &x, dims, keepdim, wide)?,
+        1.0 => folded(Reduction::SumAbs, &x, dims, keepdim, wide)?,
         2.0 => {
-            let squares = Tensor::new(folded(Fold::SumSq, &x, dims, keepdim, wide)?);
-            quietly(|| unary::sqrt(&squares))?
+            let squares = Tensor::new(folded(Reduction::SumSq, &x, dims, keepdim, wide)?);
+            no_grad(|| unary::sqrt(&squares))?
         }
         f64::INFINITY | f64::NEG_INFINITY => {
-            let fold = if ord > 0.0 { Fold::Max } else { Fold::Min };
+            let fold = if ord > 0.0 { Reduction::Max } else { Reduction::Min };
             if x.numel() == 0 && ord > 0.0 {
                 let shape = kept_shape(x.shape(), &reduced);
                 let zeros = crate::operator::kernel::filled(&shape, Scalar::Int(0), wide, x.device())?;
@@ -262,13 +262,13 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
             }
         }
         _ => {
-            let powers = quietly(|| arithmetic::pow(&unary::abs(input)?, ord))?;
-            let sum = Tensor::new(folded(Fold::Sum, &powers, dims, keepdim, wide)?);
-            quietly(|| arithmetic::pow(&sum, 1.0 / ord))?
+            let powers = no_grad(|| arithmetic::pow(&unary::abs(input)?, ord))?;
+            let sum = Tensor::new(folded(Reduction::Sum, &powers, dims, keepdim, wide)?);
+            no_grad(|| arithmetic::pow(&sum, 1.0 / ord))?
         }
     };
     let dtype = x.dtype.to_real();
-    quietly(|| to_dtype(&Tensor::new(body), dtype))
+    no_grad(|| to_dtype(&Tensor::new(body), dtype))
 }
 
 fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {

@@ -1,6 +1,6 @@
 //! Drawing categories by their weights.
 
-use crate::base::{DType, Device, Dims, Error, Fold, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
 use crate::operator::kernel;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
@@ -55,7 +55,8 @@ fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
         Ok(Tensor::new(kernel::with_shape(found, &[1])))
     };
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
-    let three = [fold(Fold::Min, weights)?, fold(Fold::Max, weights)?, fold(Fold::Min, &sums)?];
+    let three =
+        [fold(Reduction::Min, weights)?, fold(Reduction::Max, weights)?, fold(Reduction::Min, &sums)?];
     let found = create::to_device(&crate::ops::shape::join::cat(&three, 0)?, Device::Cpu)?;
     let number = |i| view::select(&found, 0, i)?.item().map(Scalar::as_f64);
     Ok([number(0)?, number(1)?, number(2)?])
@@ -85,7 +86,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let race = a::div(weights, &Tensor::new(noise))?;
     if count == 1 {
         let last = race.ndim() - 1;
-        let body = kernel::reduce(Fold::ArgMax, &race.body(), &[last], DType::I64)?;
+        let body = kernel::reduce(Reduction::ArgMax, &race.body(), &[last], DType::I64)?;
         return Ok(Tensor::new(body));
     }
     let order = crate::ops::sorting::sort::argsort(&race, -1, true, false)?;
@@ -102,8 +103,10 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
     crate::ops::random::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
-    let found =
-        kernel::drop_dims(kernel::reduce(crate::base::Fold::Sum, &below.body(), &[2], DType::I64)?, &[2]);
+    let found = kernel::drop_dims(
+        kernel::reduce(crate::base::Reduction::Sum, &below.body(), &[2], DType::I64)?,
+        &[2],
+    );
     let found = a::minimum(&Tensor::new(found), Scalar::Int(categories as i64 - 1))?;
     if shape.len() == 2 { Ok(found) } else { view::reshape(&found, &[count as usize]) }
 }

@@ -2,7 +2,7 @@
 
 use super::View;
 use super::code::Code;
-use super::space::{Space, Words, check};
+use super::index_space::{Space, Words, check};
 use crate::base::{Dims, Error, Result};
 
 /// The other dimensions, merged, and each operand's offset and stride along the dimension.
@@ -68,7 +68,7 @@ impl<'a> Rows<'a> {
         Rows::find(code, rank, names, row);
     }
 
-    /// The same without the check, for kernels that have split their number into a row and a place in it.
+    /// The row without the bounds check, for kernels that have split their number into a row and a place in it.
     pub fn find(code: &mut Code, rank: usize, names: &[&str], row: &str) {
         let dims = code.words(rank - 1);
         code.push(&Code::split(row, "g", &dims));

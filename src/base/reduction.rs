@@ -2,7 +2,7 @@
 
 /// What a reduction computes over the reduced elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Fold {
+pub enum Reduction {
     Sum,
     Prod,
     Max,
@@ -18,17 +18,17 @@ pub enum Fold {
     SumAbs,
 }
 
-impl Fold {
+impl Reduction {
     /// What no elements come to, where that is defined.
     pub const fn of_nothing(self) -> Option<i64> {
         match self {
-            Fold::Sum | Fold::SumSq | Fold::SumAbs | Fold::Any => Some(0),
-            Fold::Prod | Fold::All => Some(1),
-            Fold::Max | Fold::Min | Fold::ArgMax | Fold::ArgMin => None,
+            Reduction::Sum | Reduction::SumSq | Reduction::SumAbs | Reduction::Any => Some(0),
+            Reduction::Prod | Reduction::All => Some(1),
+            Reduction::Max | Reduction::Min | Reduction::ArgMax | Reduction::ArgMin => None,
         }
     }
 
     pub const fn is_arg(self) -> bool {
-        matches!(self, Fold::ArgMax | Fold::ArgMin)
+        matches!(self, Reduction::ArgMax | Reduction::ArgMin)
     }
 }

@@ -3,9 +3,9 @@
 
 use super::cell::{Cell, Value};
 use super::code::{Code, Shader};
+use super::index_space::Words;
 use super::map::Map;
 use super::pipeline::Key;
-use super::space::Words;
 use crate::base::Scalar;
 use smallvec::SmallVec;
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash};
 
 /// The error for memory that there is not.
 #[cold]
-pub fn refused(bytes: usize) -> super::Error {
+pub fn out_of_memory(bytes: usize) -> super::Error {
     let message = format!(
         "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate \
          memory)"
@@ -16,15 +16,15 @@ pub fn refused(bytes: usize) -> super::Error {
 
 /// Refuses what will take more memory than can be had at once.
 pub fn check(count: usize, bytes_each: usize) -> Result<()> {
-    list::<u8>(count.saturating_mul(bytes_each)).map(drop)
+    with_capacity::<u8>(count.saturating_mul(bytes_each)).map(drop)
 }
 
 /// An empty list with room for `count` elements.
-pub fn list<T>(count: usize) -> Result<Vec<T>> {
+pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     match list.try_reserve_exact(count) {
         Ok(()) => Ok(list),
-        Err(_) => Err(refused(count.saturating_mul(size_of::<T>()))),
+        Err(_) => Err(out_of_memory(count.saturating_mul(size_of::<T>()))),
     }
 }
 
@@ -34,14 +34,14 @@ pub fn check_list(count: usize) -> Result<()> {
     if count < 1 << 16 { Ok(()) } else { check(count, 512) }
 }
 
-/// The same for a text of so many bytes: messages repeat it, and Python makes an object of them.
+/// Refuses a text of too many bytes: messages repeat it, and Python makes an object of them.
 pub fn check_text(bytes: usize) -> Result<()> {
     if bytes < 1 << 16 { Ok(()) } else { check(bytes, 8) }
 }
 
-/// So many of the same.
+/// A list of `count` copies of an item.
 pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
-    let mut all = list(count)?;
+    let mut all = with_capacity(count)?;
     all.resize(count, item);
     Ok(all)
 }
@@ -50,7 +50,7 @@ pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
     if list.len() == list.capacity() && list.try_reserve(1).is_err() {
-        return Err(refused(list.len().saturating_mul(2 * size_of::<T>())));
+        return Err(out_of_memory(list.len().saturating_mul(2 * size_of::<T>())));
     }
     list.push(item);
     Ok(())
@@ -59,21 +59,21 @@ pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
 /// One more member of a set; whether it is new.
 #[inline]
 pub fn insert<K: Eq + Hash, S: BuildHasher>(set: &mut HashSet<K, S>, key: K) -> Result<bool> {
-    set.try_reserve(1).map_err(|_| refused(set.len().saturating_mul(2 * size_of::<K>())))?;
+    set.try_reserve(1).map_err(|_| out_of_memory(set.len().saturating_mul(2 * size_of::<K>())))?;
     Ok(set.insert(key))
 }
 
 /// What a map has under a key, made where it has nothing yet.
 #[inline]
 pub fn entry<K: Eq + Hash, T: Default, S: BuildHasher>(map: &mut HashMap<K, T, S>, key: K) -> Result<&mut T> {
-    map.try_reserve(1).map_err(|_| refused(map.len().saturating_mul(2 * size_of::<(K, T)>())))?;
+    map.try_reserve(1).map_err(|_| out_of_memory(map.len().saturating_mul(2 * size_of::<(K, T)>())))?;
     Ok(map.entry(key).or_default())
 }
 
 /// A list of what comes, up to the first error.
 pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
     let items = items.into_iter();
-    let mut all = list(items.size_hint().0)?;
+    let mut all = with_capacity(items.size_hint().0)?;
     for item in items {
         push(&mut all, item?)?;
     }
@@ -91,11 +91,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused() {
-        assert!(list::<u64>(usize::MAX / 16).is_err());
+        assert!(with_capacity::<u64>(usize::MAX / 16).is_err());
         assert!(filled(0u64, usize::MAX).is_err());
         assert_eq!(filled(7, 3).ok(), Some(vec![7, 7, 7]));
         assert_eq!(all(0..3).ok(), Some(vec![0, 1, 2]));
         assert!(all(0..usize::MAX).is_err());
-        assert!(collect((0..3).map(|i| if i < 2 { Ok(i) } else { Err(refused(1)) })).is_err());
+        assert!(collect((0..3).map(|i| if i < 2 { Ok(i) } else { Err(out_of_memory(1)) })).is_err());
     }
 }

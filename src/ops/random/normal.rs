@@ -1,10 +1,10 @@
 //! `normal(mean, std)`: recorded as PyTorch does it, although no gradient comes through.
 
-use crate::base::Fold;
+use crate::base::Reduction;
 use crate::operator::kernel;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-use crate::ops::random::{Generator, choice, draw, fill_normal, made, room_of};
+use crate::ops::random::{Generator, categorical, draw, empty_body_of, fill_normal, made};
 use crate::ops::shape::view::dims_of;
 use crate::tensor::mode;
 
@@ -30,7 +30,7 @@ drawn! {
 }
 
 fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor> {
-    let new = |shape: &[usize]| room_of(shape, mean, None, None, None);
+    let new = |shape: &[usize]| empty_body_of(shape, mean, None, None, None);
     let noise = draw(&mean.shape(), new, |body| fill_normal(body, 0.0, std, generator))?;
     a::add(&noise, mean)
 }
@@ -38,7 +38,7 @@ fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor
 fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     let all = std.physical();
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
-    let least = kernel::reduce(Fold::Min, &all.body(), &dims, choice::work_type(all));
+    let least = kernel::reduce(Reduction::Min, &all.body(), &dims, categorical::work_type(all));
     if std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }

@@ -2,7 +2,7 @@
 
 /// For place `i`: `from[starts[i]..starts[i + 1]]`, with their weights.
 #[derive(Clone, Debug, Default)]
-pub struct Taps {
+pub struct ResampleWeights {
     pub starts: Vec<u32>,
     pub from: Vec<u32>,
     pub weights: Vec<f64>,
@@ -10,9 +10,9 @@ pub struct Taps {
     pub length: usize,
 }
 
-impl Taps {
-    pub fn new(length: usize) -> Taps {
-        Taps { starts: vec![0], length, ..Taps::default() }
+impl ResampleWeights {
+    pub fn new(length: usize) -> ResampleWeights {
+        ResampleWeights { starts: vec![0], length, ..ResampleWeights::default() }
     }
 
     /// Adds the next place, with its taps in rising order where two may be one.
@@ -30,14 +30,14 @@ impl Taps {
     }
 
     /// The transposed sums: for each element of the source the results that it goes into.
-    pub fn transposed(&self) -> Taps {
+    pub fn transposed(&self) -> ResampleWeights {
         let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.length];
         for i in 0..self.places() {
             for k in self.starts[i] as usize..self.starts[i + 1] as usize {
                 into[self.from[k] as usize].push((i, self.weights[k]));
             }
         }
-        let mut taps = Taps::new(self.places());
+        let mut taps = ResampleWeights::new(self.places());
         into.into_iter().for_each(|all| taps.push(all));
         taps
     }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn turned_twice_they_are_the_same() {
-        let mut taps = Taps::new(3);
+        let mut taps = ResampleWeights::new(3);
         taps.push([(0, 0.5), (1, 0.25)]);
         taps.push([]);
         taps.push([(1, 1.0), (2, 2.0)]);

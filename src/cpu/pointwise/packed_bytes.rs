@@ -9,7 +9,7 @@ use std::ptr::null;
 ///
 /// # Safety
 /// They are valid and of the output's shape; an input may be the output itself, or else does not overlap it.
-pub unsafe fn run(looop: &Loop, predicate: bool, out: Strided, ins: &[Source]) -> bool {
+pub unsafe fn run(element_loop: &Loop, predicate: bool, out: Strided, ins: &[Source]) -> bool {
     let mut inputs = [null::<u8>(); MAX_IN];
     let whole = |s: &Strided| {
         s.dtype == out.dtype && s.is_contiguous() && (s.ptr as usize).is_multiple_of(size_of::<u64>())
@@ -26,7 +26,7 @@ pub unsafe fn run(looop: &Loop, predicate: bool, out: Strided, ins: &[Source]) -
     let bytes = out.numel() * out.dtype.size();
     let (words, rest) = (bytes / 8, bytes % 8);
     let in_place = inputs.contains(&out.ptr.cast_const());
-    let each = looop.over.filter(|_| in_place).unwrap_or(looop.each);
+    let each = element_loop.over.filter(|_| in_place).unwrap_or(element_loop.each);
     let (to, from) = (Shared::new(out.ptr), inputs.map(Shared::new));
     par::ranges(words, GRAIN, |range| {
         let ins = from.map(|ptr| ptr.get().wrapping_add(8 * range.start).cast_const());
@@ -39,7 +39,7 @@ pub unsafe fn run(looop: &Loop, predicate: bool, out: Strided, ins: &[Source]) -
         for (word, from) in last.iter_mut().zip(inputs).take(ins.len()) {
             from.add(8 * words).copy_to_nonoverlapping((&raw mut *word).cast(), rest);
         }
-        (looop.each)(
+        (element_loop.each)(
             1,
             (&raw mut result).cast(),
             &last.each_ref().map(|word| std::ptr::from_ref(word).cast()),

@@ -1,7 +1,7 @@
 //! Families of distributions that are drawn element by element: Poisson, binomial, gamma and Dirichlet.
 
 use super::{Generator, stream};
-use crate::base::{Dims, Fold};
+use crate::base::{Dims, Reduction};
 use crate::cpu::random as cpu;
 use crate::operator::kernel;
 use crate::ops::creation::create::{self, shallow};
@@ -11,7 +11,7 @@ use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{expand, ints};
 
 /// Row-major room for what is made of these elements.
-fn room(like: &Body) -> Result<Body> {
+fn empty_body(like: &Body) -> Result<Body> {
     Body::new(like.shape(), like.dtype, like.device())
 }
 
@@ -48,12 +48,12 @@ impl Poisson {
     fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
         let rate = input.body();
         need("poisson_cpu", rate.dtype, true)?;
-        let out = room(&rate)?;
+        let out = empty_body(&rate)?;
         if out.numel() == 0 {
             return Ok(out);
         }
         let dims: Dims = (0..rate.layout.ndim()).collect();
-        if Tensor::new(kernel::reduce(Fold::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
+        if Tensor::new(kernel::reduce(Reduction::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
             return Err(Error::runtime("invalid Poisson rate, expected rate to be non-negative"));
         }
         let mut s = stream(&generator);
@@ -71,7 +71,7 @@ impl Binomial {
     fn forward(count: &Tensor, prob: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
         let (count, prob) = (count.body(), prob.body());
         need("binomial_cpu", count.dtype, false)?;
-        let out = room(&count)?;
+        let out = empty_body(&count)?;
         let mut s = stream(&generator);
         fork!([&out, &count, &prob],
             cpu: done(cpu::binomial(&mut s.cpu, out.host()?, count.host()?, prob.host()?)),
@@ -94,7 +94,7 @@ impl StandardGamma {
     fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
         let alpha = input.body();
         need("gamma_cpu", alpha.dtype, false)?;
-        let out = room(&alpha)?;
+        let out = empty_body(&alpha)?;
         let mut s = stream(&generator);
         fork!([&out, &alpha], cpu: done(cpu::gamma(&mut s.cpu, out.host()?, alpha.host()?)),
             gpu: no_shader("_standard_gamma", out.dtype))?;
@@ -110,7 +110,7 @@ impl StandardGammaGrad {
     fn forward(input: &Tensor, output: &Tensor) -> Result<Body> {
         let (alpha, sample) = (input.body(), output.body());
         need("_standard_gamma_grad_cpu", alpha.dtype, false)?;
-        let out = room(&alpha)?;
+        let out = empty_body(&alpha)?;
         fork!([&out, &alpha, &sample],
             cpu: done(cpu::gamma_slope(out.host()?, alpha.host()?, sample.host()?)),
             gpu: no_shader("_standard_gamma_grad", out.dtype))?;
@@ -155,7 +155,7 @@ impl DirichletGrad {
     fn forward(x: &Tensor, alpha: &Tensor, total: &Tensor) -> Result<Body> {
         let (x, alpha, total) = (x.body(), alpha.body(), total.body());
         need("_dirichlet_grad_cpu", x.dtype, false)?;
-        let out = room(&x)?;
+        let out = empty_body(&x)?;
         fork!([&out, &x, &alpha, &total],
             cpu: done(cpu::dirichlet_slope(out.host()?, x.host()?, alpha.host()?, total.host()?)),
             gpu: no_shader("_dirichlet_grad", out.dtype))?;

@@ -5,11 +5,11 @@ use crate::cpu::simd::Level;
 /// The registers that an expression is computed in. One that waits for memory fetches a fifth slower by twice as wide
 /// registers.
 pub const fn widest(expression: &str) -> Level {
-    if waits(expression) { Level::V3 } else { Level::V4 }
+    if is_memory_bound(expression) { Level::V3 } else { Level::V4 }
 }
 
 /// Whether an expression waits for memory more than it computes: it calls no function that takes long.
-pub const fn waits(expression: &str) -> bool {
+pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {
         if expression.as_bytes()[i] == b'(' && !is_called(&["maximum", "minimum", "abs"], expression, i) {

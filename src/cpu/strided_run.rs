@@ -18,14 +18,14 @@ pub fn compute_type(dtype: DType) -> DType {
 }
 
 /// Two tiles: one for gathered elements, one for converted ones.
-pub struct Room {
+pub struct RunBuffers {
     gathered: Tile,
     converted: Tile,
 }
 
-impl Room {
-    pub const fn empty() -> Room {
-        Room { gathered: Tile::empty(), converted: Tile::empty() }
+impl RunBuffers {
+    pub const fn empty() -> RunBuffers {
+        RunBuffers { gathered: Tile::empty(), converted: Tile::empty() }
     }
 }
 
@@ -70,7 +70,7 @@ impl Line {
     /// # Safety
     /// They are inside the operand.
     #[inline]
-    pub unsafe fn read(&self, offset: usize, n: usize, room: &mut Room) -> *const u8 {
+    pub unsafe fn read(&self, offset: usize, n: usize, room: &mut RunBuffers) -> *const u8 {
         let mut from: *const u8 = self.at(offset);
         // SAFETY: the tiles have room for n elements of any dtype.
         unsafe {
@@ -92,7 +92,7 @@ impl Line {
     /// # Safety
     /// The elements from `offset` on are inside the operand.
     #[inline]
-    pub unsafe fn write(&self, values: *const u8, offset: usize, n: usize, room: &mut Room) {
+    pub unsafe fn write(&self, values: *const u8, offset: usize, n: usize, room: &mut RunBuffers) {
         let to = self.at(offset);
         if to.cast_const() == values {
             return;
