@@ -141,9 +141,6 @@ def _run_batched(
     roots: tuple[Any, ...], wanted: tuple[Any, ...], given: tuple[Any, ...], keep: bool, create_graph: bool
 ) -> tuple[Any, ...]:
     """A backward for each slice of the gradients of the outputs, all of them in one pass."""
-    from ..func._function import without_rules
-    from ..func._vmap import vmap
-
     starts = list(given)
     for i, (root, start) in enumerate(zip(roots, starts, strict=True)):
         if start is None:
@@ -157,16 +154,30 @@ def _run_batched(
                 f"was detected: grad_output[{i}] has a shape of {start.shape} and output[{i}] has a shape of {root.shape}. If "
                 "you only want some tensors in `grad_output` to be considered batched, consider using vmap."
             )
-    there: list[bool] = []
+    sizes = [start.shape[0] if isinstance(start, Tensor) and start.dim() > 0 else None for start in starts]
+    if not sizes or sizes[0] is None or sizes.count(sizes[0]) < len(sizes):
+        _refuse_starts(starts)
+    # Custom Functions need no rule: the samples are gradients that we batch ourselves.
+    before = _core.set_without_rules(True)
+    try:
+        level = _core.vmap_enter(sizes[0], "error")
+        try:
+            samples = tuple([_core.add_batch_dim(start, 0, level) for start in starts])
+            found = _core.run_grad(roots, wanted, samples, keep, create_graph)
+            return tuple([None if g is None else _core.remove_batch_dim(g, level, sizes[0], 0) for g in found])
+        finally:
+            _core.vmap_leave()
+    finally:
+        _core.set_without_rules(before)
 
-    def vjp(*given: Any) -> tuple[Any, ...]:
-        found = _core.run_grad(roots, wanted, given, keep, create_graph)
-        there.extend(g is not None for g in found)
-        return tuple(g for g in found if g is not None)
 
-    with without_rules():
-        found = iter(vmap(vjp)(*starts))
-    return tuple(next(found) if some else None for some in there)
+def _refuse_starts(starts: list[Any]) -> None:
+    """Refuses gradients that cannot be batched, in the words of `vmap`."""
+    from ..func._vmap import _Call
+
+    def vjp(*starts: Any) -> None: ...
+
+    _Call(vjp, 0, 0, tuple(starts))
 
 
 class _Engine:

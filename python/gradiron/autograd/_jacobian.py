@@ -164,6 +164,10 @@ def units(x: Tensor) -> Iterator[Tensor]:
 
 def unit_batches(points: Sequence[Tensor]) -> list[Tensor]:
     """For each tensor a batch of directions: together, the unit vectors of the space of all of them."""
+    if len(points) == 1:
+        (x,) = points
+        count = x.numel()
+        return [gradiron.eye(count, dtype=x.dtype, device=x.device).reshape((count, *x.shape))]
     total, start, batches = sum(x.numel() for x in points), 0, []
     for x in points:
         batch = gradiron.zeros((total, x.numel()), dtype=x.dtype, device=x.device)

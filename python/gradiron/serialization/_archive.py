@@ -6,6 +6,7 @@ import hashlib
 import io
 import struct
 import sys
+import threading
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -26,6 +27,26 @@ _ADVICE = (
     "checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
 )
 _VERSIONS = (1, 10)
+
+
+class _Checksum:
+    """The checksum of some data: of much data it is computed while the caller writes it."""
+
+    def __init__(self, data: Any) -> None:
+        self._data, self._value = data, 0
+        self._thread = threading.Thread(target=self._compute, daemon=True) if len(data) >= _PIECE else None
+        if self._thread is None:
+            self._compute()
+        else:
+            self._thread.start()
+
+    def _compute(self) -> None:
+        self._value = zlib.crc32(self._data)
+
+    def value(self) -> int:
+        if self._thread is not None:
+            self._thread.join()
+        return self._value
 
 
 class Writer:
@@ -49,7 +70,7 @@ class Writer:
         """One record of `data`; with `skip`, its place and no more."""
         path = f"{self._prefix}/{name}".encode()
         start, size = self._at, len(data)
-        check = zlib.crc32(data) if self._checksums and not skip else 0
+        summed = _Checksum(data if self._checksums and not skip else b"")
         flags = _UTF8 | (_FOLLOWS if size else 0)
         # Numbers that do not fit into 32 bits stand here.
         large = [n for n in (size, size, start) if n >= _U32]
@@ -62,6 +83,7 @@ class Writer:
             self._put(bytes(min(_PIECE, size - piece)))
         if size and not skip:
             self._put(data)
+        check = summed.value()
         if size:
             self._put(struct.pack("<IIQQ" if large else "<IIII", 0x08074B50, check, size, size))
         short, at = min(size, _U32), min(start, _U32)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import _core
 from ..._core import Tensor
 from ...autograd.grad_mode import no_grad
+
+if TYPE_CHECKING:
+    from ...optim._rule import Rule, Trace
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
@@ -20,6 +24,17 @@ def _as_list(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
     return [p.grad for p in _as_list(parameters) if p.grad is not None]
+
+
+@functools.cache
+def _scale() -> Rule:
+    """The rule that all gradients are scaled by in one call; it comes with the optimizers, when it is first asked for."""
+    from ...optim._rule import Rule
+
+    def body(x: Trace) -> None:
+        x.grad = x.grad * x.factor
+
+    return Rule(body)
 
 
 def _on(device: Any, tensor: Tensor) -> Tensor:
@@ -59,8 +74,10 @@ def clip_grads_with_norm_(
         return
     with no_grad():
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-        for grad in grads:
-            grad.mul_(_on(grad.device, factor))
+        devices = {grad.device for grad in grads}
+        for device in devices:
+            near = grads if len(devices) == 1 else [grad for grad in grads if grad.device == device]
+            _scale()({"grad": near}, {}, {"factor": _on(device, factor)})
 
 
 def clip_grad_norm_(
