@@ -31,7 +31,7 @@ const WORDS: &[&str] = &[
     "overloads",
     "elementwise",
     "formula",
-    "short",
+    "int_args",
     "aten",
     "expanded",
     "autocast",
@@ -74,8 +74,8 @@ struct Facts {
     flops: Option<TokenStream>,
     /// ATen's names with a tensor and with a number.
     by_kind: Option<[String; 2]>,
-    /// The short way: one of its own, or by the parameters.
-    short: Option<Option<syn::Expr>>,
+    /// The fast path: one of its own, or by the parameters.
+    int_args: Option<Option<syn::Expr>>,
 }
 
 impl Facts {
@@ -89,7 +89,7 @@ impl Facts {
             "returns" => self.fields = clause.idents()?.iter().map(|i| i.unraw().to_string()).collect(),
             "sample" => self.sample = clause.text()?,
             "composite" => self.composite = true,
-            "short" => self.short = Some(clause.value.as_ref().map(|_| clause.expr()).transpose()?),
+            "int_args" => self.int_args = Some(clause.value.as_ref().map(|_| clause.expr()).transpose()?),
             "unrecorded" => self.unrecorded = true,
             "elementwise" => self.elementwise = true,
             "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
@@ -200,11 +200,11 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     ]
 }
 
-/// The short way of a method whose other parameters are all whole numbers, or one list of them.
-fn short(name: &Ident, params: &[Param]) -> Result<TokenStream> {
+/// The fast path of a method whose other parameters are all whole numbers, or one list of them.
+fn int_args(name: &Ident, params: &[Param]) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let [_, rest @ ..] = params else {
-        return Err(Error::new(name.span(), "`short` is of a method: its first parameter is a tensor"));
+        return Err(Error::new(name.span(), "`int_args` is of a method: its first parameter is a tensor"));
     };
     if let [list] = rest {
         let given = match () {
@@ -218,8 +218,7 @@ fn short(name: &Ident, params: &[Param]) -> Result<TokenStream> {
         }
     }
     if let Some(other) = rest.iter().find(|p| !crate::call::is(&p.ty, "i64")) {
-        let message =
-            "`short` takes whole numbers, or one list of them; another way is written `short = function`";
+        let message = "`int_args` takes whole numbers, or one list of them; another way is written `int_args = function`";
         return Err(Error::new(other.name.span(), message));
     }
     let names: Vec<&Ident> = rest.iter().map(|p| &p.name).collect();
@@ -310,10 +309,10 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         _ => quote!(#composite),
     };
     let differentiable = !unrecorded && operands && role == Role::First;
-    let short = match &facts.short {
+    let int_args = match &facts.int_args {
         None => quote!(None),
         Some(Some(own)) => quote!(Some(#own)),
-        Some(None) => short(&function.sig.ident, &params)?,
+        Some(None) => int_args(&function.sig.ident, &params)?,
     };
     let family = quote!(#op::family(file!()));
     let written = quote!(Some(|args| {
@@ -366,7 +365,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             out: #out,
             by_kind: #by_kind,
             scaled: None,
-            short: #short,
+            int_args: #int_args,
             composite: #composite,
             arities: &[#arities],
             elementwise: #elementwise,

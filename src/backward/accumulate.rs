@@ -93,7 +93,7 @@ fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
     let fits = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
-    let fits = fits || (!ENFORCED.get() && !body.layout.is_stretched());
+    let fits = fits || (!ENFORCED.get() && !body.layout.is_expanded());
     let owned = grad.handles() <= 1 && body.storage.is_unique();
     if fits && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());

@@ -312,10 +312,7 @@ fn derive(
             if grads.iter().all(Option::is_none) {
                 Grads::from_elem(None, node.edges.len())
             } else {
-                match steady(|| (derivative.apply)(&step)) {
-                    Err(error) => crate::operator::resolve::derive(error, step, derivative.apply)?,
-                    made => made?,
-                }
+                steady(|| (derivative.apply)(&step))?
             }
         }
         Kind::Custom(custom) => {

@@ -41,7 +41,7 @@ pub enum Fault {
     Devices { a: Device, b: Device },
     #[error("{}", apart(name, *here, *others, op))]
     Elsewhere { name: &'static str, here: Device, others: Device, op: &'static str },
-    /// A kernel reached for the bytes of elements that are still to be conjugated or negated: its caller computes them first.
+    /// A kernel was given a body with the conj or neg bit, which its caller should have resolved.
     #[error("the elements are still to be conjugated or negated")]
     ConjNeg,
     #[error("{message}")]
@@ -101,11 +101,6 @@ fn scattered(a: Device, b: Device) -> String {
 impl Error {
     pub fn fault(&self) -> &Fault {
         &self.0
-    }
-
-    /// Whether values must be computed before this can be tried again.
-    pub fn is_conj_or_neg(&self) -> bool {
-        matches!(*self.0, Fault::ConjNeg)
     }
 
     pub fn into_fault(self) -> Fault {

@@ -72,7 +72,7 @@ impl Layout {
     }
 
     /// Whether some element stands for several.
-    pub fn is_stretched(&self) -> bool {
+    pub fn is_expanded(&self) -> bool {
         let mut dims = self.shape.iter().zip(&self.strides);
         self.numel() > 0 && dims.any(|(&n, &s)| n > 1 && s == 0)
     }

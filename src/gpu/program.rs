@@ -34,14 +34,14 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
     let strides: SmallVec<[&[usize]; 8]> = operands.iter().map(|view| view.strides).collect();
     let space = Space::new(first.shape, &strides);
     let written = |k: usize| code.results.iter().any(|&(operand, _)| usize::from(operand) == k);
-    let stretched = |k: usize| space.strides[k].iter().all(|&stride| stride == 0);
+    let expanded = |k: usize| space.strides[k].iter().all(|&stride| stride == 0);
     let shared = |k: usize| {
         operands.iter().enumerate().any(|(other, view)| {
             other != k && (written(other) || written(k)) && view.buffer.same(operands[k].buffer)
         })
     };
     let even = |k: usize| space.strides[k][0] == 1 && operands[k].offset.is_multiple_of(4);
-    let quads = space.rank() == 1 && (0..operands.len()).all(|k| even(k) || (stretched(k) && !written(k)));
+    let quads = space.rank() == 1 && (0..operands.len()).all(|k| even(k) || (expanded(k) && !written(k)));
     let plan = Plan {
         code,
         compute: if first.dtype == DType::F64 { Value::F64 } else { Value::F32 },
@@ -53,7 +53,7 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
                 cell: Cell::of(operands[k].dtype),
                 written: written(k),
                 shared: shared(k),
-                stretched: stretched(k),
+                expanded: expanded(k),
             })
             .collect(),
     };
@@ -81,7 +81,7 @@ struct Operand {
     /// Whether its memory is bound twice, and written.
     shared: bool,
     /// One element for all.
-    stretched: bool,
+    expanded: bool,
 }
 
 struct Plan<'a> {
@@ -102,8 +102,8 @@ impl Plan<'_> {
             .with(u8::from(self.quads))
             .with(self.rounds as u8)
             .with(self.operands.len() as u8);
-        for Operand { cell, written, shared, stretched } in &self.operands {
-            let flags = u8::from(*written) | u8::from(*shared) << 1 | u8::from(*stretched) << 2;
+        for Operand { cell, written, shared, expanded } in &self.operands {
+            let flags = u8::from(*written) | u8::from(*shared) << 1 | u8::from(*expanded) << 2;
             key = key.with(*cell as u8).with(flags);
         }
         for instruction in &self.code.instructions {
@@ -127,7 +127,7 @@ impl Plan<'_> {
     fn shader(&self) -> Shader {
         let element = self.element();
         let mut code = Code::new(self.words(), self.compute);
-        let is_quad = |operand: &Operand| self.quads && !operand.stretched;
+        let is_quad = |operand: &Operand| self.quads && !operand.expanded;
         for (k, operand) in self.operands.iter().enumerate() {
             let (name, cell) = (format!("x{k}"), operand.cell);
             if is_quad(operand) {
@@ -319,10 +319,10 @@ mod tests {
                 results: vec![(0, 0), (1, 2)],
                 numbers: vec![0, 1],
             };
-            for (rank, quads, stretched) in [(1, true, false), (1, false, true), (4, false, false)] {
-                let operand = |written, stretched| Operand { cell, written, shared: true, stretched };
-                let operands = smallvec![operand(true, false), operand(!stretched, stretched)];
-                let results = if stretched { vec![(0, 0)] } else { code.results.clone() };
+            for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
+                let operand = |written, expanded| Operand { cell, written, shared: true, expanded };
+                let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
+                let results = if expanded { vec![(0, 0)] } else { code.results.clone() };
                 let code = program::Code { results, ..code.clone() };
                 let plan = Plan { code: &code, compute, rank, quads, rounds: cell, operands };
                 validate(&plan.shader());

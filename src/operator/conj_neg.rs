@@ -1,6 +1,5 @@
-//! Elements that are conjugated or negated when they are read. Kernels know bytes only: one that meets such elements says
-//! so ([`Error::is_conj_or_neg`]), and is run again here on resolved copies. Views, shapes and histories read no elements and
-//! need none of this.
+//! The conj and neg bits: elements that are conjugated or negated when they are read. Kernels know bytes only, so their
+//! operands are resolved here at the kernel's entry. Views, shapes and histories read no elements and need none of this.
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Fault, Result};
@@ -80,7 +79,7 @@ pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> 
     copy(out, &written)
 }
 
-/// Runs a pointwise kernel again on resolved operands and a resolved target.
+/// Runs a pointwise kernel on resolved operands and a resolved target.
 #[cold]
 pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
     let plain = |input: &Input| match input {

@@ -4,7 +4,7 @@
 use crate::base::{ConjNeg, Result};
 use crate::operator::complex_views::turned;
 use crate::operator::conj_neg::conj_neg_over;
-use crate::operator::pointwise::inplace::refuse_stretched;
+use crate::operator::pointwise::inplace::refuse_expanded;
 use crate::operator::view_part::{erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
 
@@ -71,8 +71,8 @@ pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
 
 /// The gradient of the base before the write: of the part `inner`, or none.
 pub fn around(g: &Tensor, place: &Part, inner: Option<&Tensor>) -> Result<Tensor> {
-    if place.layout.is_stretched() {
-        return Err(refuse_stretched());
+    if place.layout.is_expanded() {
+        return Err(refuse_expanded());
     }
     match inner {
         Some(inner) => put_part(g, inner, place.clone()),

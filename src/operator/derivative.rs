@@ -2,6 +2,7 @@
 
 use crate::base::Result;
 use crate::operator::V;
+use crate::operator::conj_neg::values;
 use crate::operator::primitive::Extent;
 use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
 
@@ -113,7 +114,7 @@ impl Fetch for V {
 impl Fetch for Body {
     #[inline]
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        step.body(slot.source).cloned()
+        values(step.body(slot.source)?)
     }
 }
 impl Fetch for Option<Tensor> {
@@ -148,7 +149,7 @@ impl Fetch for Vec<V> {
 }
 impl Fetch for Vec<Body> {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        (0..slot.count).map(|i| step.body(slot.source + i as u16).cloned()).collect()
+        (0..slot.count).map(|i| values(step.body(slot.source + i as u16)?)).collect()
     }
 }
 
@@ -192,9 +193,7 @@ impl Incoming for Tensor {
     }
 }
 fn bytes(t: &Tensor) -> Result<Body> {
-    let body = t.body();
-    body.check_plain()?;
-    Ok(body.clone())
+    values(&t.body())
 }
 impl Incoming for Body {
     #[inline]

@@ -248,8 +248,8 @@ pub fn begin<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor
 }
 
 /// Warns of a write into a tensor whose elements share memory; `form` is how indexing asks for the same.
-pub fn warn_stretched(target: &Tensor, operator: &str, form: &str) -> Result<()> {
-    if !target.body().layout.is_stretched() {
+pub fn warn_expanded(target: &Tensor, operator: &str, form: &str) -> Result<()> {
+    if !target.body().layout.is_expanded() {
         return Ok(());
     }
     warn(&format!(
@@ -313,7 +313,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }
     match made {
-        Out::Tensor(result) if target.body().layout.is_stretched() => {
+        Out::Tensor(result) if target.body().layout.is_expanded() => {
             rewrite(over, target, &result, |body, new| match row.expanded {
                 Some(write) if write(body, args)? => Ok(()),
                 _ => replace(body, new),

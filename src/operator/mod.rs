@@ -28,7 +28,6 @@ pub mod pointwise;
 pub mod primitive;
 pub mod program;
 mod registry;
-pub mod resolve;
 pub mod results;
 pub mod row;
 pub mod strided;
@@ -51,8 +50,8 @@ pub use operand::Operand;
 pub use pointwise::row::source_bits;
 pub use registry::{Registered, rows};
 pub use row::{
-    Arg, Autocast, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several,
-    Short, Sizes, Value, operand_kind, take,
+    Arg, Autocast, Forms, FromArg, IntArgs, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled,
+    Several, Sizes, Value, operand_kind, take,
 };
 pub use smallvec;
 

@@ -52,9 +52,9 @@ impl Param {
         Param { name: "", kind: Kind::Any, optional: false, default: None, keyword: false, elsewhere: false };
 }
 
-/// The short way of a method that is called with whole numbers: no argument is put in a box on its way. What does not fit
+/// The fast path of a method that is called with whole numbers: no argument is put in a box on its way. What does not fit
 /// (a dtype, a keyword) takes the ordinary call, which does the same.
-pub type Short = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
+pub type IntArgs = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 
 /// A parsed argument.
 #[derive(Clone)]
@@ -183,8 +183,8 @@ pub struct Row {
     pub by_kind: Option<[&'static str; 2]>,
     /// The call whose second operand is taken `alpha` times.
     pub scaled: Option<Scaled>,
-    /// The short way of the method.
-    pub short: Option<Short>,
+    /// The fast path of the method.
+    pub int_args: Option<IntArgs>,
     /// Whether PyTorch makes it of other operators: then arguments are looked at first.
     pub composite: bool,
     /// The least and the most arguments of each of PyTorch's overloads, where this signature stands for several; without
@@ -312,7 +312,7 @@ impl Row {
         out: OutFacts::NONE,
         by_kind: None,
         scaled: None,
-        short: None,
+        int_args: None,
         composite: false,
         arities: &[],
         elementwise: false,

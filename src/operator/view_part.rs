@@ -5,7 +5,7 @@ use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
 use crate::operator::constant;
 use crate::operator::index_kernel::add_at;
 use crate::operator::kernel::{carry, copy, fill, filled, preserved};
-use crate::operator::pointwise::inplace::refuse_stretched;
+use crate::operator::pointwise::inplace::refuse_expanded;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Body, Meta, Part, Tensor};
 use crate::transforms::vmap::Batch;
@@ -45,8 +45,8 @@ impl Part {
                 self.layout.offset as isize
             )));
         }
-        if self.whole.is_stretched() {
-            return Err(refuse_stretched());
+        if self.whole.is_expanded() {
+            return Err(refuse_expanded());
         }
         if self.layout.numel() == 0 {
             return Ok(());

@@ -679,3 +679,40 @@ def test_no_operator_stumbles():
             np.testing.assert_allclose(got.numpy(force=True), want.numpy(force=True), rtol=1e-12, err_msg=name)
             checked += 1
     assert checked > 80
+
+
+# --- what reads elements by a kernel of its own ---
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda x: x.argsort(),
+        lambda x: x.unique(),
+        lambda x: x.nonzero(),
+        T.argwhere,
+        lambda x: x.topk(2).indices,
+        lambda x: T.normal(0.0, x),
+        lambda x: T.normal(x, 1.0),
+        lambda x: T.multinomial(x, 2),
+        lambda x: T.multinomial(x, 4, replacement=True),
+    ],
+)
+def test_what_reads_elements_sees_opposites(read, device):
+    opposite = T.complex(T.zeros(3), T.tensor([-3.0, -1.0, -2.0])).to(device).conj().imag
+    assert opposite.is_neg() and opposite.tolist() == [3.0, 1.0, 2.0]
+    found = []
+    for x in (opposite, opposite.resolve_neg()):
+        T.manual_seed(5)
+        found.append(read(x).tolist())
+    assert found[0] == found[1]
+
+
+def test_gradients_of_formulas_see_opposites(device):
+    x = T.tensor([0.5, 2.0, -1.0], device=device, requires_grad=True)
+    opposite = T.complex(T.zeros(3), T.tensor([-3.0, -1.0, 2.0])).to(device).conj().imag
+    (x * opposite + T.maximum(x, opposite) + (x * 2 - opposite).abs()).sum().backward()
+    plain = x.detach().clone().requires_grad_()
+    other = opposite.resolve_neg()
+    (plain * other + T.maximum(plain, other) + (plain * 2 - other).abs()).sum().backward()
+    assert x.grad.tolist() == plain.grad.tolist()

@@ -61,6 +61,7 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
     let g_body = g.body();
     let mut dtype = g_body.dtype;
     let mut shape = g_body.layout.shape.clone();
+    let mut plain = true;
     let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
     for &source in gradient.sources {
         inputs.push(match source {
@@ -68,6 +69,7 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
             _ if let Some(number) = number(op, step, source)? => Input::Scalar(number),
             _ => {
                 let body = step.body(source)?;
+                plain &= body.conj_neg.is_none();
                 if body.dtype.is_float() {
                     dtype = dtype.promote(body.dtype);
                 }
@@ -78,7 +80,8 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
             }
         });
     }
-    if dtype == target.dtype
+    if plain
+        && dtype == target.dtype
         && let Some(done) = crate::operator::pointwise::small::compute(&gradient.expr, dtype, &inputs)
     {
         return done.map(Tensor::new);

@@ -28,12 +28,11 @@ pub enum Input<'a> {
 
 /// Runs an expression's kernel on the device of `out`.
 pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
-    match run_kernel(name, expr, compute, out, inputs) {
-        Err(error) if error.is_conj_or_neg() => {
-            crate::operator::conj_neg::execute(name, expr, compute, out, inputs)
-        }
-        done => done,
+    let plain = |input: &Input| !matches!(input, Input::Body(body) if !body.conj_neg.is_none());
+    if out.conj_neg.is_none() && inputs.iter().all(plain) {
+        return run_kernel(name, expr, compute, out, inputs);
     }
+    crate::operator::conj_neg::execute(name, expr, compute, out, inputs)
 }
 
 #[inline]
@@ -60,14 +59,14 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {
         return Err(Fault::NoKernel { op: name, dtype: compute }.into());
     };
-    let (view, stretched) = (out.host()?, stretch(out, inputs));
+    let (view, expanded) = (out.host()?, stretch(out, inputs));
     let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         sources.push(match input {
             Input::Scalar(s) => Source::Scalar(*s),
             Input::Body(body) => {
                 let mut view = body.host()?;
-                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                if let Some(layout) = expanded.get(i).and_then(Option::as_ref) {
                     (view.shape, view.strides) = (&layout.shape, &layout.strides);
                 }
                 Source::Strided(view)
@@ -109,7 +108,7 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
     use crate::cpu::pointwise::powers;
     use crate::gpu;
     use crate::tensor::Tensor;
-    let stretched = stretch(out, inputs);
+    let expanded = stretch(out, inputs);
     let mut sources: SmallVec<[gpu::Source; 4]> = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         sources.push(match input {
@@ -119,7 +118,7 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
             }
             Input::Body(body) => {
                 let mut view = body.gpu()?;
-                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                if let Some(layout) = expanded.get(i).and_then(Option::as_ref) {
                     (view.shape, view.strides) = (&layout.shape, &layout.strides);
                 }
                 gpu::Source::View(view)

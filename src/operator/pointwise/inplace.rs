@@ -128,11 +128,11 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
 
 /// Refuses to write where one element stands for several.
 pub fn check_writable(body: &Body) -> Result<()> {
-    if body.layout.is_stretched() { Err(refuse_stretched()) } else { Ok(()) }
+    if body.layout.is_expanded() { Err(refuse_expanded()) } else { Ok(()) }
 }
 
 #[cold]
-pub fn refuse_stretched() -> Error {
+pub fn refuse_expanded() -> Error {
     Error::runtime(
         "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
          Please clone() the tensor before performing the operation.",

@@ -2,7 +2,7 @@
 
 use crate::base::{Put, broadcast};
 use crate::operator::inplace;
-use crate::operator::inplace::warn_stretched;
+use crate::operator::inplace::warn_expanded;
 use crate::ops::indexing::advanced::{
     any_batched, arranged, check_places, index, over_samples, plan, samples_of,
 };
@@ -127,7 +127,7 @@ pub const WRITTEN: &str = "index_put_";
 
 /// Warns of `x[indices] = tensor` where elements of `x` share memory.
 pub fn warn_put(target: &Tensor) -> Result<()> {
-    warn_stretched(target, INDEX_PUT.name, "tensor[indices] = tensor")
+    warn_expanded(target, INDEX_PUT.name, "tensor[indices] = tensor")
 }
 
 /// `input` with `values` where the index tensors point.

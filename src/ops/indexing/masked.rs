@@ -3,7 +3,7 @@
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
 use crate::operator::inplace;
-use crate::operator::inplace::warn_stretched;
+use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::{copy, filled, holds};
 use crate::operator::pointwise::{Operand, check_writable};
 use crate::ops::creation::create;
@@ -62,7 +62,7 @@ pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor
 
 /// Warns of `x[mask] = number` where elements of `x` share memory.
 pub fn warn_fill(target: &Tensor) -> Result<()> {
-    warn_stretched(target, "masked_fill", "tensor[mask] = scalar")
+    warn_expanded(target, "masked_fill", "tensor[mask] = scalar")
 }
 
 /// `input` with one number where the mask is true.
@@ -137,7 +137,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
         &given,
         |input| masked_fill(input, mask, value.clone()),
         |body, made| {
-            if !body.layout.is_stretched() {
+            if !body.layout.is_expanded() {
                 return copy(body, made);
             }
             // Element after element.

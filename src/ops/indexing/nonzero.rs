@@ -2,6 +2,7 @@
 
 use crate::base::broadcast;
 use crate::operator::Out;
+use crate::operator::conj_neg;
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
 use crate::ops::shape::view;
@@ -35,6 +36,7 @@ pub(crate) fn positions(x: &Body) -> Result<Body> {
     if x.storage.is_nowhere() {
         return Err(crate::transforms::vmap::refuse_dynamic(NONZERO.name));
     }
+    let x = &conj_neg::values(x)?;
     let ndim = x.layout.ndim();
     fork!([x],
     cpu: {

@@ -1,7 +1,7 @@
 //! Values put, added or filled where an index points along a dimension.
 
 use crate::base::{Put, warn_once};
-use crate::operator::inplace::warn_stretched;
+use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::within;
 use crate::operator::pointwise::check_writable;
 use crate::ops::creation::create;
@@ -332,11 +332,11 @@ fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> 
 #[primitive(dense)]
 impl Scatter1 {
     fn check(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
-        let src = stretched_number(input, index, value)?;
+        let src = expanded_number(input, index, value)?;
         Scatter::check(input, dim, index, &src, Put::Assign)
     }
     fn write(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
-        Scatter::write(input, dim, index, &stretched_number(input, index, value)?, Put::Assign)
+        Scatter::write(input, dim, index, &expanded_number(input, index, value)?, Put::Assign)
     }
     fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         Scatter1::call(g, dim, index, Scalar::Int(0))
@@ -348,7 +348,7 @@ impl Scatter1 {
 }
 
 /// One number for every index.
-fn stretched_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
+fn expanded_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
     let number = create::full(&[], value, like.dtype, like.device())?;
     let body = number.body();
     Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
@@ -371,7 +371,7 @@ fn scattered(
         Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
     };
     Ok(match given {
-        Value::Scalar(number) => (Value::Tensor(stretched_number(&input.body(), index, number)?), how),
+        Value::Scalar(number) => (Value::Tensor(expanded_number(&input.body(), index, number)?), how),
         Value::Tensor(src) => {
             static TOLD: AtomicBool = AtomicBool::new(false);
             warn_once(
@@ -577,7 +577,7 @@ pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: 
 /// `index_fill`, written over `input`.
 #[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
 pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<()> {
-    warn_stretched(input, "index_fill", "tensor[mask] = scalar")?;
+    warn_expanded(input, "index_fill", "tensor[mask] = scalar")?;
     match as_recorded("index_fill_", value)? {
         Value::Tensor(value) => IndexFill1::over(input, dim, index, &value),
         Value::Scalar(value) => IndexFill0::over(input, dim, index, value),

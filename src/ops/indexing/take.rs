@@ -133,7 +133,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
         )));
     }
     // Each has its own size along the dimension, and both have one shape beside it.
-    let stretched = |t: &Tensor, other: &Tensor| {
+    let expanded = |t: &Tensor, other: &Tensor| {
         let (mut own, mut beside) = (t.shape(), other.shape());
         let size = std::mem::replace(&mut own[at], 1);
         beside[at] = 1;
@@ -141,7 +141,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
         wide[at] = size;
         expand(t, view::ints(&wide))
     };
-    let (from, by) = (stretched(input, indices)?, stretched(indices, input)?);
+    let (from, by) = (expanded(input, indices)?, expanded(indices, input)?);
     // Counted from the end too, and around.
     let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
     gather(&from, at as i64, &by)

@@ -79,7 +79,7 @@ impl Own {
     ) -> Result<Own> {
         let dtype = wide(query.dtype);
         let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
-        let stretched = |mask: &Body| -> Result<Body> {
+        let expanded = |mask: &Body| -> Result<Body> {
             let mask = cast(mask.clone(), dtype)?;
             let mask = if mask.conj_neg.is_none() { mask } else { dense(&mask, dtype)? };
             Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
@@ -89,7 +89,7 @@ impl Own {
             query: by_rows(query, dtype)?,
             key: by_rows(key, dtype)?,
             value: by_rows(value, dtype)?,
-            mask: mask.map(stretched).transpose()?,
+            mask: mask.map(expanded).transpose()?,
             causal,
         })
     }

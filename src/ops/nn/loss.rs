@@ -313,7 +313,7 @@ fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> 
 }
 
 /// Both in the shape that they broadcast to, as views.
-fn stretched(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+fn expanded(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     let (own, other) = (input.shape(), target.shape());
     if own != other {
         crate::base::warn(&format!(
@@ -349,7 +349,7 @@ pub fn mse_loss(
     weight: Option<&Tensor>,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = stretched(input, target)?;
+    let (input, target) = expanded(input, target)?;
     check_types("mse_cpu", &input, &target)?;
     let Some(weight) = weight else { return MseLoss::call(&input, &target, how) };
     if weight.shape() != input.shape() {
@@ -377,7 +377,7 @@ pub fn l1_loss(
     #[default("mean".into())] reduction: &str,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, size_average, reduce)?;
-    let (input, target) = stretched(input, target)?;
+    let (input, target) = expanded(input, target)?;
     how.apply(abs(V::from(input) - V::from(target))).tensor()
 }
 
@@ -398,7 +398,7 @@ pub fn smooth_l1_loss(
     if beta == 0.0 {
         return l1_loss(input, target, size_average, reduce, reduction);
     }
-    let (input, target) = stretched(input, target)?;
+    let (input, target) = expanded(input, target)?;
     check_types("smooth_l1_cpu", &input, &target)?;
     SmoothL1Loss::call(&input, &target, how, beta)
 }
@@ -417,7 +417,7 @@ pub fn huber_loss(
     }
     let dtype = input.dtype();
     pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
-    let (input, target) = stretched(input, target)?;
+    let (input, target) = expanded(input, target)?;
     check_types("huber_cpu", &input, &target)?;
     to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype)
 }

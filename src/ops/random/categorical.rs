@@ -1,6 +1,7 @@
 //! Drawing categories by their weights.
 
 use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
+use crate::operator::conj_neg;
 use crate::operator::kernel;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
@@ -51,7 +52,7 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
 fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     let fold = |fold, t: &Tensor| -> Result<Tensor> {
         let all: Dims = (0..t.ndim()).collect();
-        let found = kernel::reduce(fold, &t.body(), &all, work_type(weights))?;
+        let found = kernel::reduce(fold, &conj_neg::values(&t.body())?, &all, work_type(weights))?;
         Ok(Tensor::new(kernel::with_shape(found, &[1])))
     };
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;

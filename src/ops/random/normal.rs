@@ -1,6 +1,7 @@
 //! `normal(mean, std)`: recorded as PyTorch does it, although no gradient comes through.
 
 use crate::base::Reduction;
+use crate::operator::conj_neg;
 use crate::operator::kernel;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
@@ -38,7 +39,8 @@ fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor
 fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     let all = std.physical();
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
-    let least = kernel::reduce(Reduction::Min, &all.body(), &dims, categorical::work_type(all));
+    let numbers = conj_neg::values(&all.body())?;
+    let least = kernel::reduce(Reduction::Min, &numbers, &dims, categorical::work_type(all));
     if std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }

@@ -334,7 +334,7 @@ pub fn part(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor>
     method,
     composite,
     name = "narrow",
-    short = narrow_short,
+    int_args = narrow_by_ints,
     sample = "view(lambda draw, shape: (lambda d: lambda x: x.narrow(d, shape[d] // 2, shape[d] - shape[d] // 2))(dim_of(draw, shape)), 1)"
 )]
 pub fn narrow_at(input: &Tensor, dim: i64, #[elsewhere] start: &Tensor, length: i64) -> Result<Tensor> {
@@ -350,7 +350,7 @@ pub fn narrow_from(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<
     part(input, dim, start, length)
 }
 
-fn narrow_short(input: &Tensor, ints: &[i64]) -> Option<Result<Tensor>> {
+fn narrow_by_ints(input: &Tensor, ints: &[i64]) -> Option<Result<Tensor>> {
     if let [dim, start, length] = *ints { Some(part(input, dim, start, length)) } else { None }
 }
 
@@ -364,12 +364,12 @@ pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> 
     }
 }
 
-fn contiguous_short(input: &Tensor, none: &[i64]) -> Option<Result<Tensor>> {
+fn contiguous_by_ints(input: &Tensor, none: &[i64]) -> Option<Result<Tensor>> {
     (none.is_empty() && input.body().layout.is_contiguous()).then(|| Ok(input.clone()))
 }
 
 /// The tensor itself when its elements lie in order, else a copy in which they do.
-#[operator(method, short = contiguous_short, sample = "view(lambda draw, shape: lambda x: x.contiguous())")]
+#[operator(method, int_args = contiguous_by_ints, sample = "view(lambda draw, shape: lambda x: x.contiguous())")]
 pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Contiguous) {
         format if format.holds(&input.body().layout) => Ok(input.clone()),
@@ -641,9 +641,9 @@ fn repeated(input: &Tensor, at: usize, times: i64) -> Result<Tensor> {
     let mut whole = input.shape();
     let mut wide = ints(&whole);
     wide.insert(at + 1, times);
-    let stretched = expand(&unsqueeze(input, at as i64 + 1)?, wide)?;
+    let expanded = expand(&unsqueeze(input, at as i64 + 1)?, wide)?;
     whole[at] = dims_of(&[whole[at] as i64, times])?.iter().product();
-    View::call(&clone_dense(&stretched)?, whole)
+    View::call(&clone_dense(&expanded)?, whole)
 }
 
 /// The sum to a shape that broadcasts to this one's.

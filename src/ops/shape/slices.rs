@@ -84,7 +84,7 @@ impl Unfold {
 #[operator(
     function,
     method,
-    short,
+    int_args,
     sample = "view(lambda draw, shape: (lambda d: lambda x: x.select(d, shape[d] - 1))(dim_of(draw, shape)), 1)"
 )]
 pub fn select(input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {

@@ -19,7 +19,7 @@ pub fn squeeze(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
 #[operator(
     function,
     method,
-    short,
+    int_args,
     sample = "view(lambda draw, shape: (lambda d: lambda x: x.unsqueeze(d))(draw(st.integers(-len(shape) - 1, len(shape)))))"
 )]
 pub fn unsqueeze(input: &Tensor, dim: i64) -> Result<Tensor> {
@@ -32,7 +32,7 @@ pub fn unsqueeze_(input: &Tensor, dim: i64) -> Result<()> {
     become_view(input, |x| unsqueeze(x, dim))
 }
 
-fn squeeze_short(input: &Tensor, dims: &[i64]) -> Option<Result<Tensor>> {
+fn squeeze_by_ints(input: &Tensor, dims: &[i64]) -> Option<Result<Tensor>> {
     match *dims {
         [] => Some(squeeze_all(input)),
         [dim] => Some(squeeze_one(input, dim)),
@@ -45,7 +45,7 @@ fn squeeze_short(input: &Tensor, dims: &[i64]) -> Option<Result<Tensor>> {
     function,
     method,
     name = "squeeze",
-    short = squeeze_short,
+    int_args = squeeze_by_ints,
     sample = "view(lambda draw, shape: draw(st.sampled_from([lambda x: x.squeeze(), lambda x: x.squeeze(0)])), 1)"
 )]
 pub fn squeeze_all(input: &Tensor) -> Result<Tensor> {

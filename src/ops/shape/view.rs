@@ -138,7 +138,7 @@ fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
 }
 
 /// A view with another shape, or an error.
-#[operator(method, short = as_shape, sample = "view(lambda draw, shape: lambda x: x.contiguous().view(-1))")]
+#[operator(method, int_args = as_shape, sample = "view(lambda draw, shape: lambda x: x.contiguous().view(-1))")]
 pub fn view(input: &Tensor, size: Sizes) -> Result<Tensor> {
     View::call(input, infer_shape(&size.0, input.numel())?)
 }
@@ -150,13 +150,13 @@ pub fn view_of_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// The elements with another shape: a view where strides allow, else a copy.
-#[operator(function, method, short, name = "reshape", sample = "view(reshaped)")]
+#[operator(function, method, int_args, name = "reshape", sample = "view(reshaped)")]
 pub fn reshape_to(input: &Tensor, shape: &[i64]) -> Result<Tensor> {
     reshaped(input, &infer_shape(shape, input.numel())?)
 }
 
 /// Swap two dimensions (a view).
-#[operator(function, method, short, sample = "two_dims(name)")]
+#[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn transpose(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     Transpose::call(input, dim0, dim1)
 }
@@ -168,7 +168,7 @@ pub fn transpose_(input: &Tensor, dim0: i64, dim1: i64) -> Result<()> {
 }
 
 /// Swap two dimensions (a view; `transpose`).
-#[operator(function, method, short, sample = "two_dims(name)")]
+#[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn swapaxes(input: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
     transpose(input, axis0, axis1)
 }
@@ -180,7 +180,7 @@ pub fn swapaxes_(input: &Tensor, axis0: i64, axis1: i64) -> Result<()> {
 }
 
 /// Swap two dimensions (a view; `transpose`).
-#[operator(function, method, short, sample = "two_dims(name)")]
+#[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn swapdims(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     transpose(input, dim0, dim1)
 }
@@ -195,7 +195,7 @@ pub fn swapdims_(input: &Tensor, dim0: i64, dim1: i64) -> Result<()> {
 #[operator(
     function,
     method,
-    short,
+    int_args,
     sample = "view(lambda draw, shape: lambda x: x.t(), shapes=st.sampled_from([(2, 3), (4,), (), (0, 2)]))"
 )]
 pub fn t(input: &Tensor) -> Result<Tensor> {
@@ -209,13 +209,13 @@ pub fn t_(input: &Tensor) -> Result<()> {
 }
 
 /// Dimensions in another order (a view).
-#[operator(function, method, short, sample = "view(permutation)")]
+#[operator(function, method, int_args, sample = "view(permutation)")]
 pub fn permute(input: &Tensor, dims: Ints) -> Result<Tensor> {
     Permute::call(input, dims)
 }
 
 /// Dimensions of size 1 stretched without a copy (a view).
-#[operator(method, short, sample = "view(lambda draw, shape: lambda x: x.expand(2, *x.shape))")]
+#[operator(method, int_args, sample = "view(lambda draw, shape: lambda x: x.expand(2, *x.shape))")]
 pub fn expand(input: &Tensor, size: Ints) -> Result<Tensor> {
     Expand::call(input, size)
 }

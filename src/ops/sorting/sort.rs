@@ -2,6 +2,7 @@
 
 use crate::base::Dims;
 use crate::base::views::dense_like;
+use crate::operator::conj_neg;
 use crate::operator::dtype_checks;
 use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic as a, unary};
@@ -329,7 +330,8 @@ pub fn argsort(
     }
     // As if the values were wanted, too: a view that must not be used any more is refused.
     records([input])?;
-    let [_, indices] = along(input, dim, true, |x, at| sorted(x, at, descending))?;
+    let values = Tensor::new(conj_neg::values(&input.body())?);
+    let [_, indices] = along(&values, dim, true, |x, at| sorted(x, at, descending))?;
     Ok(Tensor::new(indices))
 }
 

@@ -48,9 +48,9 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
 fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
-    let stretched = |x: &Body| x.with_layout(x.layout.broadcast_to(&shape));
+    let expanded = |x: &Body| x.with_layout(x.layout.broadcast_to(&shape));
     fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let (out, other) = (wide(&stretched(&x))?, wide(&stretched(&y))?);
+    let (out, other) = (wide(&expanded(&x))?, wide(&expanded(&y))?);
     if out.numel() > 0 {
         fork!([&out, &other],
             cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),

@@ -1,7 +1,7 @@
 //! Runs what a call came to, and gives back its results.
 
 use crate::base::{Error, Fault, Result as CoreResult, try_alloc};
-use crate::operator::{Arg, Out, Row, resolve};
+use crate::operator::{Arg, Out, Row};
 use crate::python::objects::{made, to_list, to_tuple};
 use crate::python::types::NAMED;
 use crate::python::wrapper::class::wrap;
@@ -84,14 +84,7 @@ pub fn run_or<T: Send>(
 ) -> PyResult<T> {
     let long = is_long(args)?;
     crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
-    let done = running(py, long, || body(args));
-    match done {
-        Err(error) => match resolve::arguments(&error, args)? {
-            Some(plain) => run_or(py, row, &plain, blame, body),
-            None => Err(blame(error, row, args).into()),
-        },
-        Ok(done) => Ok(done),
-    }
+    running(py, long, || body(args)).map_err(|error| blame(error, row, args).into())
 }
 
 /// A view whose base was written without it being tracked is refused before anything else is checked.

@@ -3,7 +3,7 @@
 
 use crate::base::{try_alloc, watch};
 use crate::operator::pointwise::Pointwise;
-use crate::operator::{Arg, Forms, Kind, Operand, Param, Row, Short};
+use crate::operator::{Arg, Forms, IntArgs, Kind, Operand, Param, Row};
 use crate::ops;
 use crate::python::call::deprecated_signatures;
 use crate::python::call::out;
@@ -46,7 +46,7 @@ struct Entry {
     /// All signatures, that of the row first; tried in this order.
     signatures: &'static [&'static Row],
     pointwise: Option<&'static Pointwise>,
-    short: Option<Short>,
+    int_args: Option<IntArgs>,
     style: Style,
     name: String,
     c_name: CString,
@@ -237,8 +237,8 @@ fn call<'py>(
     {
         return done;
     }
-    if let (Some(short), Some(receiver), true) = (entry.short, receiver, keywords.is_empty())
-        && let Some(done) = of_ints(py, entry.row, short, receiver, given)
+    if let (Some(int_args), Some(receiver), true) = (entry.int_args, receiver, keywords.is_empty())
+        && let Some(done) = of_ints(py, entry.row, int_args, receiver, given)
     {
         return done;
     }
@@ -305,7 +305,7 @@ fn takes_a_list(row: &Row) -> bool {
 fn of_ints<'py>(
     py: Python<'py>,
     row: &Row,
-    short: Short,
+    int_args: IntArgs,
     receiver: &Bound<'py, PyAny>,
     given: &[Bound<'py, PyAny>],
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
@@ -327,7 +327,7 @@ fn of_ints<'py>(
         _ => given.iter().try_for_each(read)?,
     }
     let refused = |error| PyErr::from(stale_or(error, row, &[Arg::Tensor(tensor.clone())]));
-    Some(short(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))
+    Some(int_args(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))
 }
 
 fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
@@ -360,19 +360,9 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     // That the view may not be written is told before that it is outdated; what it is written from comes first.
     let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
     if let Some(own) = row.call_inplace {
-        return run_or(py, row, args, &blame, |args| or_with_values(args, own)).map(drop);
+        return run_or(py, row, args, &blame, own).map(drop);
     }
-    run_or(py, row, args, &blame, |args| {
-        or_with_values(args, |args| crate::operator::inplace::apply(row, args))
-    })
-}
-
-/// Writes, or says what to write where elements are still to be conjugated or negated.
-fn or_with_values<T>(
-    args: &[Arg],
-    write: impl Fn(&[Arg]) -> crate::base::Result<T>,
-) -> crate::base::Result<T> {
-    write(args).or_else(|error| crate::operator::resolve::inplace(error, args, &write))
+    run_or(py, row, args, &blame, |args| crate::operator::inplace::apply(row, args))
 }
 
 /// Pointwise calls with plain positional operands: no parsing, no copies.
@@ -471,7 +461,7 @@ fn collect() -> Vec<Entry> {
                 row,
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
-                short: row.short.filter(|_| style == Style::Method),
+                int_args: row.int_args.filter(|_| style == Style::Method),
                 style,
                 c_name: c(&name),
                 doc: c(&doc),

@@ -355,7 +355,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     })?;
     if !advanced.is_empty() {
         if let Some(number) = number
-            && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_stretched())
+            && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_expanded())
             && filled(&part, &advanced, mask, masked, number)?
         {
             return Ok(());

@@ -346,30 +346,9 @@ impl<'a> Step<'a> {
         self.values.iter().any(|s| s.source == source)
     }
 
-    /// The bytes of a saved value, for a kernel that does not record.
+    /// The body of a saved value, for a kernel that does not record. It may have the conj or neg bit.
     pub fn body(&self, source: u16) -> Result<&Body> {
-        let (_, body) = self.saved(source)?;
-        body.check_plain()?;
-        Ok(body)
-    }
-
-    /// This turn with other gradients, and with what `values` makes of the saved bytes.
-    pub fn again<'b>(
-        self,
-        grads: &'b [Option<Tensor>],
-        values: impl Fn(&Body) -> Result<Body>,
-    ) -> Result<Step<'b>>
-    where
-        'a: 'b,
-    {
-        let mut step = Step { grads, ..self };
-        for saved in &mut step.values {
-            if let Kept::Body(body) = &mut saved.kept {
-                *body = values(body)?;
-                saved.tensor = None;
-            }
-        }
-        Ok(step)
+        Ok(self.saved(source)?.1)
     }
 
     fn saved(&self, source: u16) -> Result<(&Saved, &Body)> {

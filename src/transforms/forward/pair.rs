@@ -51,7 +51,7 @@ pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.",
         ));
     }
-    let dual = aloof(tensor, level)?;
+    let dual = view_without_tangent(tensor, level)?;
     if !is_still([tensor, tangent].into_iter()) {
         dual.set_tangent(level, paired(tensor, tangent)?)?;
     }
@@ -71,11 +71,11 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
         let batch = Batch::of([tensor]);
         return Ok((batch.wrap(value), tangent.map(|t| batch.raised(&t)).transpose()?));
     }
-    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| tangents::enabled())))
+    Ok((view_without_tangent(tensor, level)?, tensor.tangent(level).filter(|_| tangents::enabled())))
 }
 
 /// A view with the tangents of other levels than this one, which does not follow those of what it shows.
-fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
+fn view_without_tangent(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
     let carried = tangents::set_enabled(false);
     let view = View::call(tensor, tensor.shape());
     tangents::set_enabled(carried);

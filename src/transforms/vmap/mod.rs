@@ -1,8 +1,7 @@
 //! `vmap`: how operators treat tensors that stand for one sample of many. A batched tensor's samples lie in one physical
-//! tensor (see `tensor/batched.rs`); a rule says what an operator does to that one. What has no rule raises: nothing
-//! loops in secret.
+//! tensor (see `tensor/sample.rs`); a rule says what an operator does to that one. An operator without a rule raises an error: no
+//! rule is a hidden loop over samples.
 
-pub(crate) mod join;
 pub(crate) mod level;
 pub(crate) mod pointwise;
 pub(crate) mod random;
@@ -12,7 +11,6 @@ pub(crate) mod shared;
 pub(crate) mod view;
 pub(crate) mod write;
 
-pub use join::cut;
 pub use level::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,
     outside, swap_frames, within,
@@ -170,7 +168,7 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
         let value = moved(&batched.value, place, levels.len() + at)?;
         return Ok(Tensor::batched(value, levels));
     }
-    shared::stretched(t, level, size, at)
+    shared::expanded(t, level, size, at)
 }
 
 /// The tensor whose dimension, at the place that is told, holds the samples of the innermost level; `outer` are the others.

@@ -62,9 +62,9 @@ fn moves_at(t: &Tensor, level: Level) -> bool {
 }
 
 /// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
-pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
+pub fn expanded(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
     if moves_at(t, level) {
-        let wide = clone_dense(&stretched(&t.without_tangents(), level, size, at)?)?;
+        let wide = clone_dense(&expanded(&t.without_tangents(), level, size, at)?)?;
         let own = Batch::of([&wide]);
         for (number, moving) in tangents(t)? {
             let moving = crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?;
