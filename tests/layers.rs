@@ -19,7 +19,7 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor", "transforms"]),
     ("transforms", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
     ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms"]),
-    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms", "ops"]),
+    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms"]),
     (
         "python",
         &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms", "ops", "backward"],

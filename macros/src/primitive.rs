@@ -648,7 +648,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             },
             quote! {
                 static COPY: #op::primitive::Primitive = #op::primitive::Primitive {
-                    derivative: #op::Derivative { facts: Some(&FACTS), name: #copy_node, apply },
+                    derivative: #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #copy_node, apply },
                     views: false,
                     ..PRIMITIVE
                 };
@@ -722,7 +722,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(node) => (
             quote!(Some(&INPLACE)),
             quote! {
-                static INPLACE: #op::Derivative = #op::Derivative { facts: Some(&FACTS), name: #node, apply };
+                static INPLACE: #op::Derivative = #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #node, apply };
             },
         ),
     };
@@ -763,13 +763,12 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 results: &[#(#results),*],
                 edges: EDGES,
                 lengths: #find_extent,
-                flops: #flops,
                 aten: #aten,
                 inplace: #inplace,
             };
             #inplace_static
             static PRIMITIVE: #op::primitive::Primitive = #op::primitive::Primitive {
-                derivative: #op::Derivative { facts: Some(&FACTS), name: #node, apply },
+                derivative: #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #node, apply },
                 dtypes: #op::primitive::DTypes::#dtypes,
                 edges: EDGES,
                 saves: &[#(#saves),*],

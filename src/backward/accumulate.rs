@@ -2,10 +2,9 @@
 
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
+use crate::operator::detached::shallow;
 use crate::operator::pointwise::small;
-use crate::operator::{inplace, pointwise};
-use crate::ops::creation::create;
-use crate::ops::elementwise::arithmetic;
+use crate::operator::{addition, inplace, pointwise};
 use crate::tensor::{Body, Leaf, Tensor, When, mode, steady};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -49,15 +48,15 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     if !tensor.requires_grad() {
         return Ok(());
     }
-    let bare = (grad.is_dual() && !create_graph).then(|| create::shallow(grad));
+    let bare = (grad.is_dual() && !create_graph).then(|| shallow(grad));
     let grad = bare.as_ref().unwrap_or(grad);
     steady(|| {
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
-            Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
+            Some(old) if create_graph || mode::grad_enabled() => addition::add(&old, grad),
             Some(old) => {
-                if !small::add_into(&arithmetic::add::ROW.forward.loops, &old, grad)? {
-                    pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
+                if !small::add_into(&addition::add::ROW.forward.loops, &old, grad)? {
+                    pointwise::apply_inplace(&addition::add::ROW, &old, &[(&old).into(), grad.into()])?;
                 }
                 Ok(old)
             }

@@ -1,9 +1,9 @@
 //! Gradients brought to what they are for: the shape, the dtype and the device of the value that they are the gradient of.
 
 use crate::base::{DType, Dims, Error, Guidance, Result};
-use crate::ops::complex;
-use crate::ops::creation::create;
-use crate::ops::reduction::reduce;
+use crate::operator::complex_views::real;
+use crate::operator::copies::{to_device, to_dtype};
+use crate::operator::sums::sum_to;
 use crate::tensor::{Edge, GradType, Kind, Meta, Node, Tensor};
 
 /// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
@@ -36,7 +36,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
                 ),
             ));
         }
-        grad = reduce::sum_to(&grad, &meta.shape)?;
+        grad = sum_to(&grad, &meta.shape)?;
     }
     if !same_type {
         let (is_complex, wants_complex) = (grad.dtype().is_complex(), dtype.is_complex());
@@ -47,8 +47,8 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
             ));
         }
         if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
-            let part = if is_complex && !wants_complex { complex::real(&grad)? } else { grad };
-            grad = create::to_dtype(&part, dtype)?;
+            let part = if is_complex && !wants_complex { real(&grad)? } else { grad };
+            grad = to_dtype(&part, dtype)?;
         }
         if grad.device() != meta.device {
             // Only a number goes along by itself.
@@ -56,7 +56,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
                 let what = format!("expected device {} but got {}", meta.device, grad.device());
                 return Err(misfit(node, index, edge, &what));
             }
-            grad = create::to_device(&grad, meta.device)?;
+            grad = to_device(&grad, meta.device)?;
         }
     }
     Ok(grad)
@@ -97,13 +97,13 @@ pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let have = grad.shape();
     if edge.node.is_leaf() {
-        return create::to_dtype(grad, wanted(edge, grad.dtype(), meta.dtype));
+        return to_dtype(grad, wanted(edge, grad.dtype(), meta.dtype));
     }
     if have == meta.shape {
         return Ok(grad.clone());
     }
     if expandable(&meta.shape, &have) {
-        return reduce::sum_to(grad, &meta.shape);
+        return sum_to(grad, &meta.shape);
     }
     Err(Error::runtime(format!(
         "invalid gradient at index {index} - got {:?} but expected shape compatible with {:?}",

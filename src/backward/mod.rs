@@ -12,8 +12,9 @@ mod ready_queue;
 pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
-use crate::ops::creation::create;
-use crate::ops::reduction::reduce;
+use crate::operator::addition;
+use crate::operator::copies::clone_dense;
+use crate::operator::nan::has_nan;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
     steady,
@@ -259,14 +260,6 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     Some(Box::new(span))
 }
 
-/// How many operations the derivative of a pointwise row takes.
-fn pointwise_flops(
-    derivative: &'static crate::tensor::Derivative,
-) -> Option<crate::tensor::facts::DerivativeFlops> {
-    let row = crate::ops::pointwise_rows().find(|row| std::ptr::eq(&row.derivative, derivative))?;
-    row.clauses.derivative_flops
-}
-
 /// Tells the profiler what goes into a derivative, and how much work it is.
 #[cold]
 fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], wanted: u64) {
@@ -282,9 +275,7 @@ fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], w
     });
     let (given, made): (profile::Shapes, profile::Shapes) = (given.collect(), made.collect());
     let count = match node.kind {
-        Kind::Op(derivative) => {
-            derivative.facts.map_or_else(|| pointwise_flops(derivative), |facts| facts.flops)
-        }
+        Kind::Op(derivative) => derivative.flops,
         _ => None,
     };
     span.facts.flops = count.map_or(0, |count| count(&given, &made));
@@ -333,9 +324,7 @@ fn derive(
             let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable() && g.numel() > 0) else {
                 continue;
             };
-            let sum =
-                mode::with_grad(false, || reduce::Sum::call(&crate::ops::elementwise::unary::isnan(grad)?))?;
-            if sum.item()?.as_bool() {
+            if has_nan(grad)? {
                 let message = format!("Function '{}' returned nan values in its {i}th output.", node.name());
                 let advice = "look at the values that the operator was given: at the edge of its domain (0/0, sqrt(0), \
                     log(0)) a derivative is not finite";
@@ -362,10 +351,10 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
     for (output, tensor) in retained {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
-                None => create::clone_dense(grad),
+                None => clone_dense(grad),
                 // What a batched run left there cannot be looked at any more.
                 Some(old) if vmap::has_escaped(&old) => Ok(old),
-                Some(old) => crate::ops::elementwise::arithmetic::add(&old, grad),
+                Some(old) => addition::add(&old, grad),
             })?;
         }
     }

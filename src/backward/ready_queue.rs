@@ -3,8 +3,8 @@
 
 use super::leaf_counts::Uses;
 use crate::base::{Result, try_alloc};
-use crate::operator::pointwise::small;
-use crate::ops::elementwise::arithmetic;
+use crate::operator::addition;
+use crate::operator::pointwise::{apply_inplace, small};
 use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -86,13 +86,13 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
-        if !small::add_into(&arithmetic::add::ROW.forward.loops, &sum, &grad)? {
+        if !small::add_into(&addition::add::ROW.forward.loops, &sum, &grad)? {
             let operands = [(&sum).into(), (&grad).into()];
-            crate::operator::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
+            apply_inplace(&addition::add::ROW, &sum, &operands)?;
         }
         return Ok(sum);
     }
-    arithmetic::add(&sum, &grad)
+    addition::add(&sum, &grad)
 }
 
 impl ReadyQueue {

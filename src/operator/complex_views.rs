@@ -4,6 +4,7 @@
 use crate::base::{ConjNeg, DType, Error, Layout, Result};
 use crate::operator::copies::{clone_dense, clone_preserved};
 use crate::operator::kernel::preserved;
+use crate::operator::view_part::Select;
 use crate::operator::views::reshape;
 use crate::tensor::{Body, Tensor, mode};
 use gradiron_macros::primitive;
@@ -171,4 +172,19 @@ pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
             ViewAsComplex::call(&flat)
         }
     }
+}
+
+/// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
+pub fn part(t: &Tensor, which: i64) -> Result<Tensor> {
+    if !t.body().conj_neg.has(ConjNeg::CONJ) {
+        return Select::call(&ViewAsReal::call(t)?, t.ndim() as i64, which);
+    }
+    let parts = ViewAsReal::call(&Conj::call(t)?)?;
+    let parts = if which == 1 { NegView::call(&parts)? } else { parts };
+    Select::call(&parts, t.ndim() as i64, which)
+}
+
+/// The real part (a view); real tensors are their own.
+pub fn real(t: &Tensor) -> Result<Tensor> {
+    if t.dtype().is_complex() { part(t, 0) } else { Ok(t.clone()) }
 }

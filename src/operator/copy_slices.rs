@@ -45,6 +45,7 @@ fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
 /// For an operator composed of several: its last node is an input like any other.
 static COPY_SLICES: Derivative = Derivative {
     facts: None,
+    flops: None,
     name: CopySlices::NAME,
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];

@@ -86,8 +86,8 @@ macro_rules! pointwise {
                         by_parts: CLAUSES.by_parts,
                         of_parts: CLAUSES.of_parts,
                     },
-                    derivative: $crate::tensor::Derivative { facts: None, name: NODE, apply },
-                    by_number: $crate::tensor::Derivative { facts: None, name: BY_NUMBER, apply },
+                    derivative: $crate::tensor::Derivative { facts: None, flops: CLAUSES.derivative_flops, name: NODE, apply },
+                    by_number: $crate::tensor::Derivative { facts: None, flops: CLAUSES.derivative_flops, name: BY_NUMBER, apply },
                     clauses: CLAUSES,
                     order: &$crate::operator::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
                     always: $crate::operator::always_saved([$($crate::operator::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?])),*]),
@@ -127,22 +127,60 @@ macro_rules! pointwise {
     };
 }
 
-/// `[clauses] name(inputs) = row;` the pointwise formulas of `row` under another name, with the nodes and the facts of that.
+/// `/// doc` `[clauses] name(inputs) = row;` the pointwise formulas of `row` under another name, with the nodes and the facts of
+/// that. Its forms are not those of `row`: like any row it has all of them unless it says less.
 macro_rules! renamed {
-    ($( [$($clause:tt)*] $name:ident ( $($in:ident),+ ) = $row:ident; )*) => {
-        $(pub mod $name {
+    ($( $(#[doc = $doc:literal])* [$($clause:tt)*] $name:ident ( $($in:ident),+ ) = $($row:ident)::+; )*) => {
+        $(#[allow(non_camel_case_types, dead_code, unused_imports)]
+        pub mod $name {
+            use super::*;
             use $crate::operator::clauses::{Clauses, clauses};
-            use $crate::operator::{Kind, Param, pointwise::Pointwise};
-            const PARAMS: &[Param] = &[$(Param { name: stringify!($in), kind: Kind::Operand, ..Param::PLAIN }),+];
+            use $crate::operator::{Param, Row, pointwise::Pointwise};
+            enum Place { $($in),+ }
+            const COUNT: usize = [$(stringify!($in)),+].len();
+            const PARAMS: &[Param] = &[$(Param {
+                name: stringify!($in),
+                kind: $crate::operator::operand_kind(CLAUSES.forms, Place::$in as usize, COUNT),
+                ..Param::PLAIN
+            }),+];
             const CLAUSES: Clauses = {
-                let mut said = super::$row::ROW.clauses;
+                let mut said = Clauses { forms: Clauses::NONE.forms, ..super::$($row)::+::ROW.clauses };
                 clauses!(said; $($clause)*);
-                said.form("hidden")
+                said
             };
-            pub static ROW: Pointwise = super::$row::ROW.renamed(stringify!($name), PARAMS, CLAUSES);
+            pub static ROW: Pointwise = super::$($row)::+::ROW.renamed(
+                Row {
+                    name: stringify!($name),
+                    doc: concat!($($doc, "\n"),*),
+                    params: PARAMS,
+                    call: |args| $crate::operator::pointwise::call(&ROW, args),
+                    call_inplace: Some(|args| $crate::operator::pointwise::call_inplace(&ROW, args)),
+                    ..super::$($row)::+::ROW.row
+                },
+                CLAUSES,
+            );
+        }
+        $(#[doc = $doc])*
+        pub fn $name<'a>($($in: impl Into<$crate::operator::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
+            $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
         })*
         pub static RENAMED: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
     };
+}
+
+/// `V + V` and its like, by a row.
+macro_rules! on_values {
+    ($trait:ident, $method:ident, $row:path) => {
+        $crate::operator::declare::on_values!(@impl $trait, $method, $row; (V, V) (&V, V) (V, &V) (&V, &V) (V, f64) (&V, f64) (f64, V) (f64, &V));
+    };
+    (@impl $trait:ident, $method:ident, $row:path; $(($a:ty, $b:ty))*) => { $(
+        impl std::ops::$trait<$b> for $a {
+            type Output = V;
+            fn $method(self, other: $b) -> V {
+                V::apply(&$row, &[self.into(), other.into()])
+            }
+        }
+    )* };
 }
 
 macro_rules! any {
@@ -154,4 +192,4 @@ macro_rules! any {
     };
 }
 
-pub(crate) use {any, pointwise, renamed};
+pub(crate) use {any, on_values, pointwise, renamed};

@@ -65,7 +65,7 @@ pub fn value_grads(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-static COPY: Derivative = Derivative { facts: None, name: "CopyBackwards", apply: value_grads };
+static COPY: Derivative = Derivative { facts: None, flops: None, name: "CopyBackwards", apply: value_grads };
 
 /// The history of a tensor whose elements were replaced by a value's.
 fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {

@@ -1,6 +1,7 @@
 //! The machinery of operators, which knows no single one: what a row says ([`row`], facts), and how a call of a primitive runs
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
+pub mod addition;
 pub mod clauses;
 pub mod complex_views;
 pub mod conj_neg;
@@ -21,6 +22,7 @@ pub mod inplace_view;
 pub mod join;
 pub mod kernel;
 pub mod names;
+pub mod nan;
 pub mod operand;
 pub mod out;
 pub mod overlap;

@@ -1,7 +1,9 @@
-//! The operators that derivatives are written with: on `V` they read like formulas, and are differentiable themselves.
+//! What the families' derivatives are written with: on `V` operators read like formulas, and are differentiable themselves.
+//! (The machinery adds, too, and has that of its own.)
 
 use crate::base::Scalar;
 use crate::operator::V;
+use crate::operator::declare::on_values;
 use crate::ops::complex;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::linalg::matmul;
@@ -45,23 +47,9 @@ impl V {
     }
 }
 
-macro_rules! operator {
-    ($trait:ident, $method:ident, $row:path) => {
-        operator!(@impl $trait, $method, $row; (V, V) (&V, V) (V, &V) (&V, &V) (V, f64) (&V, f64) (f64, V) (f64, &V));
-    };
-    (@impl $trait:ident, $method:ident, $row:path; $(($a:ty, $b:ty))*) => { $(
-        impl std::ops::$trait<$b> for $a {
-            type Output = V;
-            fn $method(self, other: $b) -> V {
-                V::apply(&$row, &[self.into(), other.into()])
-            }
-        }
-    )* };
-}
-operator!(Add, add, arithmetic::add::ROW);
-operator!(Sub, sub, arithmetic::sub::ROW);
-operator!(Mul, mul, arithmetic::mul::ROW);
-operator!(Div, div, arithmetic::div::ROW);
+on_values!(Sub, sub, arithmetic::sub::ROW);
+on_values!(Mul, mul, arithmetic::mul::ROW);
+on_values!(Div, div, arithmetic::div::ROW);
 
 impl std::ops::Neg for V {
     type Output = V;

@@ -17,6 +17,7 @@ pub mod special;
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointwise::Pointwise> {
     [
+        crate::operator::addition::ROWS,
         elementwise::arithmetic::ROWS,
         elementwise::arithmetic::RENAMED,
         elementwise::unary::ROWS,

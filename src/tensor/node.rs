@@ -3,7 +3,7 @@
 
 use crate::arena::{self, Draft, Ref};
 use crate::base::{ConjNeg, DType, Device, Layout, Result};
-use crate::tensor::graph::facts::Facts;
+use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
 use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
@@ -31,8 +31,10 @@ pub struct Derivative {
     /// PyTorch's name: `MulBackward0`.
     pub name: &'static str,
     pub apply: fn(&Step) -> Result<Grads>,
-    /// What else is known of its operator; nothing of rows in the old form, which stand in tables.
+    /// What else is known of its operator, where that is a primitive.
     pub facts: Option<&'static Facts>,
+    /// How much work it is, for the profiler.
+    pub flops: Option<DerivativeFlops>,
 }
 
 /// The derivative of a node that has none: an error, should a gradient come this way.
@@ -40,6 +42,7 @@ macro_rules! no_derivative {
     ($name:literal, $message:literal) => {
         $crate::tensor::Derivative {
             facts: None,
+            flops: None,
             name: $name,
             apply: |_| Err($crate::base::Error::runtime($message)),
         }

@@ -6,7 +6,7 @@ use crate::operator::clauses::Clauses;
 use crate::operator::grad_value::V;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::layout_formula::LayoutFormula;
-use crate::operator::row::{Param, Row};
+use crate::operator::row::{OutFacts, Row};
 use crate::tensor::{Derivative, Tensor};
 
 /// A default as a row writes it: whole numbers stay so.
@@ -149,12 +149,22 @@ impl Pointwise {
     }
 
     /// A row with these formulas under another name, with parameters and nodes of that name.
-    pub const fn renamed(&self, name: &'static str, params: &'static [Param], clauses: Clauses) -> Pointwise {
-        let by_number = if clauses.by_number.is_empty() { clauses.node } else { clauses.by_number };
+    pub const fn renamed(&self, row: Row, clauses: Clauses) -> Pointwise {
+        let node = if clauses.node.is_empty() { self.derivative.name } else { clauses.node };
+        let by_number = if clauses.by_number.is_empty() { node } else { clauses.by_number };
         Pointwise {
-            row: Row { name, params, forms: clauses.forms, ..self.row },
-            derivative: Derivative { name: clauses.node, ..self.derivative },
-            by_number: Derivative { name: by_number, ..self.by_number },
+            row: Row {
+                forms: clauses.forms,
+                aliases: clauses.aliases,
+                by_kind: clauses.aten,
+                out: OutFacts { unrecorded: self.row.out.unrecorded, ..clauses.out },
+                arities: clauses.arities,
+                scaled: clauses.scaled,
+                flops: clauses.flops,
+                ..row
+            },
+            derivative: Derivative { name: node, flops: clauses.derivative_flops, ..self.derivative },
+            by_number: Derivative { name: by_number, flops: clauses.derivative_flops, ..self.by_number },
             clauses,
             ..*self
         }

@@ -3,7 +3,7 @@
 
 use crate::base::views::dense_like;
 use crate::base::{Reduction, broadcast};
-pub use crate::operator::complex_views::{Conj, NegView, ViewAsComplex, ViewAsReal};
+use crate::operator::complex_views::{self, Conj, NegView, ViewAsComplex, ViewAsReal, part};
 use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
 use crate::operator::sums::sum_over;
@@ -79,16 +79,6 @@ impl Vdot {
         let product = arithmetic::mul(&conj(&x)?, &y)?;
         crate::ops::reduction::reduce::Sum1::call(&product, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
     }
-}
-
-/// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
-fn part(t: &Tensor, which: i64) -> Result<Tensor> {
-    if !t.body().conj_neg.has(ConjNeg::CONJ) {
-        return select(&view_as_real(t)?, t.ndim() as i64, which);
-    }
-    let parts = view_as_real(&Conj::call(t)?)?;
-    let parts = if which == 1 { NegView::call(&parts)? } else { parts };
-    select(&parts, t.ndim() as i64, which)
 }
 
 fn check_parts(real: &Body, imag: &Body) -> Result<()> {
@@ -182,7 +172,7 @@ pub fn conj_physical(input: &Tensor) -> Result<Tensor> {
 /// The real part (a view); real tensors are their own.
 #[operator(function, sample = "pointwise(in_parts(lambda x: T.real(T.complex(x * 2, x))), 1, WIDE)")]
 pub fn real(input: &Tensor) -> Result<Tensor> {
-    if input.dtype().is_complex() { part(input, 0) } else { Ok(input.clone()) }
+    complex_views::real(input)
 }
 
 /// The imaginary part (a view).

@@ -1,10 +1,10 @@
 //! Pointwise operators on two or three operands.
 
 use crate::base::{DType, Error, Fault, Result, Scalar};
-use crate::operator::V;
 use crate::operator::declare::{pointwise, renamed};
 use crate::operator::pointwise::{Operand, Pointwise, result_type};
 use crate::operator::row::{Arg, Row};
+use crate::operator::{V, addition};
 #[cfg(feature = "gpu")]
 use crate::ops::elementwise::complex_formulas;
 use crate::ops::elementwise::formula;
@@ -125,8 +125,6 @@ fn each_gradient(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
 }
 
 pointwise! {
-    /// Sum of both operands: `input + alpha * other`.
-    [complex = add, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1), flops(each)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
     [complex = sub, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
@@ -292,12 +290,14 @@ pointwise! {
 }
 
 renamed! {
+    /// Sum of both operands: `input + alpha * other`.
+    [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) = addition::add;
     // `clamp_min` and `clamp_max` of tensors.
-    [node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_above(input, min) = maximum;
-    [node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_below(input, max) = minimum;
+    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_above(input, min) = maximum;
+    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_below(input, max) = minimum;
     // `clamp` with one bound: a tensor, or a number.
-    [node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_from(input, min) = maximum;
-    [node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_upto(input, max) = minimum;
-    [node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
-    [node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_from(input, min) = maximum;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_upto(input, max) = minimum;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
 }

@@ -28,7 +28,6 @@ formulas! {
     logical_and(a, b) = f::both(a.truth(), b.truth());
     logical_or(a, b) = f::either(a.truth(), b.truth());
     logical_xor(a, b) = f::ne(a.truth(), b.truth());
-    add(a, b) = a.add(b);
     sub(a, b) = a.sub(b);
     add_scaled(a, b, alpha) = a.add(&b.mul(alpha));
     sub_scaled(a, b, alpha) = a.sub(&b.mul(alpha));

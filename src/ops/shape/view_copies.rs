@@ -2,6 +2,7 @@
 //! own, in order.
 
 use crate::base::views::infer_shape;
+use crate::operator::complex_views;
 use crate::operator::kernel::duplicate;
 use crate::ops::complex;
 use crate::ops::creation::create::{clone_dense, shallow};
@@ -272,7 +273,7 @@ pub fn detach_copy(input: &Tensor) -> Result<Tensor> {
     sample = "pointwise(lambda x: T.view_as_real_copy(x + 0j).to(x.dtype), 1, WIDE)"
 )]
 pub fn view_as_real_copy(input: &Tensor) -> Result<Tensor> {
-    complex::ViewAsReal::copy(input)
+    complex_views::ViewAsReal::copy(input)
 }
 
 /// A copy of pairs of real numbers as complex ones.
@@ -293,7 +294,7 @@ pub fn _conj_copy(input: &Tensor) -> Result<Tensor> {
 /// A copy of the opposite.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T._neg_view_copy(x))")]
 pub fn _neg_view_copy(input: &Tensor) -> Result<Tensor> {
-    complex::NegView::copy(input)
+    complex_views::NegView::copy(input)
 }
 
 /// A copy of the elements under another shape and strides.

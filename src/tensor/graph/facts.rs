@@ -28,7 +28,6 @@ pub struct Facts {
     pub edges: &'static [bool],
     /// How many tensors each operand was, where lists are among them.
     pub lengths: fn(&Kept) -> Option<&[u32]>,
-    pub flops: Option<DerivativeFlops>,
     /// The name of PyTorch's kernel, where it is not the node's.
     pub aten: &'static str,
     /// The derivative of the in-place form of a view operator.
@@ -143,7 +142,6 @@ impl Facts {
         results: &[],
         edges: &[true; 8],
         lengths: |_| None,
-        flops: None,
         aten: "",
         inplace: None,
     };

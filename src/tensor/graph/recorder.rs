@@ -60,6 +60,7 @@ impl Recorder {
     fn bridge(&mut self, tensor: &Tensor) {
         static RELAID: Derivative = Derivative {
             facts: None,
+            flops: None,
             name: "RelaidBackward",
             apply: |step| Ok(step.grads.iter().cloned().collect()),
         };
