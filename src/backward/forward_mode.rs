@@ -4,12 +4,10 @@ use super::{Request, run};
 use crate::base::Result;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Tensor};
-use crate::transforms::forward::REVERSE;
 
 /// Enters a level of forward mode, which [`tangents::exit`] leaves.
 pub fn enter() -> DualLevel {
-    REVERSE.get_or_init(|| reverse);
-    tangents::enter()
+    tangents::enter(reverse)
 }
 
 fn reverse(roots: &[(Tensor, Tensor)], inputs: &[Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {

@@ -8,7 +8,7 @@ use crate::operator::pointwise::{check_cast, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};
-use crate::transforms::{forward, vmap};
+use crate::transforms::{forward, func, vmap};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
@@ -71,7 +71,7 @@ static COPY: Derivative = Derivative { facts: None, flops: None, name: "CopyBack
 fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {
     let mut recorder = Recorder::new(&COPY);
     recorder.input(Some(target)).input(Some(value));
-    recorder.check([target, value].into_iter())?;
+    recorder.check([target, value].into_iter(), func::is_recorded_outside)?;
     Ok(Edge { node: recorder.publish(&[&target.body()]), output: 0 })
 }
 

@@ -6,15 +6,15 @@ use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
 use crate::operator::write::Write;
-use crate::storage::current_transform;
 use crate::tensor::{Tensor, any_requires_grad};
+use crate::transforms::func;
 use smallvec::SmallVec;
 
 /// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
 /// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
 pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
     // Inside a transform, what is written to may be captured.
-    let Some(values) = (current_transform() == 0).then(|| pointwise::values(op, args).ok()).flatten() else {
+    let Some(values) = (!func::is_inside()).then(|| pointwise::values(op, args).ok()).flatten() else {
         return false;
     };
     let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
@@ -23,7 +23,7 @@ pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bo
 
 /// Computes the in-place form of a composed row over its target, where it comes to one pointwise row. Says whether it did.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
-    let call = row.formula.filter(|_| current_transform() == 0).and_then(|formula| formula(args));
+    let call = row.formula.filter(|_| !func::is_inside()).and_then(|formula| formula(args));
     call.is_some_and(|(op, values)| {
         let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
         computed_into(op, target, &operands).is_some()

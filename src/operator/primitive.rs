@@ -12,6 +12,7 @@ use crate::tensor::{
 };
 use crate::transforms::forward;
 use crate::transforms::forward::rule::Moving;
+use crate::transforms::func::is_recorded_outside;
 use crate::transforms::vmap::rules::Batch;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -321,7 +322,7 @@ impl<'a> Call<'a> {
                 }
             }
         }
-        recorder.check(self.operands())?;
+        recorder.check(self.operands(), is_recorded_outside)?;
         let made = &made[..made.len().min(self.primitive.returned)];
         // Indices that follow the values take no gradients, and are not counted.
         let mut values = made.len();
@@ -442,7 +443,7 @@ impl<'a> Call<'a> {
         // A missing operand is counted, too.
         let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
-            return forward::attach_by(made, &moving, &source, &|lower, tangents, outputs| {
+            return forward::attach_by(made, &moving, &source, &|_, lower, tangents, outputs| {
                 own(&Moving { groups: self.groups, lower, tangents, outputs })
             });
         }

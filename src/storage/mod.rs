@@ -25,24 +25,23 @@ use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
-/// The value of `made_in` of an alias that counts writes although its bytes were made in inference mode. (Nobody asks an alias in
-/// which transform it was made.)
+/// The label of an alias that counts writes although its bytes were made in inference mode. (Nobody asks an alias for another.)
 const COUNTED: u32 = u32::MAX;
 
 /// What a thread's new storages start with.
 #[derive(Clone, Copy)]
 struct First {
     version: u32,
-    made_in: u32,
+    label: u32,
 }
 
 thread_local! {
-    static FIRST: Cell<First> = const { Cell::new(First { version: 0, made_in: 0 }) };
+    static FIRST: Cell<First> = const { Cell::new(First { version: 0, label: 0 }) };
 }
 
 /// Takes what this thread's new storages start with for the thread that calls what is returned.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let first = FIRST.replace(First { version: 0, made_in: 0 });
+    let first = FIRST.replace(First { version: 0, label: 0 });
     move || FIRST.set(first)
 }
 
@@ -51,15 +50,15 @@ pub fn track_versions(on: bool) {
     FIRST.set(First { version: if on { 0 } else { UNTRACKED }, ..FIRST.get() });
 }
 
-/// The transform in which this thread's storages are made from now on; 0: in none.
-pub fn set_transform(transform: u32) {
-    FIRST.set(First { made_in: transform, ..FIRST.get() });
+/// Gives this thread's new storages a label: a number by which whoever gives it knows them again. At first it is 0.
+pub fn set_label(label: u32) {
+    FIRST.set(First { label, ..FIRST.get() });
 }
 
-/// The transform in which this thread's storages are made now.
+/// The label that this thread's storages get now.
 #[inline]
-pub fn current_transform() -> u32 {
-    FIRST.get().made_in
+pub fn label() -> u32 {
+    FIRST.get().label
 }
 
 #[derive(Clone)]
@@ -72,8 +71,8 @@ struct Inner {
     device: Device,
     /// The number of writes; from [`ELSEWHERE`] on, the shared state counts them.
     version: AtomicU32,
-    /// The transform in which it was made.
-    made_in: u32,
+    /// What its thread's label was when it was made.
+    label: u32,
     shared_state: OnceLock<Arc<SharedState>>,
     /// Whether somebody outside reads or writes these bytes, see [`Exported`].
     exported: AtomicU8,
@@ -176,7 +175,7 @@ impl Storage {
             len: AtomicUsize::new(len),
             device,
             version: AtomicU32::new(first.version),
-            made_in: first.made_in,
+            label: first.label,
             shared_state: OnceLock::new(),
             exported: AtomicU8::new(0),
             writer: AtomicPtr::default(),
@@ -201,7 +200,7 @@ impl Storage {
         let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
         alias.count_apart();
         if let Some(inner) = Arc::get_mut(&mut alias.0) {
-            inner.made_in = COUNTED;
+            inner.label = COUNTED;
         }
         alias
     }
@@ -222,9 +221,9 @@ impl Storage {
         self.root().0.len.load(Ordering::Relaxed)
     }
 
-    /// The transform in which these bytes were made.
-    pub fn made_in(&self) -> u32 {
-        self.root().0.made_in
+    /// The label that these bytes got when they were made.
+    pub fn label(&self) -> u32 {
+        self.root().0.label
     }
 
     pub fn is_empty(&self) -> bool {
@@ -279,7 +278,7 @@ impl Storage {
     /// Whether these bytes were made in inference mode, and nothing counts the writes into them.
     #[inline]
     pub fn is_untracked(&self) -> bool {
-        self.is_of_inference() && self.0.made_in != COUNTED
+        self.is_of_inference() && self.0.label != COUNTED
     }
 
     pub fn set_version(&self, version: u32) {

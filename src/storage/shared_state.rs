@@ -72,8 +72,8 @@ impl Storage {
     /// shows that.
     pub fn in_place_of(&self, old: &Storage) -> Storage {
         let mut now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
-        if let (COUNTED, Some(inner)) = (self.0.made_in, Arc::get_mut(&mut now.0)) {
-            inner.made_in = COUNTED;
+        if let (COUNTED, Some(inner)) = (self.0.label, Arc::get_mut(&mut now.0)) {
+            inner.label = COUNTED;
         }
         if old.is_shared() || self.is_untracked() {
             let shared_state = old.shared_state();

@@ -22,7 +22,7 @@ mod view;
 pub use body::{Body, BodyRef, Meta};
 pub use flags::Marks;
 pub use graph::describe::in_turn;
-pub use graph::recorder::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
+pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};

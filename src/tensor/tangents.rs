@@ -14,9 +14,14 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves.
+pub type Reverse = fn(&[(Tensor, Tensor)], &[Tensor], bool) -> Result<Vec<Option<Tensor>>>;
+
 /// A level that was entered, and what it has to clear up.
 struct Level {
     number: DualLevel,
+    /// How gradients are taken at this level, of which most tangents are made.
+    reverse: Reverse,
     tensors: Vec<WeakTensor>,
     /// The list is cleaned of the dead when it has grown to this.
     full: usize,
@@ -41,15 +46,24 @@ pub fn is_live(number: DualLevel) -> bool {
     any_level() && levels(|levels| levels.live.iter().any(|l| l.number == number))
 }
 
-/// Enters a new level, inside those that are entered already.
-pub fn enter() -> DualLevel {
+/// Enters a new level, inside those that are entered already; who enters it says how gradients are taken there.
+pub fn enter(reverse: Reverse) -> DualLevel {
     count_levels(true);
     levels(|levels| {
         let number = levels.next;
         levels.next += 1;
-        levels.live.push(Level { number, tensors: Vec::new(), full: 1024 });
+        levels.live.push(Level { number, reverse, tensors: Vec::new(), full: 1024 });
         number
     })
+}
+
+/// How gradients are taken at a level; an error where it was left already.
+pub fn reverse_at(number: DualLevel) -> Result<Reverse> {
+    levels(|levels| levels.live.iter().find(|l| l.number == number).map(|l| l.reverse)).ok_or_else(was_left)
+}
+
+fn was_left() -> Error {
+    Error::runtime("the forward mode level of this tangent was left already")
 }
 
 /// Leaves a level: its tangents are gone, wherever they were.
@@ -140,7 +154,7 @@ impl Tensor {
     pub fn set_tangent(&self, level: DualLevel, tangent: Tensor) -> Result<()> {
         levels(|levels| {
             let Some(level) = levels.live.iter_mut().find(|l| l.number == level) else {
-                return Err(Error::runtime("the forward mode level of this tangent was left already"));
+                return Err(was_left());
             };
             if level.tensors.len() >= level.full {
                 level.tensors.retain(WeakTensor::is_alive);

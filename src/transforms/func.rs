@@ -2,10 +2,9 @@
 //! a function makes belongs to the transform that runs it, and only that may be written in place there.
 
 use crate::base::{Error, Guidance, Result};
-use crate::operator::copies::clone_dense;
 use crate::storage::{self, Storage};
-use crate::tensor::{Edge, Kind, Level, Node, NodeRef, RECORDED_OUTSIDE, Tensor, mode, tangents};
-use crate::transforms::{forward, vmap};
+use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, mode, tangents};
+use crate::transforms::vmap;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -70,34 +69,39 @@ pub fn begin(mode: Mode, guards: bool) -> u64 {
     let since = mode::latest_sequence();
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
     let inside = vmap::frames().last().map_or(0, |f| f.level);
-    RECORDED_OUTSIDE.get_or_init(|| is_recorded_outside);
     with(|all| {
         let recorded = mode::grad_enabled() && all.last().is_none_or(|around| around.recorded);
         let (inputs, writable, known) = (Vec::new(), Vec::new(), HashMap::new());
         all.push(Transform { number, since, mode, inside, inputs, writable, guards, recorded, known });
     });
-    storage::set_transform(number);
+    storage::set_label(number);
     since
 }
 
 pub fn end() {
     let (left, number) = with(|all| (all.pop(), all.last().map_or(0, |t| t.number)));
-    storage::set_transform(number);
+    storage::set_label(number);
     drop(left);
 }
 
-/// The values alone, in memory that belongs to no transform.
-pub fn untracked(t: &Tensor) -> Result<Tensor> {
-    let inside = storage::current_transform();
-    storage::set_transform(0);
-    let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| clone_dense(&t));
-    storage::set_transform(inside);
+/// What is made in `act` is in no transform.
+pub fn outside<R>(act: impl FnOnce() -> R) -> R {
+    let inside = storage::label();
+    storage::set_label(0);
+    let made = act();
+    storage::set_label(inside);
     made
+}
+
+/// Whether any is under way in this thread, seen or not.
+#[inline]
+pub fn is_inside() -> bool {
+    storage::label() != 0
 }
 
 /// Whether any is under way in this thread, and to be seen.
 pub fn any() -> bool {
-    storage::current_transform() > UNSEEN.get()
+    storage::label() > UNSEEN.get()
 }
 
 /// How many that guard what they did not make are under way, and to be seen.
@@ -114,7 +118,7 @@ pub struct Plain {
 
 impl Plain {
     pub fn start() -> Plain {
-        Plain { unseen: UNSEEN.replace(storage::current_transform()), moving: tangents::set_enabled(false) }
+        Plain { unseen: UNSEEN.replace(storage::label()), moving: tangents::set_enabled(false) }
     }
 
     pub fn show_transforms(&self) {
@@ -165,7 +169,7 @@ impl Transform {
         let asked = name(&from);
         let reached = leads(vec![from], |node| match &node.kind {
             _ if self.is_input(node) => Some(true),
-            Kind::Leaf(leaf) => Some(leaf.body().storage.made_in() >= self.number),
+            Kind::Leaf(leaf) => Some(leaf.body().storage.label() >= self.number),
             _ if node.sequence <= self.since => Some(false),
             _ => self.known.get(&name(node)).copied(),
         });
@@ -211,7 +215,7 @@ enum Shown {
 
 /// A transform shows what leads to its own inputs, of what was made in it; the rest is the business of those around it.
 fn shown(t: &Tensor) -> Shown {
-    if storage::current_transform() == 0 && !t.is_batched() { Shown::All } else { shown_inside(t) }
+    if !is_inside() && !t.is_batched() { Shown::All } else { shown_inside(t) }
 }
 
 #[cold]
@@ -242,8 +246,9 @@ fn leads_outside(all: &[Transform], outermost: &Transform, from: Vec<NodeRef>) -
     leads(from, |node| if own(node) { Some(false) } else { is_beyond(node, outermost.since) })
 }
 
-/// Whether somebody around all transforms records what this node leads to.
-fn is_recorded_outside(node: &Node) -> bool {
+/// Whether somebody around all transforms records what this node leads to: there tensors of inference mode are known.
+#[cold]
+pub fn is_recorded_outside(node: &Node) -> bool {
     let edges = node.edges.iter().flatten().map(|edge| edge.node.clone()).collect();
     with(|all| match (all.first(), all.last()) {
         (Some(outermost), Some(innermost)) => innermost.recorded && leads_outside(all, outermost, edges),
@@ -287,10 +292,8 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
             .iter()
             .any(|input| input.id == target.id() || (input.memory.same(&memory) && whole(&input.memory)));
         let writable = innermost.writable.iter().any(|own| own.same(&memory));
-        let refused = innermost.guards
-            && memory.made_in() < innermost.number
-            && !writable
-            && !others.iter().any(foreign);
+        let refused =
+            innermost.guards && memory.label() < innermost.number && !writable && !others.iter().any(foreign);
         (given || refused).then_some((given, itself, innermost.mode))
     });
     match found {
@@ -320,8 +323,8 @@ fn refuse_input(itself: bool) -> Error {
 pub enum Layer {
     /// Differentiated at this depth.
     Tracked(usize),
-    /// Samples of a `vmap` at this depth, which lie along a dimension of a tensor.
-    Samples(usize, usize, Tensor),
+    /// A sample of a `vmap` at this depth.
+    Sample(usize),
 }
 
 /// The outermost layer of a tensor at a depth of less than `below`, of which 1 is the outermost call.
@@ -330,18 +333,17 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.made_in() >= t.number);
+        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.label() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });
     if let Some(batched) = t.as_batched()
-        && let Some((&innermost, outer)) = batched.levels.split_last()
+        && let Some(&innermost) = batched.levels.last()
     {
         let around = with(|all| all.iter().filter(|t| t.inside < innermost).count());
         let depth = vmaps.iter().position(|&l| l == innermost).map_or(1, |at| at + 1 + around);
         // A level that was left is printed before all that is under way.
-        let (place, whole) = vmap::whole(batched, outer);
-        layers.push((depth, Layer::Samples(depth, place, whole)));
+        layers.push((depth, Layer::Sample(depth)));
     }
     layers
         .into_iter()
@@ -352,7 +354,7 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
 
 /// Whether a tensor shows one sample of many, and no transform inside of that `vmap` differentiates it.
 pub fn is_sample(t: &Tensor) -> bool {
-    t.is_batched() && matches!(layer(t, usize::MAX), Some(Layer::Samples(..)))
+    t.is_batched() && matches!(layer(t, usize::MAX), Some(Layer::Sample(_)))
 }
 
 /// Whether a transform that is under way differentiates this tensor, or a `vmap` shows it as a sample.

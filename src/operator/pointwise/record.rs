@@ -6,6 +6,7 @@ use crate::operator::operand::Operand;
 use crate::operator::pointwise::plan::bodies;
 use crate::operator::pointwise::row::Pointwise;
 use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, records, saved_hooks};
+use crate::transforms::func::is_recorded_outside;
 use smallvec::SmallVec;
 use std::convert::Infallible;
 
@@ -55,8 +56,7 @@ pub fn record(
             recorder.saves_number();
         }
     }
-    recorder
-        .check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
+    recorder.check(operands.iter().filter_map(Operand::tensor), is_recorded_outside)?;
     let node = recorder.publish(&[out]);
     saved_hooks::pack(&node, |i| operands.get(i).and_then(Operand::tensor), &[out])?;
     Ok(Some(Edge { node, output: 0 }))

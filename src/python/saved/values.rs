@@ -16,6 +16,7 @@ use crate::tensor::saved_hooks::{self, Chooser, Pack};
 use crate::tensor::{
     Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, freed_error, inference_error, tangents,
 };
+use crate::transforms::func;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -484,7 +485,7 @@ pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensor
     if tensors.iter().any(Tensor::is_dual) {
         tangents::remember(&node, |i| tensors.get(usize::from(i)));
     }
-    if tensors.iter().any(Tensor::is_inference) && crate::storage::current_transform() == 0 {
+    if tensors.iter().any(Tensor::is_inference) && !func::is_inside() {
         return Err(inference_error(&node).into());
     }
     saved_hooks::pack(&node, |i| tensors.get(i), &[])?;

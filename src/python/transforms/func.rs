@@ -2,13 +2,14 @@
 //! leave to write in place.
 
 use crate::base::Error;
+use crate::operator::copies::clone_dense;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Operand, Row};
 use crate::python::sequences::Listed;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
-use crate::transforms::func;
-use crate::transforms::func::{Layer, Mode};
+use crate::transforms::func::{self, Layer, Mode};
+use crate::transforms::{forward, vmap};
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
@@ -41,14 +42,19 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
     Ok(match func::layer(&t.get().tensor, below) {
         None => None,
         Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
-        Some(Layer::Samples(depth, place, inner)) => Some((depth, Some(place), wrap(t.py(), inner)?)),
+        Some(Layer::Sample(depth)) => {
+            let (place, whole) = vmap::samples(&t.get().tensor);
+            Some((depth, place, wrap(t.py(), whole)?))
+        }
     })
 }
 
 /// The values alone, in memory that belongs to no transform.
 #[pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), func::untracked(&t.get().tensor)?)
+    let values =
+        || forward::unrecorded(&t.get().tensor.without_tangents(), false).and_then(|t| clone_dense(&t));
+    wrap(t.py(), func::outside(values)?)
 }
 
 /// Refuses to write in place what a transform's function was not given and did not make.

@@ -2,10 +2,9 @@
 
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
-use crate::storage::{current_transform, reserve};
+use crate::storage::reserve;
 use crate::tensor::{Body, Derivative, Edge, Kept, Kind, Node, REPLACED, Saved, Tensor, mode};
 use std::any::Any;
-use std::sync::OnceLock;
 
 /// Whether an operator on these inputs is recorded.
 pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bool {
@@ -128,19 +127,19 @@ impl Recorder {
         self
     }
 
-    /// Refuses what must not be recorded: views whose history cannot follow a write to their base, values of inference mode, and
-    /// a graph for which there is no memory.
+    /// Refuses what must not be recorded: views whose history cannot follow a write to their base, values of inference mode (which
+    /// a node knows that is recorded `outside` of all transforms), and a graph for which there is no memory.
     #[inline]
-    pub fn check<'a>(&self, inputs: impl Iterator<Item = &'a Tensor>) -> Result<()> {
+    pub fn check<'a>(
+        &self,
+        inputs: impl Iterator<Item = &'a Tensor>,
+        outside: impl FnOnce(&Node) -> bool,
+    ) -> Result<()> {
         reserve::check()?;
         if self.views != 0 {
             inputs.into_iter().try_for_each(Tensor::check_view)?;
         }
-        if self.inference && is_recorded_outside(&self.node) {
-            Err(inference_error(&self.node))
-        } else {
-            Ok(())
-        }
+        if self.inference && outside(&self.node) { Err(inference_error(&self.node)) } else { Ok(()) }
     }
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
@@ -171,14 +170,6 @@ impl Recorder {
         }
         Node::publish(self.node)
     }
-}
-
-/// Whether what a node leads to is recorded outside of all transforms, which is where tensors of inference mode are known.
-pub static RECORDED_OUTSIDE: OnceLock<fn(&Node) -> bool> = OnceLock::new();
-
-#[cold]
-pub fn is_recorded_outside(node: &Node) -> bool {
-    current_transform() == 0 || RECORDED_OUTSIDE.get().is_some_and(|is_recorded| is_recorded(node))
 }
 
 /// Why a tensor of inference mode cannot be saved for a derivative.

@@ -12,17 +12,16 @@ pub use pointwise::{pointwise, write as write_pointwise};
 pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
-use crate::base::{DType, Error, Result, Scalar};
+use crate::base::{DType, Result, Scalar};
 use crate::operator::V;
 use crate::operator::constant;
 use crate::operator::detached::shallow_input;
 use crate::operator::inplace;
 use crate::operator::views::{Expand, alias, ints};
-use crate::storage;
-use crate::tensor::tangents;
+use crate::tensor::tangents::{self, DualLevel, Reverse};
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
+use crate::transforms::func;
 use crate::transforms::vmap::Batch;
-use std::sync::OnceLock;
 
 /// How an operator's tangent follows from its row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,17 +59,6 @@ pub const fn rule(words: &[&str]) -> Rule {
     Rule::Transposed
 }
 
-/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves.
-pub type Reverse = fn(&[(Tensor, Tensor)], &[Tensor], bool) -> Result<Vec<Option<Tensor>>>;
-
-/// The scheduler, a room above: it serves here from the first level on that is entered.
-pub static REVERSE: OnceLock<Reverse> = OnceLock::new();
-
-fn reverse(roots: &[(Tensor, Tensor)], inputs: &[Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
-    let reverse = REVERSE.get().ok_or_else(|| Error::runtime("forward mode without a level"))?;
-    reverse(roots, inputs, create_graph)
-}
-
 /// An operator as a function of its tensors.
 pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
@@ -89,20 +77,20 @@ pub fn attach_by_rule<'a>(
     map: Map,
     source: &dyn Fn(usize) -> Option<&'a Tensor>,
 ) -> Result<()> {
-    attach_by(outputs, inputs, source, &|lower, tangents, _| {
+    attach_by(outputs, inputs, source, &|level, lower, tangents, _| {
         let found = match rule {
             Rule::Linear => linear(lower, tangents, map)?,
             Rule::Multilinear => multilinear(lower, tangents, map)?,
             Rule::Added if tangents[1..].iter().any(Option::is_some) => added(lower, tangents, map)?,
             Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
-            Rule::Added | Rule::Transposed => transposed(lower, tangents, map)?,
+            Rule::Added | Rule::Transposed => transposed(lower, tangents, map, tangents::reverse_at(level)?)?,
         };
         Ok(found.into())
     })
 }
 
-/// The tangents of results, from the inputs without those of a level, these, and the results.
-pub type Own<'a> = &'a dyn Fn(&[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
+/// The tangents of results at a level, from the inputs without those, these, and the results.
+pub type Own<'a> = &'a dyn Fn(DualLevel, &[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
 
 /// Attaches tangents by a rule of the operator's own.
 #[cold]
@@ -119,7 +107,7 @@ pub fn attach_by<'a>(
         let lower: Vec<Tensor> = inputs.iter().map(|t| t.below(level)).collect();
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
         let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
-        let found = rule(&lower, &tangents, &made)?;
+        let found = rule(level, &lower, &tangents, &made)?;
         // A tangent of another dtype than what it moves spreads.
         let alike =
             lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));
@@ -138,7 +126,7 @@ pub fn attach_by<'a>(
 
 /// Whether nothing moves although tangents are there: operators on nothing but tensors of inference mode follow none.
 fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
-    !mode::inference() && storage::current_transform() == 0 && inputs.all(Tensor::is_inference)
+    !mode::inference() && !func::is_inside() && inputs.all(Tensor::is_inference)
 }
 
 /// [`attach`] for an operator with one output.
@@ -249,7 +237,13 @@ fn is_recorded(t: &Tensor) -> bool {
     t.requires_grad() || t.dual_levels().iter().any(|&l| t.tangent(l).is_some_and(|t| is_recorded(&t)))
 }
 
-fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+/// `reverse` takes gradients.
+fn transposed(
+    lower: &[Tensor],
+    tangents: &[Option<Tensor>],
+    map: Map,
+    reverse: Reverse,
+) -> Result<Vec<Option<Tensor>>> {
     let recording = mode::grad_enabled() && lower.iter().chain(tangents.iter().flatten()).any(is_recorded);
     mode::with_grad(true, || {
         let moved: Vec<usize> = (0..lower.len()).filter(|&i| tangents[i].is_some()).collect();

@@ -171,8 +171,19 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
     shared::expanded(t, level, size, at)
 }
 
+/// The tensor that holds all samples of the innermost level, and along which of its dimensions; of another tensor itself.
+pub fn samples(t: &Tensor) -> (Option<usize>, Tensor) {
+    match t.as_batched().and_then(|batched| Some((batched, batched.levels.split_last()?))) {
+        Some((batched, (_, outer))) => {
+            let (place, whole) = whole(batched, outer);
+            (Some(place), whole)
+        }
+        None => (None, t.clone()),
+    }
+}
+
 /// The tensor whose dimension, at the place that is told, holds the samples of the innermost level; `outer` are the others.
-pub fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
+fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
     let (place, lead) = (batched.place, outer.len());
     if let Some(given) = &batched.given {
         return (place, given.clone());
