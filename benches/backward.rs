@@ -3,20 +3,20 @@
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::backward::{Request, run};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::creation::create;
+use gradiron::operator::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
 use gradiron::ops::linalg::matmul;
 use gradiron::ops::reduction::reduce;
 use gradiron::tensor::Tensor;
 
 fn leaf(shape: &[usize]) -> Tensor {
-    let t = create::full(shape, Scalar::Float(0.01), DType::F32, Device::Cpu).expect("a small tensor");
+    let t = constant::full(shape, Scalar::Float(0.01), DType::F32, Device::Cpu).expect("a small tensor");
     t.set_requires_grad(true).expect("float tensors can require gradients");
     t
 }
 
 fn backward(root: &Tensor) {
-    let one = create::ones(&root.shape(), root.dtype(), root.device()).expect("one element fits");
+    let one = constant::ones(&root.shape(), root.dtype(), root.device()).expect("one element fits");
     let edge = root.edge().expect("the root was recorded");
     run(Request {
         roots: &[(edge, one)],

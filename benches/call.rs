@@ -2,14 +2,14 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::creation::create;
+use gradiron::operator::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
 use gradiron::ops::shape::view;
 use gradiron::tensor::Tensor;
 use std::hint::black_box;
 
 fn four(requires_grad: bool) -> Tensor {
-    let t = create::full(&[4], Scalar::Float(1.5), DType::F32, Device::Cpu).expect("four elements fit");
+    let t = constant::full(&[4], Scalar::Float(1.5), DType::F32, Device::Cpu).expect("four elements fit");
     t.set_requires_grad(requires_grad).expect("float tensors can require gradients");
     t
 }
@@ -24,7 +24,7 @@ fn call(c: &mut Criterion) {
     c.bench_function("exp of 4", |b| b.iter(|| unary::exp(black_box(&plain))));
     c.bench_function("select", |b| b.iter(|| view::select(black_box(&plain), 0, 1)));
     c.bench_function("item", |b| {
-        let one = create::full(&[], Scalar::Float(1.0), DType::F32, Device::Cpu).expect("one element fits");
+        let one = constant::full(&[], Scalar::Float(1.0), DType::F32, Device::Cpu).expect("one element fits");
         b.iter(|| black_box(&one).item())
     });
 }

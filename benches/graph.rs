@@ -2,12 +2,12 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::creation::create;
+use gradiron::operator::constant;
 use gradiron::ops::elementwise::arithmetic;
 use gradiron::tensor::Tensor;
 
 fn leaf() -> Tensor {
-    let t = create::full(&[], Scalar::Float(1.0), DType::F32, Device::Cpu).expect("one element fits");
+    let t = constant::full(&[], Scalar::Float(1.0), DType::F32, Device::Cpu).expect("one element fits");
     t.set_requires_grad(true).expect("float tensors can require gradients");
     t
 }

@@ -1,8 +1,8 @@
 //! Generators of random numbers, as Python holds them.
 
 use crate::base::{DType, Device};
-use crate::ops;
-use crate::ops::random::Generator;
+use crate::operator::generator::Generator;
+use crate::operator::{copies, detached};
 use crate::python::types::{PyDevice, device_from, device_object};
 use crate::python::wrapper::class;
 use crate::python::wrapper::class::PyTensor;
@@ -39,7 +39,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     else {
         return Err(PyTypeError::new_err("RNG state must be a torch.ByteTensor"));
     };
-    let host = ops::creation::create::to_device(&ops::creation::create::shallow(t), Device::Cpu)?;
+    let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::kernel::duplicate(&host.body())?;
     // SAFETY: the body is dense and holds that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };

@@ -19,8 +19,8 @@ mod transforms;
 mod types;
 mod wrapper;
 
-use crate::base::DType;
-use crate::operator::{Forms, Param, Row};
+use crate::base::{self, DType};
+use crate::operator::{Forms, Param, Row, copies};
 use crate::ops;
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;
@@ -39,9 +39,7 @@ fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
     match d.cast::<types::PyDType>().map(|d| d.get().0) {
-        Ok(dtype) if tensor::methods::FLOATS.contains(&dtype) => {
-            ops::creation::create::set_default_dtype(dtype)
-        }
+        Ok(dtype) if tensor::methods::FLOATS.contains(&dtype) => base::set_default_dtype(dtype),
         Ok(_) => return Err(PyTypeError::new_err(ONLY_FLOATS)),
         Err(_) => return Err(PyTypeError::new_err(format!("invalid dtype object: {ONLY_FLOATS}"))),
     }
@@ -106,7 +104,7 @@ fn convert<'py>(
             format,
             copy && !moves,
         )?;
-        device.map_or(Ok(t.clone()), |device| ops::creation::create::to_device(&t, device))
+        device.map_or(Ok(t.clone()), |device| copies::to_device(&t, device))
     })?;
     wrapper::class::wrap(py, made)
 }

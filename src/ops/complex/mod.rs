@@ -7,11 +7,14 @@ use crate::operator::complex_views::{self, Conj, NegView, ViewAsComplex, ViewAsR
 use crate::operator::copies::clone_preserved;
 use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
 use crate::operator::sums::sum_over;
+use crate::operator::views::{self, ints};
+use crate::operator::{copies, sums};
 use crate::ops::elementwise::{arithmetic, formula, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{expand, ints, select};
+use crate::ops::shape::slices::select;
+use crate::ops::shape::view::expand;
+use crate::ops::shape::{slices, view};
 
 /// Samples of parts that broadcast against each other, made one.
 fn of_samples(
@@ -77,7 +80,7 @@ impl Vdot {
     fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let (x, y) = (b.full(input)?, b.full(other)?);
         let product = arithmetic::mul(&conj(&x)?, &y)?;
-        crate::ops::reduction::reduce::Sum1::call(&product, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
+        sums::Sum1::call(&product, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
     }
 }
 
@@ -280,20 +283,20 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
             (0..x.layout.ndim()).filter(|d| !dims.contains(d)).map(|d| d as i64).collect();
         order.extend(dims.iter().map(|&d| d as i64));
         let last = view::permute(&Tensor::new(x.clone()), order)?;
-        let rows = view::reshape(&last, &[kept.iter().product(), count])?;
+        let rows = views::reshape(&last, &[kept.iter().product(), count])?;
         let product = if x.device().is_cpu() {
             let running = crate::ops::reduction::scan::Cumprod::call(&rows, 1)?;
-            crate::ops::creation::create::clone_dense(&select(&running, 1, count as i64 - 1)?)?
+            copies::clone_dense(&select(&running, 1, count as i64 - 1)?)?
         } else {
             by_halves(rows, count as i64)?
         };
-        view::reshape(&product, &kept)
+        views::reshape(&product, &kept)
     })
 }
 
 /// The product along the second of two dimensions, whose halves are multiplied until one column is left.
 fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
-    let part = |t: &Tensor, start: i64, length: i64| view::narrow(t, 1, start, length);
+    let part = |t: &Tensor, start: i64, length: i64| slices::narrow(t, 1, start, length);
     while count > 1 {
         let half = count / 2;
         let product = arithmetic::mul(&part(&rows, 0, half)?, &part(&rows, half, half)?)?;
@@ -309,9 +312,9 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
 
 /// The products of the elements up to each: after every step those of twice as many.
 pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let (mut products, mut reach) = (crate::ops::creation::create::clone_dense(x)?, 1);
+    let (mut products, mut reach) = (copies::clone_dense(x)?, 1);
     let count = x.shape().get(wrap_dim(dim, x.ndim())?).map_or(1, |&n| n as i64);
-    let part = |t: &Tensor, start: i64, length: i64| view::narrow(t, dim, start, length);
+    let part = |t: &Tensor, start: i64, length: i64| slices::narrow(t, dim, start, length);
     while reach < count {
         let longer =
             arithmetic::mul(&part(&products, reach, count - reach)?, &part(&products, 0, count - reach)?)?;

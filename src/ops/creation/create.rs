@@ -2,13 +2,9 @@
 
 use crate::base::MemoryFormat;
 use crate::base::format::refused;
+use crate::operator::copies::{convert, to_device, to_dtype};
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
-
-pub use crate::base::{default_dtype, set_default_dtype};
-pub use crate::operator::constant::{full, ones, scalar_tensor, zeros};
-pub use crate::operator::copies::{clone_dense, convert, to_device, to_dtype};
-pub use crate::operator::detached::{data, shallow};
 
 fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
     let layout = format.layout(&body.layout)?;

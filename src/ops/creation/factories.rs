@@ -1,12 +1,14 @@
 //! Tensors from sizes and numbers: the public rows over `create`.
 
-use crate::base::MemoryFormat;
+use crate::base::{MemoryFormat, default_dtype};
+use crate::operator::copies::{clone_dense, to_device, to_dtype};
+use crate::operator::detached;
 use crate::operator::kernel::{fill, filled};
-use crate::ops::creation::create::{clone_dense, default_dtype, to_device, to_dtype};
+use crate::operator::view_part::put_back;
+use crate::operator::views::dims_of;
 pub use crate::ops::creation::ranges::{arange, linspace, logspace, range, range_};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{dims_of, put_back};
+use crate::ops::shape::slices;
 
 /// A fresh leaf, wanting gradients when asked to.
 pub fn fresh_leaf(body: Body, requires_grad: bool) -> Result<Tensor> {
@@ -74,7 +76,7 @@ impl NarrowCopy {
         put_back(g, at, |l| l.narrow(dim, start, length))
     }
     fn batch(_: &Batch, input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
-        clone_dense(&view::narrow(input, dim, start, length)?)
+        clone_dense(&slices::narrow(input, dim, start, length)?)
     }
 }
 
@@ -437,7 +439,7 @@ pub fn numel(input: &Tensor) -> Result<i64> {
 /// The values without their history.
 #[operator(function, unrecorded)]
 pub fn detach(input: &Tensor) -> Result<Tensor> {
-    Ok(crate::ops::creation::create::shallow(input))
+    Ok(detached::shallow(input))
 }
 
 /// Converted to the dtype and device of `other`.

@@ -1,8 +1,8 @@
 //! Operators that only write: whatever was in the tensor, and its gradient, ends there.
 
+use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::{carry, duplicate, fill as fill_body};
 use crate::operator::pointwise::{check_writable, overlaps};
-use crate::ops::creation::create::{to_device, to_dtype};
 use crate::ops::prelude::*;
 
 #[primitive(tangent = still, batch = none)]

@@ -1,9 +1,10 @@
 //! Tensors of evenly spaced numbers.
 
-use crate::ops::creation::create::{default_dtype, to_dtype};
+use crate::base::default_dtype;
+use crate::operator::copies::{self, to_dtype};
+use crate::operator::views::dims_of;
 use crate::ops::creation::factories::fresh_leaf;
 use crate::ops::prelude::*;
-use crate::ops::shape::view::dims_of;
 
 /// The dtype of a range of these numbers.
 fn range_dtype(numbers: &[Scalar]) -> DType {
@@ -69,7 +70,7 @@ fn spaced_of_samples(start: &Value, end: &Value, steps: usize, dtype: DType) -> 
         Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(
             "linspace only supports 0-dimensional start and end tensors, but got start with dimension(s) above 0.",
         )),
-        Value::Tensor(t) => Ok(V::from(crate::ops::creation::create::to_dtype(t, dtype)?)),
+        Value::Tensor(t) => Ok(V::from(copies::to_dtype(t, dtype)?)),
         Value::Scalar(s) => Ok(V::Scalar(*s)),
     };
     let device =
@@ -77,7 +78,7 @@ fn spaced_of_samples(start: &Value, end: &Value, steps: usize, dtype: DType) -> 
     let (start, end) = (value(start)?, value(end)?);
     let number =
         Tensor::new(range(Scalar::Int(0), Scalar::Int(1), steps, DType::I64, device.unwrap_or(Device::Cpu))?);
-    let place = V::from(crate::ops::creation::create::to_dtype(&number, dtype)?);
+    let place = V::from(copies::to_dtype(&number, dtype)?);
     let last = steps.saturating_sub(1) as f64;
     let step = (&end - &start) / last.max(1.0);
     let (rising, falling) = (&step * &place + &start, &end - &step * (last - &place));

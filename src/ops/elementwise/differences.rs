@@ -1,10 +1,11 @@
 //! Differences of neighbours, and what else is made of two operators: `diff`, `ldexp`, `float_power`, `logit`, signs.
 
+use crate::operator::constant::{full, zeros};
+use crate::operator::copies::to_dtype;
 use crate::operator::declare::pointwise;
 use crate::operator::inplace;
 use crate::operator::pointwise::{Operand, apply};
 use crate::ops::complex;
-use crate::ops::creation::create::{full, to_dtype, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::power::power;
 use crate::ops::prelude::*;

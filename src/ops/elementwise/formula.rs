@@ -1,6 +1,6 @@
 //! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors.
 
-use crate::operator::V;
+use crate::operator::{V, copies};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 
 macro_rules! formal {
@@ -147,11 +147,9 @@ pub fn truth(x: impl Into<V>) -> V {
 
 /// A gradient whose dimensions lie in their order, however its operands do.
 pub fn in_order(grad: V) -> V {
-    grad.then(|t| {
-        if t.is_special() || t.body().layout.is_contiguous() {
-            Ok(t)
-        } else {
-            crate::ops::creation::create::clone_dense(&t)
-        }
-    })
+    grad.then(
+        |t| {
+            if t.is_special() || t.body().layout.is_contiguous() { Ok(t) } else { copies::clone_dense(&t) }
+        },
+    )
 }

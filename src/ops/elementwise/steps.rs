@@ -1,8 +1,8 @@
 //! Divisors of whole numbers, neighbours of floating point numbers, and what these are made of. They have no shaders.
 
 use crate::base::broadcast;
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{copy, filled};
-use crate::ops::creation::create::to_dtype;
 use crate::ops::prelude::*;
 
 /// A dense copy in a dtype, stretched.

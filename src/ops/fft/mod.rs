@@ -1,13 +1,13 @@
 //! Discrete Fourier transforms, along one dimension or several. They have no shaders.
 
-use crate::base::existing_dim;
+use crate::base::{default_dtype, existing_dim};
+use crate::operator::copies::{self, convert};
 use crate::operator::kernel::{copy, filled};
 use crate::ops::complex::{conj_physical, real};
-use crate::ops::creation::create::{convert, default_dtype};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
-use crate::ops::shape::view;
+use crate::ops::shape::slices;
 use smallvec::smallvec;
 
 /// How results are scaled: not at all, by the root of the number of elements, or by that number.
@@ -155,7 +155,7 @@ impl FftC2R {
 fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     let have = x.shape()[dim];
     if have >= n {
-        return if have == n { Ok(x.clone()) } else { view::narrow(x, dim as i64, 0, n as i64) };
+        return if have == n { Ok(x.clone()) } else { slices::narrow(x, dim as i64, 0, n as i64) };
     }
     let mut pads: Ints = smallvec![0; 2 * (x.ndim() - dim)];
     let end = pads.len() - 1;
@@ -283,7 +283,7 @@ fn over(
     let (dims, sizes) = several(&x, s, dim)?;
     let x = all_resized(&x, &dims, &sizes)?;
     if dims.is_empty() {
-        return crate::ops::creation::create::clone_dense(&x);
+        return copies::clone_dense(&x);
     }
     FftC2C::call(&x, dims, normalization(norm, forward)?, forward)
 }

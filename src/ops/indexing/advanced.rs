@@ -1,12 +1,14 @@
 //! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
 
 use crate::base::broadcast;
-use crate::ops::creation::create;
-use crate::ops::indexing::index::{By, get, numbers};
+use crate::operator::constant;
+use crate::operator::index_kernel::{By, get};
+use crate::operator::views::reshape;
+use crate::ops::indexing::index::numbers;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::into_zeros;
 use crate::ops::prelude::*;
-use crate::ops::shape::view::{permute, reshape};
+use crate::ops::shape::view::permute;
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
 pub(super) struct Plan {
@@ -143,7 +145,7 @@ impl Index {
     }
     fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, at: Meta) -> Result<Tensor> {
         if indices.iter().flatten().any(Tensor::is_special) {
-            let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+            let zeros = constant::zeros(&at.shape, at.dtype, at.device)?;
             return IndexPut::call(&zeros, &indices, g, true);
         }
         into_zeros!(at, [g], IndexPut(&indices, g, true))

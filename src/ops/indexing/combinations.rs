@@ -3,6 +3,7 @@
 use super::advanced::index;
 use super::index::from_i64;
 use crate::base::try_alloc;
+use crate::operator::constant;
 use crate::ops::prelude::*;
 
 /// Every choice of `r` elements of a vector, in order; with replacement an element may be chosen again.
@@ -25,7 +26,7 @@ pub fn combinations(
         return Err(Error::runtime(format!("Expect a non-negative number, but got {r}")));
     };
     if r == 0 {
-        return crate::ops::creation::create::zeros(&[0], input.dtype(), input.device());
+        return constant::zeros(&[0], input.dtype(), input.device());
     }
     let n = input.numel();
     let mut all: Vec<i64> = Vec::new();

@@ -1,15 +1,15 @@
 //! Elements read where index tensors point along a dimension, and what all that goes by index tensors shares.
 
 use crate::base::{Put, try_alloc, warn};
+use crate::operator::index_kernel::{By, get};
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create;
+use crate::operator::views::{ints, reshape};
+use crate::operator::{copies, detached};
 use crate::ops::indexing::scatter::{IndexAdd, Scatter, into_zeros};
 use crate::ops::indexing::slice_checks::check_index;
 use crate::ops::prelude::*;
-use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
-
-pub use crate::operator::index_kernel::{By, get, put, same_dtype};
-pub use crate::ops::indexing::advanced::index;
+use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
+use crate::ops::shape::view::expand;
 
 /// An index beyond its dimension is a RuntimeError in the operators that go along one.
 pub(crate) fn as_runtime(error: Error) -> Error {
@@ -32,13 +32,13 @@ pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tenso
         // SAFETY: the body has that many int64 elements.
         unsafe { start.add(i).write(v) };
     }
-    crate::ops::creation::create::to_device(&Tensor::new(host), device)
+    copies::to_device(&Tensor::new(host), device)
 }
 
 /// The elements of a tensor of whole numbers, on the host.
 pub fn to_i64(t: &Tensor) -> Result<Vec<i64>> {
-    let host = create::to_device(&create::shallow(t), Device::Cpu)?;
-    let body = duplicate(&create::to_dtype(&host, DType::I64)?.body())?;
+    let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
+    let body = duplicate(&copies::to_dtype(&host, DType::I64)?.body())?;
     let start = body.host()?.ptr.cast::<i64>();
     // SAFETY: the body is dense and holds that many int64 elements.
     try_alloc::all((0..body.numel()).map(|i| unsafe { start.add(i).read() }))
@@ -78,14 +78,11 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
                     )));
                 }
             }
-            crate::ops::indexing::nonzero::nonzero_columns(&crate::ops::creation::create::to_device(
-                &index,
-                t.device(),
-            )?)
+            crate::ops::indexing::nonzero::nonzero_columns(&copies::to_device(&index, t.device())?)
         }
         DType::I64 | DType::I32 => {
-            let index = crate::ops::creation::create::to_dtype(&index, DType::I64)?;
-            Ok(vec![crate::ops::creation::create::to_device(&index, t.device())?])
+            let index = copies::to_dtype(&index, DType::I64)?;
+            Ok(vec![copies::to_device(&index, t.device())?])
         }
         _ => Err(Error::index("tensors used as indices must be long, int, byte or bool tensors")),
     }
@@ -143,7 +140,7 @@ pub(crate) fn spread_positions(b: &Batch, index: &Tensor, at: i64, shape: &[usiz
     let by = reshape(&b.full(index)?, &narrow)?;
     let mut wide = Dims::from_slice(shape);
     wide[at as usize] = index.numel();
-    expand(&create::to_dtype(&by, DType::I64)?, ints(&wide))
+    expand(&copies::to_dtype(&by, DType::I64)?, ints(&wide))
 }
 
 pub(crate) fn check_vector(op: &str, index: &Tensor) -> Result<()> {

@@ -1,12 +1,13 @@
 //! Values put, or added, where index tensors point.
 
 use crate::base::{Put, broadcast};
-use crate::operator::inplace;
+use crate::operator::index_kernel::{put, same_dtype};
 use crate::operator::inplace::warn_expanded;
+use crate::operator::{constant, inplace};
 use crate::ops::indexing::advanced::{
     any_batched, arranged, check_places, index, over_samples, plan, samples_of,
 };
-use crate::ops::indexing::index::{expand_masks, put, same_dtype};
+use crate::ops::indexing::index::expand_masks;
 use crate::ops::prelude::*;
 
 fn too_many(input: &Tensor, count: usize) -> Error {
@@ -51,7 +52,7 @@ impl IndexPut {
         if accumulate {
             return Ok(g.clone());
         }
-        IndexPut::call(g, &indices, &crate::ops::creation::create::zeros(&[], g.dtype(), g.device())?, false)
+        IndexPut::call(g, &indices, &constant::zeros(&[], g.dtype(), g.device())?, false)
     }
     fn d_values(g: &Tensor, indices: Vec<Option<Tensor>>) -> Result<Tensor> {
         index(g, &indices)

@@ -2,13 +2,14 @@
 //! sent as `scatter_reduce` sends elements, with one index for all of it.
 
 use crate::base::warn_once;
+use crate::operator::views::{ints, reshape};
 use crate::operator::{dtype_checks, inplace, overlap};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
 use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
-use crate::ops::shape::view::{expand, ints, reshape};
+use crate::ops::shape::view::expand;
 use crate::tensor::{Derivative, any_requires_grad, no_derivative};
 use std::sync::atomic::AtomicBool;
 

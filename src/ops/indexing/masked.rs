@@ -2,10 +2,12 @@
 
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
-use crate::operator::inplace;
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::{copy, filled, holds};
 use crate::operator::pointwise::{Operand, check_writable};
+use crate::operator::sums::Sum;
+use crate::operator::views::reshape;
+use crate::operator::{constant, copies, inplace, views};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index;
@@ -14,9 +16,9 @@ use crate::ops::indexing::index_put::{self, IndexPut};
 use crate::ops::indexing::nonzero::{nonzero_columns, select_masked, shape_with_mask};
 use crate::ops::indexing::scatter::{dense, number, number_like};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{Sum, no_grad};
-use crate::ops::shape::view;
-use crate::ops::shape::view::{expand, reshape};
+use crate::ops::reduction::reduce::no_grad;
+use crate::ops::shape::view::expand;
+use crate::ops::shape::{slices, view};
 use crate::tensor::mode;
 use crate::transforms::vmap;
 
@@ -35,7 +37,7 @@ fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
         let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, input.into(), mask.into()])?;
-        dense(create::to_dtype(&chosen, input.dtype())?)
+        dense(copies::to_dtype(&chosen, input.dtype())?)
     })?;
     let body = made.body();
     Ok(body.with_layout(Layout::contiguous(body.shape())))
@@ -48,7 +50,7 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     }
     let places: Vec<_> = nonzero_columns(mask)?.into_iter().map(Some).collect();
     let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
-    let first = view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
+    let first = slices::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
     // PyTorch copies what it fills into a dense tensor.
     IndexPut::call(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
 }
@@ -57,7 +59,7 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
 pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
     broadcast(&mask.shape(), &x.shape())?;
     let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
-    create::to_dtype(&chosen, x.dtype())
+    copies::to_dtype(&chosen, x.dtype())
 }
 
 /// Warns of `x[mask] = number` where elements of `x` share memory.
@@ -141,8 +143,8 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
                 return copy(body, made);
             }
             // Element after element.
-            let value = create::full(&[], number("masked_fill_", &value)?, body.dtype, body.device())?;
-            let mask = expand(mask, view::ints(body.shape()))?;
+            let value = constant::full(&[], number("masked_fill_", &value)?, body.dtype, body.device())?;
+            let mask = expand(mask, views::ints(body.shape()))?;
             let places: Vec<_> =
                 expand_masks(&Tensor::new(body.clone()), 0, mask)?.into_iter().map(Some).collect();
             index_put::write(body, &places, &value, false)
@@ -153,7 +155,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
 /// For samples: `x` with the elements of `source`, in order, where each sample's mask is true.
 fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     let (n, most) = (mask.numel(), source.numel() as i64 - 1);
-    let hits = create::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
+    let hits = copies::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
     let order = a::sub(&crate::ops::reduction::scan::Cumsum::call(&hits, 0)?, 1i64)?;
     let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
     let values = crate::ops::indexing::index::gather(&reshape(source, &[source.numel()])?, 0, &order)?;
@@ -170,7 +172,7 @@ impl MaskedScatter {
     }
     fn d_source(g: &Tensor, at: Meta, mask: &Tensor) -> Result<Tensor> {
         let picked = MaskedSelect::call(g, mask)?;
-        let zeros = create::zeros(&[numel(&at.shape) - picked.numel()], at.dtype, at.device)?;
+        let zeros = constant::zeros(&[numel(&at.shape) - picked.numel()], at.dtype, at.device)?;
         reshape(&crate::ops::shape::join::cat(&[picked, zeros], 0)?, &at.shape)
     }
 }
@@ -187,7 +189,7 @@ pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<
     if shape.is_empty() && vmap::any(&[input, mask, source]) {
         return reshape(&masked_scatter(&reshape(input, &[1])?, &reshape(mask, &[1])?, source)?, &[]);
     }
-    let sizes = view::ints(&shape);
+    let sizes = views::ints(&shape);
     let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { expand(t, sizes.clone()) };
     let (input, mask) = (wide(input)?, wide(mask)?);
     if mask.is_batched() {
@@ -257,7 +259,7 @@ impl MaskedSelect {
     }
     fn d_input(g: &Tensor, at: Meta, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
         let shape = shape_with_mask(&at.shape, &mask.shape())?;
-        let mask = view::expand(mask, view::ints(&shape))?;
+        let mask = view::expand(mask, views::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
         // They lie as the input does; a batch of samples may lie in any way.
@@ -276,8 +278,8 @@ impl MaskedSelect {
             ));
         }
         let n = mask.numel();
-        let places = nonzero_columns(&view::reshape(mask, &[n])?)?.swap_remove(0);
-        let lines = view::reshape(&b.full(input)?, &b.shape(&[n]))?;
+        let places = nonzero_columns(&views::reshape(mask, &[n])?)?.swap_remove(0);
+        let lines = views::reshape(&b.full(input)?, &b.shape(&[n]))?;
         Ok(b.wrap(index::index_select(&lines, b.k() as i64, &places)?))
     }
 }
@@ -298,7 +300,7 @@ pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     }
     let shape = shape_with_mask(&input.shape(), &mask.shape())?;
     let wide =
-        |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
+        |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, views::ints(&shape)) };
     MaskedSelect::call(&wide(input)?, &wide(mask)?)
 }
 

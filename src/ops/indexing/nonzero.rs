@@ -2,10 +2,10 @@
 
 use crate::base::broadcast;
 use crate::operator::Out;
-use crate::operator::conj_neg;
 use crate::operator::kernel::copy;
+use crate::operator::{conj_neg, views};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::slices;
 
 /// The shape that a tensor and its mask stretch to: at least a vector.
 pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
@@ -88,7 +88,7 @@ pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
 
 fn columns(t: &Tensor, positions: Body) -> Result<Vec<Tensor>> {
     let all = Tensor::new(positions);
-    (0..t.ndim()).map(|d| view::select(&all, 1, d as i64)).collect()
+    (0..t.ndim()).map(|d| slices::select(&all, 1, d as i64)).collect()
 }
 
 /// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
@@ -110,7 +110,7 @@ pub fn nonzero(
     if input.is_batched() {
         return Err(crate::transforms::vmap::refuse_rule("nonzero_numpy"));
     }
-    let vector = if input.ndim() > 0 { input.clone() } else { view::reshape(input, &[1])? };
+    let vector = if input.ndim() > 0 { input.clone() } else { views::reshape(input, &[1])? };
     nonzero_vectors(&vector).map(Out::from)
 }
 

@@ -1,20 +1,21 @@
 //! Values put, added or filled where an index points along a dimension.
 
 use crate::base::{Put, warn_once};
+use crate::operator::index_kernel::{By, put as put_by};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::within;
 use crate::operator::pointwise::check_writable;
-use crate::ops::creation::create;
+use crate::operator::sums::Sum;
+use crate::operator::views::reshape;
+use crate::operator::{constant, copies};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{
-    By, Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
-    put as put_by, size_and_stride, spread_positions,
+    Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
+    size_and_stride, spread_positions,
 };
 use crate::ops::indexing::masked::masked;
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::Sum;
-use crate::ops::shape::view::reshape;
 use std::sync::atomic::AtomicBool;
 
 /// What `src`, put along a dimension where `index` points, must be like.
@@ -59,7 +60,7 @@ fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<(
 /// What a primitive makes of zeros: it writes over them, unless samples of a `vmap` or tangents want new ones.
 macro_rules! into_zeros {
     ($at:expr, [$($given:expr),*], $primitive:ident($($argument:expr),*)) => {{
-        let zeros = $crate::ops::creation::create::zeros(&$at.shape, $at.dtype, $at.device)?;
+        let zeros = $crate::operator::constant::zeros(&$at.shape, $at.dtype, $at.device)?;
         if [$($given),*].iter().any(|t| t.is_special()) {
             $primitive::call(&zeros, $($argument),*)
         } else {
@@ -155,7 +156,7 @@ impl Scatter {
         if how == Put::Add {
             return Ok(g.clone());
         }
-        let zeros = create::zeros(&index.shape(), g.dtype(), index.device())?;
+        let zeros = constant::zeros(&index.shape(), g.dtype(), index.device())?;
         Scatter::call(g, dim, index, &zeros, Put::Assign)
     }
     fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
@@ -196,7 +197,7 @@ impl ScatterAdd {
 
 /// `source` times `alpha`, in its own dtype.
 fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let number = create::full(&[], alpha, source.dtype(), source.device());
+    let number = constant::full(&[], alpha, source.dtype(), source.device());
     crate::ops::reduction::reduce::no_grad(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
         .map(Tensor::new)
 }
@@ -239,7 +240,7 @@ impl IndexAdd {
 
 /// A tensor of one number, of the dtype and on the device of another.
 pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
-    create::full(&[], value, t.dtype(), t.device())
+    constant::full(&[], value, t.dtype(), t.device())
 }
 
 /// The value of a 0-d tensor or number.
@@ -256,7 +257,7 @@ pub(super) fn number(op: &str, value: &Value) -> Result<Scalar> {
 
 /// As it is when row-major, else a row-major copy.
 pub(super) fn dense(t: Tensor) -> Result<Tensor> {
-    if t.body().layout.is_contiguous() { Ok(t) } else { create::clone_dense(&t) }
+    if t.body().layout.is_contiguous() { Ok(t) } else { copies::clone_dense(&t) }
 }
 
 /// `out` with one number in the slices across `dim` that the vector `index` names.
@@ -269,7 +270,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     if let Some(n) = shape.get_mut(dim) {
         *n = index.numel();
     }
-    let number = create::full(&[], value, out.dtype, out.device())?;
+    let number = constant::full(&[], value, out.dtype, out.device())?;
     let number = number.body();
     let source = number.with_layout(number.layout.broadcast_to(&shape));
     if source.numel() == 0 {
@@ -349,7 +350,7 @@ impl Scatter1 {
 
 /// One number for every index.
 fn expanded_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
-    let number = create::full(&[], value, like.dtype, like.device())?;
+    let number = constant::full(&[], value, like.dtype, like.device())?;
     let body = number.body();
     Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
 }
@@ -554,7 +555,7 @@ impl IndexFill1 {
         Sum::call(&a::sub(g, &IndexFill0::call(g, dim, index, Scalar::Int(0))?)?)
     }
     fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
-        let zeros = create::zeros(&input.shape(), DType::F32, input.device())?;
+        let zeros = constant::zeros(&input.shape(), DType::F32, input.device())?;
         let hit = IndexFill0::call(&zeros, dim, index, Scalar::Int(1))?;
         masked(input, &a::ne(&hit, 0i64)?, value.into())
     }

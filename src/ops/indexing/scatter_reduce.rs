@@ -2,8 +2,7 @@
 
 use crate::base::Put;
 use crate::operator::pointwise::apply;
-use crate::operator::{dtype_checks, inplace, overlap};
-use crate::ops::creation::create;
+use crate::operator::{constant, copies, dtype_checks, inplace, overlap};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, from_lines, on_lines};
 use crate::ops::indexing::masked::MaskedFill0;
@@ -90,13 +89,13 @@ pub(crate) fn reduced(
     if input.dtype().is_differentiable() {
         return a::div(&out, &count);
     }
-    a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?)
+    a::floor_divide(&out, &copies::to_dtype(&count, input.dtype())?)
 }
 
 /// How many values meet at each place, 1 where none does.
 fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
-    let start = create::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
-    let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
+    let start = constant::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
+    let ones = constant::ones(&index.shape(), input.dtype(), input.device())?;
     let count = Scatter::call(&start, dim, index, &ones, Put::Add)?;
     a::maximum(&crate::ops::complex::real(&count)?, 1.0)
 }
@@ -153,8 +152,8 @@ impl Reduced<'_> {
             let others = self.again(&full_input, src)?;
             // A single zero among the values sent: the product of the others is its share.
             let zero = a::eq(src, 0.0)?;
-            let none = create::zeros(&result.shape(), src.dtype(), src.device())?;
-            let counted = create::to_dtype(&zero, src.dtype())?;
+            let none = constant::zeros(&result.shape(), src.dtype(), src.device())?;
+            let counted = copies::to_dtype(&zero, src.dtype())?;
             let zeros = there(&Scatter::call(&none, dim, index, &counted, Put::Add)?)?;
             let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
             let beside = there(&self.again(input, &full_src)?)?;
@@ -166,7 +165,7 @@ impl Reduced<'_> {
             let src = if several { underivable(&picked, twice) } else { picked };
             return Ok(Shares { input: a::div(&others, &full_input)?, src });
         }
-        let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
+        let hit = |t: &Tensor, y: &Tensor| copies::to_dtype(&a::eq(t, y)?, y.dtype());
         let (mut for_input, for_src) = (hit(input, result)?, hit(src, &there(result)?)?);
         if !own {
             for_input = Scatter1::call(&for_input, dim, index, Scalar::Int(0))?;

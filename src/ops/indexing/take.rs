@@ -1,16 +1,17 @@
 //! Elements picked, and put, as if a tensor were one line; and along a dimension.
 
 use crate::base::{Put, broadcast};
+use crate::operator::constant;
+use crate::operator::index_kernel::{By, get};
 use crate::operator::kernel::{copy, duplicate};
 use crate::operator::pointwise::check_writable;
-use crate::ops::creation::create;
+use crate::operator::views::{self, View, reshape};
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::index::{By, IndexSelect, gather, get};
+use crate::ops::indexing::index::{IndexSelect, gather};
 use crate::ops::indexing::index_put;
 use crate::ops::indexing::scatter::{into_zeros, placed};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{View, expand, reshape};
+use crate::ops::shape::view::expand;
 use smallvec::smallvec;
 
 /// `take` and `put` see a tensor as one line.
@@ -139,7 +140,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
         beside[at] = 1;
         let mut wide = broadcast(&own, &beside)?;
         wide[at] = size;
-        expand(t, view::ints(&wide))
+        expand(t, views::ints(&wide))
     };
     let (from, by) = (expanded(input, indices)?, expanded(indices, input)?);
     // Counted from the end too, and around.
@@ -176,7 +177,7 @@ impl PutAt {
         if accumulate {
             return Ok(g.clone());
         }
-        let zeros = create::zeros(&index.shape(), g.dtype(), g.device())?;
+        let zeros = constant::zeros(&index.shape(), g.dtype(), g.device())?;
         PutAt::call(g, index, &zeros, false)
     }
     fn d_source(g: &Tensor, at: Meta, index: &Tensor, source: Unread) -> Result<Tensor> {

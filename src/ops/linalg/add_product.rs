@@ -1,9 +1,10 @@
 //! Products of matrices and vectors that are added to something.
 
 use crate::base::Dims;
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{copy, holds};
+use crate::operator::views::ints;
 use crate::ops::complex::scaled;
-use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::linalg::matmul::{
@@ -12,7 +13,7 @@ use crate::ops::linalg::matmul::{
 };
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{no_grad, sum};
-use crate::ops::shape::view::{expand, ints, t};
+use crate::ops::shape::view::{expand, t};
 
 /// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
 fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: Scalar) -> Result<Body> {

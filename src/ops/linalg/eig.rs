@@ -3,9 +3,10 @@
 use super::eigh::check_phase;
 use super::factors::*;
 use super::solve::linalg_solve;
+use crate::operator::constant;
 use crate::operator::kernel::filled;
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze};
 
 /// Values and vectors, which are complex whatever the matrices are.
 #[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
@@ -34,8 +35,8 @@ impl LinalgEig {
         Ok([values, vectors])
     }
     fn d_input(g: [Option<V>; 2], at: Meta, eigenvalues: V, eigenvectors: V) -> Result<V> {
-        let row = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -2));
-        let high = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -1));
+        let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
+        let high = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -1));
         let adjoint = eigenvectors.mh();
         let inner = match g {
             [Some(values), None] => diagonal_matrix(values),
@@ -44,12 +45,12 @@ impl LinalgEig {
                 if !turned.is_special() {
                     check_phase("linalg_eig", &turned)?;
                 }
-                let line = turned.clone().then(|t| view::diagonal(&t, 0, -2, -1)).re();
+                let line = turned.clone().then(|t| slices::diagonal(&t, 0, -2, -1)).re();
                 // Vectors keep their length.
                 let dtype = eigenvectors.clone().tensor()?.dtype();
                 let along = adjoint.clone().matmul(&eigenvectors * row(&line).cast(dtype));
                 let n = at.shape.last().copied().unwrap_or(0);
-                let ones = crate::ops::creation::create::ones(&[n], dtype, at.device)?;
+                let ones = constant::ones(&[n], dtype, at.device)?;
                 let unit = diagonal_matrix(V::from(ones));
                 let gaps = (row(&eigenvalues) - high(&eigenvalues)).conj() + &unit;
                 let moved = (turned - along) / gaps * (1.0 - unit);

@@ -2,10 +2,11 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A and UPLO")]
 
 use super::factors::*;
+use crate::operator::constant;
 use crate::operator::kernel::filled;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze};
 
 fn decomposed(x: &Body, upper: bool) -> Result<[Body; 2]> {
     let n = rows_and_columns(x.shape())[0];
@@ -38,8 +39,8 @@ impl LinalgEigh {
         decomposed(&A.body(), upper)
     }
     fn d_A(g: [Option<V>; 2], eigenvalues: V, eigenvectors: V) -> Result<V> {
-        let row = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -2));
-        let high = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -1));
+        let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
+        let high = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -1));
         let adjoint = eigenvectors.mh();
         Ok(match g {
             [Some(values), None] => (&eigenvectors * row(&values)).matmul(adjoint),
@@ -67,13 +68,13 @@ impl LinalgEigh {
 fn unit_of(values: &V) -> Result<V> {
     let t = values.clone().tensor()?;
     let n = *t.shape().last().unwrap_or(&0);
-    let ones = crate::ops::creation::create::ones(&[n], t.dtype(), t.device())?;
+    let ones = constant::ones(&[n], t.dtype(), t.device())?;
     Ok(diagonal_matrix(V::from(ones)))
 }
 
 /// Complex vectors have any phase: a loss that depends on it has no gradient.
 pub(super) fn check_phase(op: &str, turned: &V) -> Result<()> {
-    let line = turned.clone().then(|t| view::diagonal(&t, 0, -2, -1));
+    let line = turned.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;
     let imaginary = crate::ops::creation::factories::detach(&imaginary)?;
     if imaginary.numel() > 0

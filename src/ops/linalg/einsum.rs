@@ -1,11 +1,14 @@
 //! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
 
 use crate::base::try_alloc;
+use crate::operator::views::reshaped;
 use crate::ops::linalg::tensordot::pair;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
 use crate::ops::shape::rearrange::movedim;
-use crate::ops::shape::view::{diagonal, permute, reshaped, unsqueeze};
+use crate::ops::shape::slices::diagonal;
+use crate::ops::shape::squeeze::unsqueeze;
+use crate::ops::shape::view::permute;
 use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,9 @@
 //! What all factorisations share: memory by columns, and the refusals of what has none.
 
+use crate::operator::constant;
 use crate::operator::kernel::{copy, filled};
-use crate::ops::creation::create;
 use crate::ops::prelude::*;
-use crate::ops::shape::triangle;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze, triangle};
 use crate::tensor::facts::{Keep, Shown};
 
 /// The operator in whose name a kernel refuses matrices; none asks for codes instead.
@@ -138,7 +137,7 @@ pub fn aligned(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     let rank = b.rank(&x).max(b.rank(&y));
     let wide = |mut t: Tensor| -> Result<Tensor> {
         while b.rank(&t) < rank {
-            t = view::unsqueeze(&t, b.k() as i64)?;
+            t = squeeze::unsqueeze(&t, b.k() as i64)?;
         }
         Ok(t)
     };
@@ -158,7 +157,7 @@ pub fn twice_symmetric(x: V) -> V {
     let n = x.shape().last().copied().unwrap_or(0);
     let sum = &x + x.mh();
     let V::Tensor(like) = &sum else { return sum };
-    let once = create::zeros(&[n], like.dtype().to_real(), like.device()).and_then(|zeros| {
+    let once = constant::zeros(&[n], like.dtype().to_real(), like.device()).and_then(|zeros| {
         triangle::diag_embed(&crate::ops::elementwise::arithmetic::add(&zeros, 0.5)?, 0, -2, -1)
     });
     sum * (1.0 - V::from(once))
@@ -186,12 +185,12 @@ pub fn plus(a: Option<V>, b: Option<V>) -> Option<V> {
 
 /// Columns `start` to `end`.
 pub fn columns_of(x: &V, start: usize, end: usize) -> V {
-    x.clone().then(|t| view::narrow(&t, -1, start as i64, (end - start) as i64))
+    x.clone().then(|t| slices::narrow(&t, -1, start as i64, (end - start) as i64))
 }
 
 /// Rows `start` to `end`.
 pub fn rows_of(x: &V, start: usize, end: usize) -> V {
-    x.clone().then(|t| view::narrow(&t, -2, start as i64, (end - start) as i64))
+    x.clone().then(|t| slices::narrow(&t, -2, start as i64, (end - start) as i64))
 }
 
 /// A vector as the diagonal of a matrix.

@@ -5,12 +5,12 @@ use super::factors::*;
 use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
 use crate::base::{broadcast, existing_dim, try_alloc};
-use crate::ops::creation::create;
+use crate::operator::{constant, copies, views};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::scan;
 use crate::ops::shape::join;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze, view};
 
 /// Padé's coefficients of order 13, and the largest norm that they are good for.
 const PADE: [f64; 14] = [
@@ -34,11 +34,11 @@ const REACH: f64 = 5.37;
 /// The exponential by a quotient of polynomials of `A / 2ˢ`, squared `s` times.
 fn exponential(A: &Tensor) -> Result<Tensor> {
     if A.numel() == 0 {
-        return create::clone_dense(A);
+        return copies::clone_dense(A);
     }
     // Halves by way of what has a solver.
     let own = A.dtype();
-    let wide = if own.size() == 2 { create::to_dtype(A, DType::F32)? } else { A.clone() };
+    let wide = if own.size() == 2 { copies::to_dtype(A, DType::F32)? } else { A.clone() };
     let size =
         super::norms::linalg_matrix_norm(&wide, Scalar::Int(1), smallvec::smallvec![-2, -1], false, None)?;
     let size = crate::ops::reduction::extrema::max(&size)?.item()?.as_f64();
@@ -110,8 +110,8 @@ fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, turned: bool) -> V {
         let at = if turned { step } else { k - 1 - step };
         let v = columns_of(vectors, at, at + 1);
         let factor = tau.clone().then(|t| {
-            let one = view::narrow(&t, -1, at as i64, 1)?;
-            view::unsqueeze(&one, -1)
+            let one = slices::narrow(&t, -1, at as i64, 1)?;
+            squeeze::unsqueeze(&one, -1)
         });
         let factor = if turned { factor.conj() } else { factor };
         let along = v.mh().matmul(&x);
@@ -193,7 +193,7 @@ pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor
         None,
         false,
     )?;
-    let unit = V::from(view::expand(&unit, view::ints(&input.shape()))?);
+    let unit = V::from(view::expand(&unit, views::ints(&input.shape()))?);
     reflected(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()
 }
 
@@ -313,10 +313,10 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     let mut chain = tensors.to_vec();
     let (row, column) = (chain[0].ndim() == 1, chain[n - 1].ndim() == 1);
     if row {
-        chain[0] = view::unsqueeze(&chain[0], 0)?;
+        chain[0] = squeeze::unsqueeze(&chain[0], 0)?;
     }
     if column {
-        chain[n - 1] = view::unsqueeze(&chain[n - 1], -1)?;
+        chain[n - 1] = squeeze::unsqueeze(&chain[n - 1], -1)?;
     }
     for i in 1..n {
         let (a, b) = (chain[i - 1].shape(), chain[i].shape());
@@ -333,9 +333,9 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     sizes.push(chain[n - 1].shape()[1]);
     let mut made = chained(&chain, &cheapest(&sizes)?, 0, n - 1)?;
     if column {
-        made = view::squeeze_one(&made, -1)?;
+        made = squeeze::squeeze_one(&made, -1)?;
     }
-    if row { view::squeeze_one(&made, 0) } else { Ok(made) }
+    if row { squeeze::squeeze_one(&made, 0) } else { Ok(made) }
 }
 
 /// The inverse of a tensor as a map from its last dimensions to its first `ind`.
@@ -360,7 +360,7 @@ pub fn linalg_tensorinv(input: &Tensor, #[default(2)] ind: i64) -> Result<Tensor
     }
     let mut out = Dims::from_slice(last);
     out.extend_from_slice(first);
-    view::reshape(&linalg_inv(&view::reshape(input, &[rows, columns])?)?, &out)
+    views::reshape(&linalg_inv(&views::reshape(input, &[rows, columns])?)?, &out)
 }
 
 /// The solution of `tensordot(A, X) = B`.
@@ -388,8 +388,8 @@ pub fn linalg_tensorsolve(input: &Tensor, other: &Tensor, dims: Option<Ints>) ->
              {columns} != {rows}"
         )));
     }
-    let found = linalg_solve(&view::reshape(&x, &[rows, columns])?, &view::reshape(other, &[rows])?, true)?;
-    view::reshape(&found, last)
+    let found = linalg_solve(&views::reshape(&x, &[rows, columns])?, &views::reshape(other, &[rows])?, true)?;
+    views::reshape(&found, last)
 }
 
 /// Vector product along a dimension of size 3.
@@ -469,13 +469,13 @@ pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
     if n <= 1 && N.is_some() {
         return Err(Error::runtime("N must be greater than 1."));
     }
-    let mut wide = view::ints(&shape);
+    let mut wide = views::ints(&shape);
     wide.push((n - 1).max(0));
-    let column = view::unsqueeze(x, -1)?;
+    let column = squeeze::unsqueeze(x, -1)?;
     let mut one = shape.clone();
     one.push(1);
     let dtype = if dtype.is_differentiable() { dtype } else { DType::I64 };
-    let ones = create::ones(&one, dtype, x.device())?;
+    let ones = constant::ones(&one, dtype, x.device())?;
     let powers = scan::cumprod(&view::expand(&column, wide)?, -1, None)?;
     join::cat(&[ones, powers], -1)
 }
@@ -494,7 +494,7 @@ pub fn linalg_diagonal(
     #[default(-2)] dim1: i64,
     #[default(-1)] dim2: i64,
 ) -> Result<Tensor> {
-    view::diagonal(A, offset, dim1, dim2)
+    slices::diagonal(A, offset, dim1, dim2)
 }
 
 /// Matrix product.

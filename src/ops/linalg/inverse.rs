@@ -4,12 +4,12 @@
 use super::eigh::{LinalgEigh, linalg_eigvalsh};
 use super::factors::*;
 use super::svd::{LinalgSvd, linalg_svdvals};
-use crate::ops::creation::create;
+use crate::operator::constant;
 use crate::ops::elementwise::unary;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view;
+use crate::ops::shape::squeeze;
 
 /// Bounds below which a value counts as zero: a number, or one for each matrix.
 #[derive(Clone)]
@@ -22,7 +22,7 @@ impl Bound {
     fn value(self) -> V {
         match self {
             Bound::Number(x) => V::from(x),
-            Bound::Each(x) => x.then(|t| view::unsqueeze(&t, -1)),
+            Bound::Each(x) => x.then(|t| squeeze::unsqueeze(&t, -1)),
         }
     }
 }
@@ -61,9 +61,9 @@ fn pseudo_inverse(A: &Tensor, atol: Option<Bound>, rtol: Bound, hermitian: bool)
         let mut shape = A.shape();
         let n = shape.len();
         shape.swap(n - 2, n - 1);
-        return create::zeros(&shape, A.dtype(), A.device());
+        return constant::zeros(&shape, A.dtype(), A.device());
     }
-    let row = |x: V| x.then(|t| view::unsqueeze(&t, -2));
+    let row = |x: V| x.then(|t| squeeze::unsqueeze(&t, -2));
     let inverted = |values: &V, sizes: &V| {
         select(0.0, recip(values), gt(sizes, threshold(sizes, atol.clone(), rtol.clone()))).cast(A.dtype())
     };
@@ -178,7 +178,7 @@ fn rank(A: &Tensor, atol: Option<Bound>, rtol: Option<Bound>, hermitian: bool) -
         if hermitian { unary::abs(&linalg_eigvalsh(&A, "L".into())?)? } else { linalg_svdvals(&A, None)? };
     if A.numel() == 0 {
         let shape = A.shape();
-        return create::zeros(&shape[..shape.len() - 2], DType::I64, A.device());
+        return constant::zeros(&shape[..shape.len() - 2], DType::I64, A.device());
     }
     let values = V::from(values);
     let above = gt(&values, threshold(&values, atol, rtol)).tensor()?;
@@ -254,7 +254,7 @@ pub fn linalg_lstsq(
         )));
     }
     let vector = super::solve::is_vector(&input.shape(), &b.shape());
-    let sides = if vector { view::unsqueeze(b, -1)? } else { b.clone() };
+    let sides = if vector { squeeze::unsqueeze(b, -1)? } else { b.clone() };
     let ([m, n], [rows, _]) = (rows_and_columns(&input.shape()), rows_and_columns(&sides.shape()));
     if m != rows {
         return Err(Error::runtime(if vector {
@@ -267,9 +267,9 @@ pub fn linalg_lstsq(
     let rcond = rcond.unwrap_or(epsilon(input.dtype()) * m.max(n) as f64);
     let inverse = V::from(LinalgPinv::call(input, None, rcond, false)?);
     let found = inverse.matmul(V::from(&sides));
-    let solution = if vector { found.clone().then(|t| view::squeeze_one(&t, -1)) } else { found.clone() };
+    let solution = if vector { found.clone().then(|t| squeeze::squeeze_one(&t, -1)) } else { found.clone() };
     let (real, device) = (input.dtype().to_real(), input.device());
-    let nothing = |dtype| create::zeros(&[0], dtype, device);
+    let nothing = |dtype| constant::zeros(&[0], dtype, device);
     let ranked = driver != "gels";
     let rank =
         if ranked { rank(input, None, Some(Bound::Number(rcond)), false)? } else { nothing(DType::I64)? };

@@ -5,9 +5,10 @@ use super::factors::*;
 use super::triangular::solved;
 use crate::base::broadcast;
 use crate::operator::kernel::filled;
+use crate::operator::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::{squeeze, view};
 
 /// `[LU, pivots, info]` of matrices.
 pub fn factored(x: &Body) -> Result<[Body; 3]> {
@@ -74,9 +75,9 @@ fn ordered(x: &V, order: &Tensor) -> V {
         let wide = |t: &Tensor, rows: usize| {
             let mut shape = batch.clone();
             shape.extend([rows, width]);
-            view::expand(t, view::ints(&shape))
+            view::expand(t, views::ints(&shape))
         };
-        index::gather(&wide(&t, rows)?, -2, &wide(&view::unsqueeze(order, -1)?, count[0])?)
+        index::gather(&wide(&t, rows)?, -2, &wide(&squeeze::unsqueeze(order, -1)?, count[0])?)
     })
 }
 
@@ -231,7 +232,7 @@ impl LuUnpack {
 /// `P`, whose columns are those of the unit matrix in another order.
 fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
     let shape = order.shape();
-    let ones = crate::ops::creation::create::ones(&shape, dtype, order.device())?;
+    let ones = constant::ones(&shape, dtype, order.device())?;
     ordered(&diagonal_matrix(ones.into()), order).tensor()
 }
 
@@ -271,7 +272,7 @@ pub fn lu_unpack(
             LU_pivots.shape().as_slice()
         )));
     }
-    let none = || crate::ops::creation::create::zeros(&[0], LU_data.dtype(), LU_data.device());
+    let none = || constant::zeros(&[0], LU_data.dtype(), LU_data.device());
     let [l, u] = if unpack_data { LuUnpack::call(LU_data)? } else { [none()?, none()?] };
     let p =
         if unpack_pivots { permutation(&exchanges(LU_pivots, rows)?[1], LU_data.dtype())? } else { none()? };

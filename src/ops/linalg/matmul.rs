@@ -1,15 +1,14 @@
 //! Products of matrices and vectors.
 
 use crate::base::{Dims, broadcast, numel};
+use crate::operator::sums;
+use crate::operator::views::{ints, reshape, reshaped, unsafe_view};
 use crate::ops::elementwise::arithmetic;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange::contiguous;
-use crate::ops::shape::view::first_row;
-use crate::ops::shape::view::{
-    expand, ints, reshape, reshaped, squeeze_one, t, transpose, unsafe_view, unsqueeze,
-};
+use crate::ops::shape::squeeze::{first_row, squeeze_one, unsqueeze};
+use crate::ops::shape::view::{expand, t, transpose};
 use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
@@ -247,7 +246,7 @@ impl Dot {
     }
     fn batch(b: &Batch, input: &Tensor, tensor: &Tensor) -> Result<Tensor> {
         let products = arithmetic::mul(&b.full(input)?, &b.full(tensor)?)?;
-        reduce::Sum1::call(&products, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
+        sums::Sum1::call(&products, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{amax, amin};
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::variance::{LinalgVectorNorm, in_dtype};
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze, view};
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
 
@@ -59,7 +59,7 @@ fn with_kept(y: &Tensor, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
     if !keepdim {
         return Ok(y.clone());
     }
-    view::unsqueeze(&view::unsqueeze(y, dims[0].min(dims[1]))?, dims[0].max(dims[1]))
+    squeeze::unsqueeze(&squeeze::unsqueeze(y, dims[0].min(dims[1]))?, dims[0].max(dims[1]))
 }
 
 fn by_number(A: &Tensor, ord: f64, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
@@ -288,7 +288,7 @@ pub fn linalg_cond(input: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
         if values.shape().last() == Some(&0) {
             return reduce::sum(&values, Some(smallvec![-1]), false, None);
         }
-        let end = |at| V::from(view::select(&values, -1, at));
+        let end = |at| V::from(slices::select(&values, -1, at));
         return (if ord > 0.0 { end(0) / end(-1) } else { end(-1) / end(0) }).tensor();
     }
     if ![1.0, f64::INFINITY].contains(&ord.abs()) {

@@ -1,16 +1,18 @@
 //! Products made of other products: of many matrices, of vectors, of all pairs of elements.
 
 use crate::base::{Dims, broadcast, warn_once};
-use crate::operator::copies::clone_preserved;
+use crate::operator::constant::zeros;
+use crate::operator::copies::{clone_dense, clone_preserved};
 use crate::operator::kernel::fill;
+use crate::operator::views::{ints, reshape, reshaped, unsafe_view};
 use crate::ops::complex::Vdot;
-use crate::ops::creation::create::{clone_dense, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, matmul, mm, product};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::rearrange::roll;
-use crate::ops::shape::view::{expand, ints, reshape, reshaped, squeeze, transpose, unsafe_view, unsqueeze};
+use crate::ops::shape::squeeze::{squeeze, unsqueeze};
+use crate::ops::shape::view::{expand, transpose};
 use std::sync::atomic::AtomicBool;
 
 #[primitive(tangent = multilinear)]

@@ -7,7 +7,7 @@ use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
 use crate::operator::kernel::{fill, filled};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze};
 
 /// Whether the right side is a vector for each matrix.
 pub fn is_vector(a: &[usize], b: &[usize]) -> bool {
@@ -15,11 +15,11 @@ pub fn is_vector(a: &[usize], b: &[usize]) -> bool {
 }
 
 fn column(x: V) -> V {
-    x.then(|t| view::unsqueeze(&t, -1))
+    x.then(|t| squeeze::unsqueeze(&t, -1))
 }
 
 fn without_column(x: V) -> V {
-    x.then(|t| view::squeeze_one(&t, -1))
+    x.then(|t| squeeze::squeeze_one(&t, -1))
 }
 
 fn solution_of(a: &V, b: &V, left: bool) -> V {
@@ -114,10 +114,10 @@ impl LinalgSolveEx {
     }
     fn batch(b: &Batch, A: &Tensor, B: &Tensor, left: bool, checked: Checked) -> Result<[Tensor; 2]> {
         let vector = is_vector(&A.shape(), &B.shape());
-        let right = if vector { view::unsqueeze(B, -1)? } else { B.clone() };
+        let right = if vector { squeeze::unsqueeze(B, -1)? } else { B.clone() };
         let [x, y] = aligned(b, A, &right)?;
         let [found, info] = LinalgSolveEx::call(&x, &y, left, checked)?;
-        let found = if vector { view::squeeze_one(&found, -1)? } else { found };
+        let found = if vector { squeeze::squeeze_one(&found, -1)? } else { found };
         Ok([b.wrap(found), b.wrap(info)])
     }
 }
@@ -308,7 +308,7 @@ impl LinalgDet {
     fn fast_d_A(g: Body, LU: Body, pivots: Body) -> Result<Body> {
         let n = *LU.shape().last().unwrap_or(&0);
         let value = |x: &Body| V::from(Tensor::new(x.clone()));
-        let line = value(&LU).then(|t| view::diagonal(&t, 0, -2, -1));
+        let line = value(&LU).then(|t| slices::diagonal(&t, 0, -2, -1));
         let epsilon =
             if matches!(LU.dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let moved = value(&LU) + diagonal_matrix(select(epsilon, 0.0, ne(line, 0.0)).cast(LU.dtype));

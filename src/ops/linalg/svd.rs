@@ -2,12 +2,11 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, U, S and Vh")]
 
 use super::factors::*;
+use crate::operator::constant;
 use crate::operator::kernel::{copy, filled};
-use crate::ops::creation::create;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::triangle;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze, triangle};
 
 fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
     Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
@@ -61,8 +60,8 @@ fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
 fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<V> {
     let [gu, gs, gvh] = g;
     let k = m.min(n);
-    let row = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -2));
-    let high = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -1));
+    let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
+    let high = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -1));
     if gu.is_none() && gvh.is_none() {
         let gs = gs.ok_or_else(|| Error::runtime("a derivative was called without a gradient"))?;
         let (u, vh) = (columns_of(&U, 0, k), rows_of(&Vh, 0, k));
@@ -86,7 +85,7 @@ fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<
         plus(of_u.as_ref().map(|x| (x / &gaps) * row(&S)), of_v.as_ref().map(|x| high(&S) * (x / &gaps)));
     let turning = of_u
         .filter(|_| U.is_complex())
-        .map(|x| diagonal_matrix(x.then(|t| view::diagonal(&t, 0, -2, -1)) / (&S * 2.0)));
+        .map(|x| diagonal_matrix(x.then(|t| slices::diagonal(&t, 0, -2, -1)) / (&S * 2.0)));
     let inner = plus(plus(inner, gs.map(|g| diagonal_matrix(g.cast(dtype)))), turning);
     let mut left = u.matmul(inner.unwrap_or_else(V::misuse));
     if let (Some(gu), true) = (&gu, m > k) {
@@ -105,12 +104,12 @@ fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<
 fn unit_like(s: &V) -> Result<Tensor> {
     let V::Tensor(s) = s else { return V::misuse().tensor() };
     let n = *s.shape().last().unwrap_or(&0);
-    triangle::diag_embed(&create::ones(&[n], s.dtype(), s.device())?, 0, -2, -1)
+    triangle::diag_embed(&constant::ones(&[n], s.dtype(), s.device())?, 0, -2, -1)
 }
 
 /// Complex vectors have any phase: a loss that depends on it has no gradient.
 fn check_gauge(of_u: Option<&V>, of_v: Option<&V>) -> Result<()> {
-    let line = |x: &V| x.clone().then(|t| view::diagonal(&t, 0, -2, -1));
+    let line = |x: &V| x.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let sum = match (of_u, of_v) {
         (Some(a), Some(b)) => line(a) + line(b),
         (Some(x), None) | (None, Some(x)) => line(x),
@@ -145,8 +144,8 @@ pub fn singular_determinant_gradient(g: &V, a: &V) -> Result<V> {
     let [u, s, vh] = LinalgSvd::call(&a, false)?;
     let alpha = g * (V::from(super::solve::linalg_det(&u)?) * V::from(super::solve::linalg_det(&vh)?)).conj();
     let others = crate::ops::reduction::scan::exclusive_product(&s, -1)?;
-    let inner = V::from(others) * alpha.then(|t| view::unsqueeze(&t, -1));
-    let inner = inner.then(|t| view::unsqueeze(&t, -2));
+    let inner = V::from(others) * alpha.then(|t| squeeze::unsqueeze(&t, -1));
+    let inner = inner.then(|t| squeeze::unsqueeze(&t, -2));
     Ok((V::from(u) * inner).matmul(V::from(vh)))
 }
 
@@ -225,7 +224,7 @@ pub fn svd(
     let zeros = |n: usize| {
         let mut square = Dims::from_slice(&shape[..shape.len() - 2]);
         square.extend([n, n]);
-        create::zeros(&square, input.dtype(), input.device())
+        constant::zeros(&square, input.dtype(), input.device())
     };
     let [m, n] = rows_and_columns(&shape);
     Ok([zeros(m)?, s, zeros(n)?])

@@ -2,11 +2,12 @@
 //! with two operands.
 
 use crate::base::Dims;
+use crate::operator::views::{ints, reshaped};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, mm};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;
-use crate::ops::shape::view::{ints, permute, reshaped};
+use crate::ops::shape::view::permute;
 
 fn over(t: &Tensor, dim: usize) -> Result<Tensor> {
     sum(t, Some(smallvec::smallvec![dim as i64]), true, None)

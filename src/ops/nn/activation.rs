@@ -1,19 +1,18 @@
 //! Activations: functions of `nn.functional` on one tensor, and their forms in place.
 
-use crate::operator::kernel;
+use crate::operator::copies::to_dtype;
+use crate::operator::generator::Generator;
 use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
-use crate::ops::creation::create;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::{constant, kernel, sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::unary::leaky_relu;
 use crate::ops::indexing::index;
 use crate::ops::nn::activation_formulas as f;
 use crate::ops::prelude::*;
-use crate::ops::random::{self, Generator};
-use crate::ops::reduction::reduce;
+use crate::ops::random;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
-use crate::ops::shape::{join, view};
+use crate::ops::shape::{join, slices};
 use crate::tensor::mode;
 use crate::transforms::vmap;
 use smallvec::SmallVec;
@@ -304,14 +303,14 @@ pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
         )));
     }
     need_float("prelu_cpu", input)?;
-    let weight = if weight.shape() == lying { weight.clone() } else { view::reshape(weight, &lying)? };
+    let weight = if weight.shape() == lying { weight.clone() } else { views::reshape(weight, &lying)? };
     f::prelu_kernel(input, &weight)
 }
 
 /// Both halves along a dimension.
 fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     let half = x.shape()[dim as usize] as i64 / 2;
-    Ok([view::narrow(x, dim, 0, half)?, view::narrow(x, dim, half, half)?])
+    Ok([slices::narrow(x, dim, 0, half)?, slices::narrow(x, dim, half, half)?])
 }
 
 #[primitive(batch = along(dim))]
@@ -423,15 +422,15 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> 
     if x.is_batched() || !x.device().is_cpu() {
         return select(1.0, draw(&x.shape(), x.dtype())?, leaking).cast(x.dtype()).tensor();
     }
-    let numbers = to_dtype(&view::reshape(&leaking, &[x.numel()])?, DType::I64)?;
-    let count = reduce::Sum::call(&numbers)?.item()?.as_i64() as usize;
+    let numbers = to_dtype(&views::reshape(&leaking, &[x.numel()])?, DType::I64)?;
+    let count = sums::Sum::call(&numbers)?.item()?.as_i64() as usize;
     if count == 0 {
-        return create::ones(&x.shape(), x.dtype(), x.device());
+        return constant::ones(&x.shape(), x.dtype(), x.device());
     }
     let drawn = draw(&[count], DType::F64)?;
     let places = maximum(V::from(scan::Cumsum::call(&numbers, 0)?) - 1.0, 0.0).cast(DType::I64).tensor()?;
     let spread = index::index_select(&drawn, 0, &places)?;
-    select(1.0, view::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
+    select(1.0, views::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
 }
 
 fn random_slope(
@@ -453,7 +452,7 @@ fn random_slope(
         if training {
             slopes(input, low, high, generator)
         } else {
-            create::zeros(&input.shape(), input.dtype(), input.device())
+            constant::zeros(&input.shape(), input.dtype(), input.device())
         }
     })?;
     if !inplace {

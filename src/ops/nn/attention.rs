@@ -3,12 +3,13 @@
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
-use crate::ops::creation::{create, factories};
+use crate::operator::{detached, views};
+use crate::ops::creation::factories;
 use crate::ops::linalg::matmul;
 use crate::ops::nn::norm::{cast, dense, wide};
 use crate::ops::prelude::*;
 use crate::ops::reduction::softmax::softmax;
-use crate::ops::shape::view;
+use crate::ops::shape::{squeeze, view};
 
 /// A mask to add under which queries see no later keys.
 fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
@@ -38,9 +39,9 @@ fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     if !masked || scores.shape().last() == Some(&0) {
         return soft(scores);
     }
-    let top = scores
-        .clone()
-        .then(|t| crate::ops::reduction::extrema::amax(&create::shallow(&t), smallvec::smallvec![-1], true));
+    let top = scores.clone().then(|t| {
+        crate::ops::reduction::extrema::amax(&detached::shallow(&t), smallvec::smallvec![-1], true)
+    });
     let blind = eq(top, f64::NEG_INFINITY);
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)
 }
@@ -288,10 +289,10 @@ fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     }
     let mut wide = own.clone();
     wide.insert(at + 1, times);
-    let wide = view::expand(&view::unsqueeze(t, at as i64 + 1)?, view::ints(&wide))?;
+    let wide = view::expand(&squeeze::unsqueeze(t, at as i64 + 1)?, views::ints(&wide))?;
     let mut joined = own;
     joined[at] *= times;
-    view::reshape(&wide, &joined)
+    views::reshape(&wide, &joined)
 }
 
 /// Whether the kernel can take it.
@@ -347,11 +348,12 @@ pub fn scaled_dot_product_attention(
     };
     let single = query.ndim() == 3 && key.ndim() == 3 && value.ndim() == 3;
     if single && mask.is_none_or(|mask| mask.ndim() <= 3) {
-        let [q, k, v] = [view::unsqueeze(query, 0)?, view::unsqueeze(key, 0)?, view::unsqueeze(value, 0)?];
+        let [q, k, v] =
+            [squeeze::unsqueeze(query, 0)?, squeeze::unsqueeze(key, 0)?, squeeze::unsqueeze(value, 0)?];
         if goes_in_tiles(&q, &k, &v, mask, dropout_p) {
             let made =
                 ScaledDotProductFlashAttentionForCpu::call(&q, &k, &v, dropout_p, is_causal, mask, scale)?;
-            return view::squeeze_one(&made, 0);
+            return squeeze::squeeze_one(&made, 0);
         }
     }
     if goes_in_tiles(query, key, value, mask, dropout_p) {

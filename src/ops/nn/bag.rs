@@ -1,13 +1,13 @@
 //! Bags of rows of a table: of each only the sum, the mean or the largest elements.
 
 use crate::base::Put;
-use crate::ops::creation::create;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::copies::to_dtype;
+use crate::operator::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
 use crate::ops::indexing::scatter::{IndexAdd, scatter_into};
 use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, view};
 use crate::ops::sorting::search::searchsorted;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
@@ -31,7 +31,7 @@ fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
     let positions = Tensor::new(numbers(0, 1, count, offsets.device())?);
     // What begins at or before a position; the first bag begins before all of them.
     let begun = offsets.numel() as i64 - 1 - i64::from(last);
-    let starts = to_dtype(&view::narrow(offsets, 0, 1, begun.max(0))?, DType::I64)?;
+    let starts = to_dtype(&slices::narrow(offsets, 0, 1, begun.max(0))?, DType::I64)?;
     searchsorted(&starts, &positions, false, true, None, None)
 }
 
@@ -48,7 +48,7 @@ fn size_column(bag_size: &Tensor, dtype: DType) -> V {
 /// The sums of bags of rows.
 fn summed(rows: V, bag: &Tensor, count: usize) -> V {
     rows.then(|rows| {
-        let zeros = create::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
+        let zeros = constant::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
         IndexAdd::call(&zeros, 0, bag, &rows, Scalar::Int(1))
     })
 }
@@ -64,8 +64,8 @@ fn largest(
     let (n, width, count) = (indices.numel(), rows.shape()[1], bag_size.numel());
     let device = indices.device();
     let taken = select(f64::NEG_INFINITY, rows, counted(indices, padding_idx)).tensor()?;
-    let column = view::expand(&view::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
-    let lowest = create::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
+    let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
+    let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
     // The first of those that are as large; a NaN counts as such.
     let there = V::from(index_select(&top, 0, bag)?);
@@ -74,12 +74,12 @@ fn largest(
     let place = Tensor::new(numbers(0, 1, n, device)?);
     let place = V::from(place).reshape(&[n, 1]).cast(DType::I32);
     let place = select(n as f64, place.expand(&[n, width]), both(same, counted(indices, padding_idx)));
-    let none = create::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
+    let none = constant::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
     let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, &column, Put::Min)?;
     let full = gt(V::from(bag_size).reshape(&[count, 1]), 0.0);
     let first = select(0.0, V::from(&first), &full).cast(DType::I64).tensor()?;
     let which = if n == 0 {
-        create::zeros(&[count, width], DType::I64, device)?
+        constant::zeros(&[count, width], DType::I64, device)?
     } else {
         index_select(&to_dtype(&flat(indices)?, DType::I64)?, 0, &flat(&first)?)?
     };
@@ -116,7 +116,7 @@ fn at_once(
 fn outside(indices: &Tensor, count: usize, error: Error) -> Error {
     let find = || -> Result<Option<(i64, i64)>> {
         for i in 0..indices.numel() as i64 {
-            let value = view::select(indices, 0, i)?.item()?.as_i64();
+            let value = slices::select(indices, 0, i)?.item()?.as_i64();
             if !(0..count as i64).contains(&value) {
                 return Ok(Some((i, value)));
             }
@@ -147,8 +147,8 @@ impl EmbeddingBag {
         let make = || -> Result<[Tensor; 4]> {
             let (n, count) = (indices.numel(), offsets.numel() - usize::from(include_last_offset));
             if count == 0 {
-                let none = || create::zeros(&[0], DType::I64, weight.device());
-                let out = create::zeros(&[0, weight.shape()[1]], weight.dtype(), weight.device())?;
+                let none = || constant::zeros(&[0], DType::I64, weight.device());
+                let out = constant::zeros(&[0, weight.shape()[1]], weight.dtype(), weight.device())?;
                 return Ok([out, none()?, none()?, none()?]);
             }
             let kept = crate::cpu::bag::Kept { padding: padding_idx, mean: mode == Mode::Mean };
@@ -198,14 +198,14 @@ impl EmbeddingBag {
         let Unread = offsets;
         let (n, table) = (indices.numel(), weight.shape());
         if result2.numel() == 0 {
-            let none = |shape: &[usize]| V::from(create::zeros(shape, weight.dtype(), weight.device()));
+            let none = |shape: &[usize]| V::from(constant::zeros(shape, weight.dtype(), weight.device()));
             return [wants[0].then(|| none(&table)), wants[1].then(|| none(&indices.shape()))];
         }
         if mode == Mode::Max {
             let full = gt(V::from(&result2).reshape(&[result2.numel(), 1]), 0.0);
             let sent = select(0.0, g, full);
             let back = sent.then(|g| {
-                let zeros = create::zeros(&table, g.dtype(), g.device())?;
+                let zeros = constant::zeros(&table, g.dtype(), g.device())?;
                 scatter_into(&zeros, &g, 0, &result3, Put::Add)
             });
             return [wants[0].then_some(back), None];
@@ -237,7 +237,7 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
     if offsets.numel() == 0 || !offsets.device().is_cpu() || offsets.is_batched() {
         return Ok(());
     }
-    let at = |i: i64| -> Result<i64> { Ok(view::select(offsets, 0, i)?.item()?.as_i64()) };
+    let at = |i: i64| -> Result<i64> { Ok(slices::select(offsets, 0, i)?.item()?.as_i64()) };
     let (first, end, n) = (at(0)?, at(-1)?, indices.numel());
     if first != 0 {
         return Err(Error::runtime(format!(

@@ -1,16 +1,15 @@
 //! Normalization of channels over a batch, and of each channel of each sample.
 
 use crate::cpu::norm::{Sets, sets as kernel};
-use crate::operator::inplace;
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::copy;
-use crate::ops::creation::create;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::views::{ints, reshape};
+use crate::operator::{constant, detached, inplace};
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
-use crate::ops::shape::view::{ints, reshape};
 use crate::tensor::mode;
 
 /// All dimensions but that of the channels.
@@ -228,7 +227,7 @@ fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum:
         let Some(old) = old else { continue };
         let value = || {
             let new = V::from(Tensor::new(new.clone())) * (factor * momentum);
-            (V::from(&create::shallow(old)) * (1.0 - momentum) + new).tensor()
+            (V::from(&detached::shallow(old)) * (1.0 - momentum) + new).tensor()
         };
         let body = old.body();
         fork!([&body, new],
@@ -350,8 +349,8 @@ impl NativeBatchNorm {
                 ));
             }
             let value = || {
-                let new = V::from(create::shallow(&new)) * (factor * momentum);
-                (V::from(create::shallow(old)) * (1.0 - momentum) + new).tensor()
+                let new = V::from(detached::shallow(&new)) * (factor * momentum);
+                (V::from(detached::shallow(old)) * (1.0 - momentum) + new).tensor()
             };
             let value = mode::with_grad(false, value)?;
             inplace::copy_into(old, &value)?;
@@ -426,7 +425,7 @@ pub fn native_batch_norm(
 ) -> Result<[Tensor; 3]> {
     let out = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, false)?;
     if !training {
-        let none = || create::zeros(&[0], wide(input.dtype()), input.device());
+        let none = || constant::zeros(&[0], wide(input.dtype()), input.device());
         return Ok([out, none()?, none()?]);
     }
     let running = Running { mean: None, var: None, training };
@@ -461,7 +460,7 @@ pub fn instance_norm(
     // The samples' channels are the channels of one sample.
     let repeated = |t: Option<&Tensor>| t.map(|t| rearrange::repeat(t, Sizes(ints(&[samples])))).transpose();
     let statistics = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
-        let t = repeated(t.map(create::shallow).as_ref())?;
+        let t = repeated(t.map(detached::shallow).as_ref())?;
         let other = input.dtype().size() != 2 && t.as_ref().is_some_and(|t| t.dtype() != input.dtype());
         if other { t.map(|t| to_dtype(&t, input.dtype())).transpose() } else { Ok(t) }
     };

@@ -7,7 +7,7 @@ use crate::operator::kernel::{copy, fill, place_of};
 use crate::ops::complex::reduce;
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::squeeze;
 use smallvec::smallvec;
 
 /// How a window moves. Lists have an item for each dimension of space.
@@ -520,9 +520,9 @@ fn run(
             input.shape().as_slice()
         )));
     }
-    let batch = if single { view::unsqueeze(input, 0)? } else { input.clone() };
+    let batch = if single { squeeze::unsqueeze(input, 0)? } else { input.clone() };
     let out = checked(&batch, weight, bias, moves)?;
-    if single { view::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
+    if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
 fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {

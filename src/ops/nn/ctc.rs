@@ -2,13 +2,13 @@
 
 use crate::base::{Alignments, try_alloc};
 use crate::cpu::ctc as kernel;
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index;
 use crate::ops::nn::margin::reduction_of;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view::{squeeze_one, unsqueeze};
+use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 
 fn dense(t: &Tensor) -> Result<Body> {
     let body = t.body();

@@ -3,15 +3,15 @@
 use crate::base::{broadcast, numel};
 use crate::cpu::distance::{self as kernel, Pairs};
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create;
+use crate::operator::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema;
 use crate::ops::reduction::reduce::no_grad;
+use crate::ops::shape::slices;
+use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::triangle::triu_indices;
-use crate::ops::shape::view;
-use crate::ops::shape::view::unsqueeze;
 
 /// What the distances themselves are made of: the differences of all pairs, one dimension more.
 fn gaps(x1: &V, x2: &V) -> V {
@@ -232,7 +232,7 @@ pub fn cdist(
         let made = EuclideanDist::call(x1, x2)?;
         let mut whole = shape;
         whole.extend([a[a.len() - 2], b[b.len() - 2]]);
-        return view::View::call(&made, whole);
+        return views::View::call(&made, whole);
     }
     if x1.device().is_cpu() && x1.dtype().size() == 2 {
         return Err(Fault::NoKernel { op: "cdist", dtype: x1.dtype() }.into());
@@ -243,7 +243,7 @@ pub fn cdist(
 /// The pairs of `n` rows, each once: the first and the second of each.
 fn each_pair(n: usize, like: &Tensor) -> Result<[Tensor; 2]> {
     let places = triu_indices(n as i64, n as i64, 1, DType::I64, like.device(), None)?;
-    Ok([view::select(&places, 0, 0)?, view::select(&places, 0, 1)?])
+    Ok([slices::select(&places, 0, 0)?, slices::select(&places, 0, 1)?])
 }
 
 #[primitive(batch = each)]
@@ -254,7 +254,7 @@ impl Pdist {
         no_grad(|| {
             let [i, j] = each_pair(n, input)?;
             let place = (V::from(i) * n as f64 + V::from(j)).cast(DType::I64).tensor()?;
-            index::index_select(&view::reshape(&all, &[n * n])?, 0, &place)
+            index::index_select(&views::reshape(&all, &[n * n])?, 0, &place)
         })
     }
     fn d_input(g: V, input: Tensor, result: V, p: f64) -> Result<Tensor> {
@@ -262,7 +262,7 @@ impl Pdist {
         let [i, j] = each_pair(shape[0], &input)?;
         let x = |place: &Tensor| index::index_select(&input, 0, place).map(V::from);
         let slope = slopes(g, x(&i)? - x(&j)?, result, p).tensor()?;
-        let zeros = create::zeros(&shape, slope.dtype(), slope.device())?;
+        let zeros = constant::zeros(&shape, slope.dtype(), slope.device())?;
         let one = || Scalar::Int(1);
         let half = IndexAdd::call(&zeros, 0, &i, &slope, one())?;
         IndexAdd::call(&half, 0, &j, &slope, Scalar::Int(-1))

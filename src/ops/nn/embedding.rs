@@ -1,14 +1,14 @@
 //! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
 
 use crate::operator::kernel::{fill, filled};
-use crate::ops::creation::create;
+use crate::operator::views::reshape;
+use crate::operator::{constant, detached};
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::variance;
-use crate::ops::shape::view::reshape;
 
 /// The numbers one after the other.
 pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
@@ -34,8 +34,8 @@ pub(super) struct Way {
 /// One over how often each row was looked up.
 fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
     let found = || {
-        let zeros = create::zeros(&[count], dtype, indices.device())?;
-        let ones = create::ones(&[indices.numel()], dtype, indices.device())?;
+        let zeros = constant::zeros(&[count], dtype, indices.device())?;
+        let ones = constant::ones(&[indices.numel()], dtype, indices.device())?;
         IndexAdd::call(&zeros, 0, &flat(indices)?, &ones, Scalar::Int(1))
     };
     recip(maximum(V::from(found()), 1.0)).reshape(&[count, 1])
@@ -50,7 +50,7 @@ pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V 
         g = select(0.0, g, counts);
     }
     let total = g.then(|g| {
-        let zeros = create::zeros(&[count, width], g.dtype(), g.device())?;
+        let zeros = constant::zeros(&[count, width], g.dtype(), g.device())?;
         IndexAdd::call(&zeros, 0, &flat(indices)?, &g, Scalar::Int(1))
     });
     match (&total, way.by_frequency) {
@@ -168,7 +168,7 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
     }
     let which = flat(indices)?;
     let short = no_grad(|| {
-        let all = index_select(&create::shallow(input), 0, &which)?;
+        let all = index_select(&detached::shallow(input), 0, &which)?;
         let order = Some(Arg::Float(norm_type));
         let norm = V::from(variance::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
         // PyTorch's, which keeps what is divided by from zero.

@@ -2,15 +2,16 @@
 
 use crate::base::numel;
 use crate::cpu::grid::{self as kernel, Kernel, Padding, Sampling};
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::views::reshape;
+use crate::operator::{constant, detached};
 use crate::ops::indexing::{index, scatter};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
 use crate::ops::shape::join;
-use crate::ops::shape::view::{reshape, select as pick};
+use crate::ops::shape::slices::select as pick;
 use crate::tensor::mode;
 
 /// What the two numbers of a call mean.
@@ -44,7 +45,7 @@ struct Along {
 
 /// Values that gradients take for constants.
 fn fixed(v: V) -> V {
-    v.then(|t| Ok(create::shallow(&t)))
+    v.then(|t| Ok(detached::shallow(&t)))
 }
 
 /// Mirrored between two halves, and with which sign that moves.
@@ -193,7 +194,7 @@ fn slopes(
     let g = reshape(g, &[of.samples, of.channels, of.points])?;
     let (mut of_input, mut of_grid) = (None, None);
     if wants[0] {
-        let mut sum = create::zeros(&x.shape(), x.dtype(), x.device())?;
+        let mut sum = constant::zeros(&x.shape(), x.dtype(), x.device())?;
         for term in &terms {
             let part = (V::from(&g) * term.weight(None)).tensor()?;
             sum = scatter::scatter_add(&sum, 2, &term.places, &part)?;
@@ -421,7 +422,7 @@ fn places(size: &[i64], align_corners: bool, dtype: DType, device: Device) -> Re
     let whole: Dims = size.iter().map(|n| *n as usize).collect();
     let line = |d: usize| -> Result<V> {
         let n = whole[d];
-        let ones = create::ones(&[n], DType::I64, device)?;
+        let ones = constant::ones(&[n], DType::I64, device)?;
         let count = V::from(scan::cumsum(&ones, 0, None)?).cast(dtype) - 1.0;
         let spread = match (align_corners, n) {
             (_, 1) => count * 0.0,
@@ -433,7 +434,7 @@ fn places(size: &[i64], align_corners: bool, dtype: DType, device: Device) -> Re
         Ok(spread.reshape(&shape).expand(&whole).reshape(&[numel(&whole)]))
     };
     let mut all = (0..whole.len()).rev().map(|d| line(d)?.tensor()).collect::<Result<Vec<Tensor>>>()?;
-    all.push(create::ones(&[numel(&whole)], dtype, device)?);
+    all.push(constant::ones(&[numel(&whole)], dtype, device)?);
     join::stack(&all, -1)
 }
 

@@ -1,8 +1,9 @@
 //! Losses, and how they are reduced to one number.
 
 use crate::base::numel;
-use crate::operator::{dtype_checks, pointwise};
-use crate::ops::creation::create::to_dtype;
+use crate::operator::copies::to_dtype;
+use crate::operator::views::reshape;
+use crate::operator::{dtype_checks, pointwise, sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
 use crate::ops::nn::loss_formula::*;
@@ -10,7 +11,6 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::{reduce, softmax};
 use crate::ops::shape::view;
-use crate::ops::shape::view::reshape;
 use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
@@ -52,7 +52,7 @@ impl Reduction {
     pub fn apply(self, loss: V) -> V {
         match self {
             Reduction::None => loss,
-            Reduction::Sum => loss.then(|t| reduce::Sum::call(&t)),
+            Reduction::Sum => loss.then(|t| sums::Sum::call(&t)),
             Reduction::Mean => loss.then(|t| reduce::mean(&t, None, false, None)),
         }
     }
@@ -325,7 +325,7 @@ fn expanded(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     }
     let shape = crate::base::broadcast(&own, &other)?;
     let stretch = |t: &Tensor| {
-        if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) }
+        if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, views::ints(&shape)) }
     };
     Ok((stretch(input)?, stretch(target)?))
 }
@@ -357,7 +357,7 @@ pub fn mse_loss(
     }
     let loss = a::mul(&MseLoss::call(&input, &target, Reduction::None)?, weight)?;
     match how {
-        Reduction::Mean => a::div(&reduce::Sum::call(&loss)?, &reduce::Sum::call(weight)?),
+        Reduction::Mean => a::div(&sums::Sum::call(&loss)?, &sums::Sum::call(weight)?),
         how => how.apply(loss.into()).tensor(),
     }
 }
@@ -565,7 +565,7 @@ fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
     let counted = ne(V::from(&classes.target), classes.ignored as f64);
     let loss = select(0.0, -all.sum(&[dim], false), counted);
     Ok(match how {
-        Reduction::Mean => loss.then(|t| reduce::Sum::call(&t)) / share.then(|t| reduce::Sum::call(&t)),
+        Reduction::Mean => loss.then(|t| sums::Sum::call(&t)) / share.then(|t| sums::Sum::call(&t)),
         how => how.apply(loss),
     })
 }
@@ -589,8 +589,8 @@ fn against_probabilities(
     }
     match how {
         Reduction::None => -product.sum(&[dim], false),
-        Reduction::Sum => -product.then(|t| reduce::Sum::call(&t)),
-        Reduction::Mean => -product.then(|t| reduce::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64,
+        Reduction::Sum => -product.then(|t| sums::Sum::call(&t)),
+        Reduction::Mean => -product.then(|t| sums::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64,
     }
     .tensor()
 }

@@ -1,18 +1,19 @@
 //! The loss of target classes, which picks one element of each row.
 
 use crate::base::Put;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::copies::to_dtype;
+use crate::operator::sums;
+use crate::operator::views::reshape;
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::no_grad;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{reshape, unsqueeze};
+use crate::ops::shape::slices;
+use crate::ops::shape::squeeze::{self, unsqueeze};
 
 fn sum(all: V) -> V {
-    all.then(|t| reduce::Sum::call(&t))
+    all.then(|t| sums::Sum::call(&t))
 }
 
 fn loss(
@@ -191,7 +192,7 @@ impl Classes {
         let (ndim, all_count) = (input.ndim(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
         let picked = gather(input, Self::dim(ndim), &index).map_err(|e| self.out_of_bounds(e, input))?;
-        let picked = V::from(view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
+        let picked = V::from(squeeze::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
         let (loss, total) = if all_count {
             (-picked, V::from(self.target.numel() as f64))
         } else {
@@ -245,7 +246,7 @@ impl Classes {
                 &reshape(&self.target, &[self.target.numel()])?,
                 &reshape(&outside, &[outside.numel()])?,
             )?;
-            view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
+            slices::select(&first, 0, 0)?.item().map(Scalar::as_i64)
         };
         match wrong() {
             Ok(target) => Error::index(format!("Target {target} is out of bounds.")),

@@ -1,13 +1,14 @@
 //! Losses with margins, which have nodes of their own.
 
-use crate::base::{broadcast, numel, warn};
-use crate::ops::creation::create;
+use crate::base::{broadcast, default_dtype, numel, warn};
+use crate::operator::constant;
+use crate::operator::views::reshape;
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
-use crate::ops::shape::view::{reshape, unsqueeze};
+use crate::ops::shape::squeeze::unsqueeze;
 use crate::tensor::mode;
 
 const NONE: i64 = 0;
@@ -45,7 +46,7 @@ fn reduced(loss: V, reduction: i64) -> V {
 
 /// 0, 1, … along a line.
 fn counting(n: usize, like: &Tensor) -> Result<V> {
-    let ones = create::ones(&[n], DType::I64, like.device())?;
+    let ones = constant::ones(&[n], DType::I64, like.device())?;
     Ok(V::from(scan::cumsum(&ones, 0, None)?) - 1.0)
 }
 
@@ -128,7 +129,7 @@ pub fn soft_margin_loss(
 ) -> Result<Tensor> {
     need_constant("soft_margin_loss", "target", Some(target))?;
     let found = input.dtype().promote(target.dtype());
-    let found = if found.is_differentiable() { found } else { create::default_dtype() };
+    let found = if found.is_differentiable() { found } else { default_dtype() };
     if !input.dtype().is_differentiable() || found.is_complex() != input.dtype().is_complex() {
         let (found, wanted) = (found.scalar_name(), input.dtype().scalar_name());
         return Err(Error::runtime(format!(

@@ -26,12 +26,12 @@ pub mod unfold;
 
 use crate::base::numel;
 use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
+use crate::operator::views::{self, reshape};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::linalg::{add_product, matmul};
 use crate::ops::prelude::*;
 use crate::ops::random;
 use crate::ops::shape::view;
-use crate::ops::shape::view::reshape;
 use smallvec::SmallVec;
 
 /// `x @ weightᵀ + bias` for a matrix `x`.
@@ -173,7 +173,7 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
     let flat = affine(&reshape(input, &[numel(lead), width])?, weight, bias)?;
     let mut out = Dims::from_slice(lead);
     out.push(weight.shape()[0]);
-    view::unsafe_view(&flat, out)
+    views::unsafe_view(&flat, out)
 }
 
 /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.

@@ -2,10 +2,10 @@
 
 use crate::base::numel;
 use crate::cpu::norm as kernel;
-use crate::ops::creation::create::to_dtype;
+use crate::operator::copies::to_dtype;
+use crate::operator::views::{ints, reshape};
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::prelude::*;
-use crate::ops::shape::view::{ints, reshape};
 use crate::tensor::mode;
 
 /// What kernels compute in: halves are widened.

@@ -2,15 +2,14 @@
 //! the tensor's own elements: mirrored, the outermost ones repeated, or those of the other end.
 
 use crate::base::MemoryFormat;
-use crate::operator::inplace;
 use crate::operator::kernel::{copy, filled, preserved};
-use crate::ops::creation::create;
+use crate::operator::{constant, inplace};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::join;
 use crate::ops::shape::rearrange::flip;
-use crate::ops::shape::view::slice;
+use crate::ops::shape::slices::slice;
 
 /// Where the elements beyond the ends come from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -250,7 +249,7 @@ macro_rules! extended {
                 g.then(|g| $Pad::call(&g, padding))
             }
             fn d_input(at: Meta) -> Result<Tensor> {
-                create::zeros(&at.shape, at.dtype, at.device)
+                constant::zeros(&at.shape, at.dtype, at.device)
             }
             fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Tensor> {
                 Ok(b.wrap($Backward::call(&b.full(grad_output)?, &b.full(input)?, padding)?))

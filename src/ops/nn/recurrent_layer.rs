@@ -2,12 +2,12 @@
 //! of other operators.
 
 use crate::base::recurrent::{self, Cell, Steps};
+use crate::operator::constant;
 use crate::operator::kernel::{duplicate, filled, reduce};
-use crate::ops::creation::create;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::nn::norm::{bodies, dense, host};
 use crate::ops::prelude::*;
-use crate::ops::shape::{join, view};
+use crate::ops::shape::{join, slices};
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
 
@@ -35,7 +35,7 @@ fn size(x: &V, dim: usize) -> usize {
 }
 
 fn rows(x: &V, start: i64, count: i64) -> V {
-    x.clone().then(|t| view::narrow(&t, 0, start, count))
+    x.clone().then(|t| slices::narrow(&t, 0, start, count))
 }
 
 fn together(parts: Vec<V>, dim: i64) -> V {
@@ -60,7 +60,7 @@ fn renewed(new: V, old: &V, count: i64) -> V {
 /// The parts of a unit's gates.
 fn gates(x: &V, count: usize) -> Vec<V> {
     let width = (size(x, 1) / count) as i64;
-    (0..count as i64).map(|i| x.clone().then(|t| view::narrow(&t, 1, i * width, width))).collect()
+    (0..count as i64).map(|i| x.clone().then(|t| slices::narrow(&t, 1, i * width, width))).collect()
 }
 
 /// Each step's first row and number of samples, in the order of time.
@@ -440,7 +440,7 @@ impl RecurrentLayer {
             projection: projection.map(V::from),
         };
         let (steps, hidden, cells) = layer.run(&sizes, backwards);
-        let none = || create::zeros(&[0], sums.dtype(), sums.device());
+        let none = || constant::zeros(&[0], sums.dtype(), sums.device());
         Ok([Layer::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::base::recurrent::Cell;
 use crate::base::try_alloc;
+use crate::operator::views;
 use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
 use crate::ops::prelude::*;
-use crate::ops::shape::{join, view};
+use crate::ops::shape::{join, slices, view};
 
 /// The weights of one layer in one direction.
 struct Weights {
@@ -121,7 +122,7 @@ fn run(
     }
     let projected = cells.is_some_and(|c| c.shape()[2] != hidden.shape()[2]);
     let weights = weights_of(params, count, options.biases, projected)?;
-    let of = |t: &Tensor, i: usize| view::select(t, 0, i as i64);
+    let of = |t: &Tensor, i: usize| slices::select(t, 0, i as i64);
     let (mut data, mut last, mut last_cells) = (data.clone(), Vec::new(), Vec::new());
     for (i, pair) in weights.chunks(directions).enumerate() {
         if i > 0 && options.dropout > 0.0 && options.train {
@@ -158,11 +159,11 @@ fn run_whole(
     if steps == 0 {
         return Err(Error::runtime("Expected sequence length to be larger than 0 in RNN"));
     }
-    let flat = view::reshape(&input, &[steps * samples, width])?;
+    let flat = views::reshape(&input, &[steps * samples, width])?;
     try_alloc::check_list(steps)?;
     let sizes = try_alloc::filled(samples as i64, steps)?;
     let [out, h, c] = run(&flat, &sizes, hidden, cells, params, options)?;
-    let out = view::reshape(&out, &[steps, samples, out.shape()[1]])?;
+    let out = views::reshape(&out, &[steps, samples, out.shape()[1]])?;
     Ok([if batch_first { view::transpose(&out, 0, 1)? } else { out }, h, c])
 }
 

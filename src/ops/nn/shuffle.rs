@@ -1,7 +1,8 @@
 //! Channels that become pixels, pixels that become channels, and channels that change places.
 
+use crate::operator::copies::clone_dense;
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create::clone_dense;
+use crate::operator::views;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
@@ -9,9 +10,9 @@ use crate::ops::shape::view;
 /// The elements as `parts`, in another order, as `shape`: always in new memory.
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
     no_grad(|| {
-        let apart = view::reshape(input, parts)?;
+        let apart = views::reshape(input, parts)?;
         let turned = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
-        view::reshape(&clone_dense(&turned)?, shape)
+        views::reshape(&clone_dense(&turned)?, shape)
     })
 }
 

@@ -2,12 +2,11 @@
 
 use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
 use crate::operator::conj_neg;
-use crate::operator::kernel;
-use crate::ops::creation::create;
+use crate::operator::generator::Generator;
+use crate::operator::{copies, kernel, views};
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::random::Generator;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view;
+use crate::ops::shape::slices;
 use crate::tensor::{Body, Tensor, mode};
 use crate::transforms::vmap::own_draws;
 
@@ -58,8 +57,8 @@ fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
     let three =
         [fold(Reduction::Min, weights)?, fold(Reduction::Max, weights)?, fold(Reduction::Min, &sums)?];
-    let found = create::to_device(&crate::ops::shape::join::cat(&three, 0)?, Device::Cpu)?;
-    let number = |i| view::select(&found, 0, i)?.item().map(Scalar::as_f64);
+    let found = copies::to_device(&crate::ops::shape::join::cat(&three, 0)?, Device::Cpu)?;
+    let number = |i| slices::select(&found, 0, i)?.item().map(Scalar::as_f64);
     Ok([number(0)?, number(1)?, number(2)?])
 }
 
@@ -91,16 +90,16 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
         return Ok(Tensor::new(body));
     }
     let order = crate::ops::sorting::sort::argsort(&race, -1, true, false)?;
-    view::narrow(&order, -1, 0, count).and_then(|t| create::clone_dense(&t))
+    slices::narrow(&order, -1, 0, count).and_then(|t| copies::clone_dense(&t))
 }
 
 /// With repetition: where a uniform number falls among the running sums.
 fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let shape = weights.shape();
     let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
-    let wide = view::reshape(&create::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;
+    let wide = views::reshape(&copies::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;
     let sums = crate::ops::reduction::scan::Cumsum::call(&wide, 2)?;
-    let total = view::narrow(&sums, 2, categories as i64 - 1, 1)?;
+    let total = slices::narrow(&sums, 2, categories as i64 - 1, 1)?;
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
     crate::ops::random::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
@@ -109,7 +108,7 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
         &[2],
     );
     let found = a::minimum(&Tensor::new(found), Scalar::Int(categories as i64 - 1))?;
-    if shape.len() == 2 { Ok(found) } else { view::reshape(&found, &[count as usize]) }
+    if shape.len() == 2 { Ok(found) } else { views::reshape(&found, &[count as usize]) }
 }
 
 pub(super) fn work_type(weights: &Tensor) -> DType {
@@ -125,8 +124,8 @@ pub fn for_samples(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor
     }
     let lead = batch.shape(&shape[..shape.len() - 1]);
     let rows: usize = lead.iter().product();
-    let drawn = draw(&view::reshape(&batch.full(weights)?, &[rows, shape[shape.len() - 1]])?)?;
+    let drawn = draw(&views::reshape(&batch.full(weights)?, &[rows, shape[shape.len() - 1]])?)?;
     let mut out = lead;
     out.push(drawn.shape()[1]);
-    Ok(batch.wrap(view::reshape(&drawn, &out)?))
+    Ok(batch.wrap(views::reshape(&drawn, &out)?))
 }

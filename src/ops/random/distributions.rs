@@ -1,14 +1,16 @@
 //! Families of distributions that are drawn element by element: Poisson, binomial, gamma and Dirichlet.
 
-use super::{Generator, stream};
+use super::stream;
 use crate::base::{Dims, Reduction};
 use crate::cpu::random as cpu;
-use crate::operator::kernel;
-use crate::ops::creation::create::{self, shallow};
+use crate::operator::detached::shallow;
+use crate::operator::generator::Generator;
+use crate::operator::views::ints;
+use crate::operator::{copies, kernel};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view::{expand, ints};
+use crate::ops::shape::view::expand;
 
 /// Row-major room for what is made of these elements.
 fn empty_body(like: &Body) -> Result<Body> {
@@ -132,7 +134,7 @@ impl SampleDirichlet {
     fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
         let alpha = input.body();
         need("dirichlet", alpha.dtype, false)?;
-        let wide = create::to_dtype(&shallow(input), DType::F64)?;
+        let wide = copies::to_dtype(&shallow(input), DType::F64)?;
         let drawn = StandardGamma::call(&wide, generator)?;
         let shares = a::div(&drawn, &reduce::sum(&drawn, Some(smallvec::smallvec![-1]), true, None)?)?;
         // Neither 0 nor 1, as seen in the dtype.
@@ -140,7 +142,7 @@ impl SampleDirichlet {
         let least = if single { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
         let most = if single { (1.0 - f32::EPSILON / 2.0).into() } else { 1.0 - f64::EPSILON / 2.0 };
         let inside = a::minimum(&a::maximum(&shares, least)?, most)?;
-        Ok(create::to_dtype(&inside, alpha.dtype)?.body().clone())
+        Ok(copies::to_dtype(&inside, alpha.dtype)?.body().clone())
     }
     fn d_input() -> Result<V> {
         underived("_sample_dirichlet")

@@ -6,12 +6,14 @@ pub mod fill;
 pub mod normal;
 
 use self::normal::NORMAL;
-use crate::base::MemoryFormat;
+use crate::base::{MemoryFormat, default_dtype};
 use crate::cpu::random as cpu;
-use crate::operator::generator::stream;
-pub use crate::operator::generator::{Generator, Stream};
+use crate::operator::constant::zeros;
+use crate::operator::copies::to_dtype;
+use crate::operator::detached::shallow;
+use crate::operator::generator::{Generator, stream};
 use crate::operator::pointwise::check_writable;
-use crate::ops::creation::create::{default_dtype, shallow, to_dtype, zeros};
+use crate::operator::views::{dims_of, ints};
 use crate::ops::creation::factories::{empty_body_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
@@ -20,7 +22,7 @@ pub use crate::ops::random::fill::{
     fill_uniform,
 };
 use crate::ops::random::fill::{fill_coins, fill_integers};
-use crate::ops::shape::view::{dims_of, expand, ints};
+use crate::ops::shape::view::expand;
 use crate::transforms::vmap::{draw, draw_over};
 
 /// What writes random numbers over a tensor. No gradient comes through.

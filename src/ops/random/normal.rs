@@ -2,11 +2,12 @@
 
 use crate::base::Reduction;
 use crate::operator::conj_neg;
+use crate::operator::generator::Generator;
 use crate::operator::kernel;
+use crate::operator::views::dims_of;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-use crate::ops::random::{Generator, categorical, draw, empty_body_of, fill_normal, made};
-use crate::ops::shape::view::dims_of;
+use crate::ops::random::{categorical, draw, empty_body_of, fill_normal, made};
 use crate::tensor::mode;
 
 /// Numbers that were drawn: about means, with standard deviations, or both.

@@ -2,9 +2,11 @@
 #![allow(non_snake_case, reason = "a parameter of PyTorch's is called N")]
 
 use crate::base::warn;
+use crate::operator::constant::{full, ones, zeros};
+use crate::operator::copies::to_dtype;
 use crate::operator::pointwise::Operand;
+use crate::operator::views::reshape;
 use crate::ops::complex;
-use crate::ops::creation::create::{full, ones, to_dtype, zeros};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::{power, unary};
 use crate::ops::linalg::matmul::mm;
@@ -13,7 +15,9 @@ use crate::ops::reduction::reduce::sum;
 use crate::ops::reduction::scan::{cumprod, cumsum};
 use crate::ops::shape::join::cat;
 use crate::ops::shape::rearrange::{flip, part};
-use crate::ops::shape::view::{expand, reshape, select, squeeze_all, t, unsqueeze};
+use crate::ops::shape::slices::{self, select};
+use crate::ops::shape::squeeze::{squeeze_all, unsqueeze};
+use crate::ops::shape::view::{expand, t};
 
 fn without_truths(name: &str, x: Option<&Tensor>, y: &Tensor) -> Result<()> {
     let which = if x.is_some() { "`x` or `y`" } else { "`y`" };
@@ -263,7 +267,7 @@ pub fn corrcoef(input: &Tensor) -> Result<Tensor> {
     if c.ndim() == 0 {
         return a::div(&c, &c);
     }
-    let diagonal = crate::ops::shape::view::diagonal(&c, 0, 0, 1)?;
+    let diagonal = slices::diagonal(&c, 0, 0, 1)?;
     let diagonal = if c.dtype().is_complex() { complex::real(&diagonal)? } else { diagonal };
     let spread = unary::sqrt(&diagonal)?;
     let scaled = a::div(&a::div(&c, &unsqueeze(&spread, 1)?)?, &unsqueeze(&spread, 0)?)?;

@@ -1,6 +1,7 @@
 //! How often values occur.
 
-use crate::ops::creation::create::{ones, to_dtype, zeros};
+use crate::operator::constant::{ones, zeros};
+use crate::operator::copies::to_dtype;
 use crate::ops::creation::factories::detach;
 use crate::ops::indexing::masked::masked_select;
 use crate::ops::indexing::scatter::index_add;

@@ -1,14 +1,14 @@
 //! The largest and the smallest: their values, their places, both at once.
 
-use crate::base::{Put, Reduction};
-use crate::operator::dtype_checks;
-use crate::ops::creation::create;
+use crate::base::{Put, Reduction, dims_or_all};
+use crate::operator::views::reshape;
+use crate::operator::{constant, detached, dtype_checks};
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::folded;
-use crate::ops::shape::view::{reshape, squeeze_one, unsqueeze};
+use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 use crate::transforms::vmap::rules;
 
 /// Refuses to look for an extremum among no elements.
@@ -16,7 +16,7 @@ pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
     if x.numel() > 0 {
         return Ok(());
     }
-    let dims = crate::ops::reduction::reduce::dims_or_all(dim, x.layout.ndim())?;
+    let dims = dims_or_all(dim, x.layout.ndim())?;
     match dim {
         None | Some([]) => {
             let message = format!(
@@ -80,13 +80,13 @@ pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> 
     if !kept && !at.shape.is_empty() {
         (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
     }
-    let zeros = create::zeros(&at.shape, g.dtype(), at.device)?;
+    let zeros = constant::zeros(&at.shape, g.dtype(), at.device)?;
     scatter_into(&zeros, &g, dim, &indices, Put::Add)
 }
 
 /// What of `t` lies where values were picked.
 pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
-    let indices = create::shallow(indices);
+    let indices = detached::shallow(indices);
     if kept || t.ndim() == 0 {
         return gather(t, dim, &indices);
     }

@@ -1,6 +1,8 @@
 //! Quantiles, and the commonest value: what sorting tells.
 
-use crate::ops::creation::create::{full, to_dtype};
+use crate::operator::constant::full;
+use crate::operator::copies::to_dtype;
+use crate::operator::views;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{gather, numbers};
 use crate::ops::prelude::*;
@@ -8,7 +10,7 @@ use crate::ops::reduction::extrema::{argmax, picked, returned};
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan::cummax;
 use crate::ops::shape::join::cat;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, squeeze, view};
 use crate::ops::sorting::sort::sort;
 use smallvec::smallvec;
 
@@ -59,7 +61,7 @@ fn quantiles(
         let count = known.sum(&[-1], true).cast(input.dtype());
         maximum((count - 1.0) * q_line, 0.0)
     } else {
-        let last = sorted.clone().then(|t| view::narrow(&t, -1, n as i64 - 1, 1));
+        let last = sorted.clone().then(|t| slices::narrow(&t, -1, n as i64 - 1, 1));
         let whole = q_line * (n - 1) as f64;
         select(whole, (n - 1) as f64, is_nan(last))
     };
@@ -84,14 +86,14 @@ fn quantiles(
     };
     let mut made = made.tensor()?;
     if rank > 0 && dim.is_none() && keepdim {
-        made = view::reshape(&made, &[vec![1; rank - 1], vec![q.numel()]].concat())?;
+        made = views::reshape(&made, &[vec![1; rank - 1], vec![q.numel()]].concat())?;
     }
     let axis = match dim {
         Some(dim) if rank > 0 => wrap_dim(dim, rank)? as i64,
         _ => -1,
     };
     // The quantiles come first; what they were taken along is left out, or one.
-    let front = view::unsqueeze(&made, 0)?;
+    let front = squeeze::unsqueeze(&made, 0)?;
     let front = view::transpose(&front, 0, -1)?;
     let front = match dim {
         Some(_) if rank > 0 => view::transpose(&front, axis + 1, -1)?,
@@ -100,10 +102,10 @@ fn quantiles(
     let kept = keepdim && (rank > 0);
     let front = match (kept, dim) {
         (true, _) => front,
-        (false, Some(_)) if rank > 0 => view::squeeze_one(&front, axis + 1)?,
-        (false, _) => view::squeeze_one(&front, -1)?,
+        (false, Some(_)) if rank > 0 => squeeze::squeeze_one(&front, axis + 1)?,
+        (false, _) => squeeze::squeeze_one(&front, -1)?,
     };
-    if q.ndim() == 0 { view::squeeze_one(&front, 0) } else { Ok(front) }
+    if q.ndim() == 0 { squeeze::squeeze_one(&front, 0) } else { Ok(front) }
 }
 
 fn as_tensor(name: &str, q: f64, like: &Tensor) -> Result<Tensor> {
@@ -187,15 +189,15 @@ fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     }
     let [sorted, places] = sort(input, dim, false, Some(true))?;
     let n = sorted.shape()[dim as usize];
-    let part = |start: i64| view::narrow(&sorted, dim, start, n as i64 - 1);
+    let part = |start: i64| slices::narrow(&sorted, dim, start, n as i64 - 1);
     // Positions, and for each where its run begins.
     let mut line: Dims = smallvec![1; input.ndim()];
     line[dim as usize] = n;
     let positions =
         V::from(Tensor::new(numbers(0, 1, n, input.device())?)).reshape(&line).expand(&sorted.shape());
-    let first = positions.clone().then(|t| view::narrow(&t, dim, 0, 1)).tensor()?;
+    let first = positions.clone().then(|t| slices::narrow(&t, dim, 0, 1)).tensor()?;
     let new = ne(V::from(part(1)?), V::from(part(0)?));
-    let later = positions.clone().then(|t| view::narrow(&t, dim, 1, n as i64 - 1));
+    let later = positions.clone().then(|t| slices::narrow(&t, dim, 1, n as i64 - 1));
     let later = select(V::from(Scalar::Int(0)), later, new).cast(DType::I64).tensor()?;
     let starts = cat(&[first, later], dim)?;
     let [starts, _] = cummax(&starts, dim)?;
@@ -203,7 +205,7 @@ fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     let best = argmax(&lengths, Some(dim), true)?;
     let mut found = [gather(&sorted, dim, &best)?, gather(&places, dim, &best)?];
     if !keepdim {
-        found = [view::squeeze_one(&found[0], dim)?, view::squeeze_one(&found[1], dim)?];
+        found = [squeeze::squeeze_one(&found[0], dim)?, squeeze::squeeze_one(&found[1], dim)?];
     }
     Ok(found)
 }

@@ -1,17 +1,15 @@
 //! Reductions: many elements to one.
 
-use crate::base::Reduction;
+use crate::base::{Reduction, dims_or_all};
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::filled;
-use crate::operator::sums::sum_dtype;
+use crate::operator::sums::{Sum, Sum1, sum_dtype};
 use crate::ops::complex::reduce;
-use crate::ops::creation::create::{read_as, to_dtype};
+use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 use crate::transforms::vmap::rules;
-
-pub use crate::base::dims_or_all;
-pub use crate::operator::sums::{Sum, Sum1, kept, sum_to, unreduce};
 
 /// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
 pub fn folded(fold: Reduction, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {

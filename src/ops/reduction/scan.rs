@@ -1,17 +1,18 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
 use crate::base::numel;
+use crate::operator::copies::to_dtype;
 use crate::operator::view_part::embed;
 use crate::operator::{dtype_checks, inplace};
-use crate::ops::creation::create::{read_as, to_dtype};
+use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::indexing::index::numbers;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{picked, returned};
 use crate::ops::reduction::reduce;
-use crate::ops::shape::{rearrange, view};
+use crate::ops::shape::slices::narrow;
+use crate::ops::shape::{rearrange, squeeze, view};
 use crate::tensor::mode;
-use view::narrow;
 
 /// Runs one of the running sums and products of both devices.
 macro_rules! scan {
@@ -167,10 +168,10 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let column = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[n, 1]))));
     let row = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[1, n]))));
     // Row k of a square holds the factors with the k-th replaced by 1.
-    let factors = V::from(view::unsqueeze(&last, -2)?);
+    let factors = V::from(squeeze::unsqueeze(&last, -2)?);
     let spared = select(factors, 1.0, eq(&column, &row)).then(|t| Cumprod::call(&t, -1));
     let upper = select(0.0, spared, ge(&row, &column));
-    let g = g.transpose(dim, -1).then(|t| view::unsqueeze(&t, -2));
+    let g = g.transpose(dim, -1).then(|t| squeeze::unsqueeze(&t, -2));
     let grad = (g * upper.conj()).sum(&[-1], false).transpose(dim, -1);
     grad.then(|t| rearrange::contiguous(&t, None)).tensor()
 }

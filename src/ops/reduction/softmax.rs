@@ -1,12 +1,12 @@
 //! Softmax and what is built like it.
 
-use crate::base::warn;
-use crate::ops::creation::create;
-use crate::ops::creation::create::{default_dtype, to_dtype};
+use crate::base::{default_dtype, dims_or_all, warn};
+use crate::operator::copies::to_dtype;
+use crate::operator::detached;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
-use crate::ops::reduction::reduce::{dims_or_all, no_grad};
+use crate::ops::reduction::reduce::no_grad;
 use crate::transforms::vmap::rules;
 
 fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
@@ -51,7 +51,7 @@ fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
 /// PyTorch's rule for gradients of single numbers under `vmap` gives zeros that know of nothing.
 fn unless_single(g: &V, formula: impl FnOnce() -> V) -> V {
     if g.is_batched() && g.shape().is_empty() {
-        return g.clone().then(|g| unary::zeros_of(&create::shallow(&g)));
+        return g.clone().then(|g| unary::zeros_of(&detached::shallow(&g)));
     }
     formula()
 }
@@ -65,7 +65,7 @@ fn of_samples(
 ) -> Result<Tensor> {
     let mut x = b.full(input)?;
     if b.rank(&x) == 0 {
-        x = arithmetic::add(&create::shallow(&x), &unary::zeros_of(&x)?)?;
+        x = arithmetic::add(&detached::shallow(&x), &unary::zeros_of(&x)?)?;
     }
     rules::along(b, &x, (dim,), |x, (dim,)| call(x, dim))
 }

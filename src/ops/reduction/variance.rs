@@ -1,10 +1,11 @@
 //! Spread and size: variances, standard deviations, norms.
 
-use crate::base::{Reduction, warn};
-use crate::ops::creation::create::to_dtype;
+use crate::base::{Reduction, dims_or_all, warn};
+use crate::operator::copies::to_dtype;
+use crate::operator::sums::kept;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{count, dims_or_all, folded, kept, mean, no_grad};
+use crate::ops::reduction::reduce::{count, folded, mean, no_grad};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;

@@ -1,7 +1,6 @@
 //! Views by sizes and strides, as users ask for them.
 
 use crate::operator::inplace_view::become_view;
-pub use crate::operator::strided::{AsStrided, part, unstrided};
 use crate::ops::prelude::*;
 
 /// The storage read with any sizes and strides (a view).

@@ -1,10 +1,12 @@
 //! Matrices along a diagonal, and slices kept short.
 
-use crate::ops::creation::create::{default_dtype, to_dtype, zeros};
+use crate::base::default_dtype;
+use crate::operator::constant::zeros;
+use crate::operator::copies::to_dtype;
+use crate::operator::views::reshape;
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
-use crate::ops::shape::view::reshape;
 use smallvec::smallvec;
 
 /// The matrices one after the other along the diagonal, zeros elsewhere.

@@ -2,10 +2,10 @@
 
 use crate::base::{try_alloc, warn_once};
 use crate::operator::join::{Stack, join, join_small};
-use crate::ops::creation::create;
+use crate::operator::views::{self, ints};
+use crate::operator::{constant, copies};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
-use crate::ops::shape::view::ints;
+use crate::ops::shape::{slices, squeeze, view};
 use std::sync::atomic::AtomicBool;
 
 fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
@@ -91,9 +91,9 @@ impl Cat {
             start += length;
             let Some(at) = at.filter(|_| wants[i]) else { return Ok(None) };
             if at.shape.as_slice() == [0] {
-                return create::zeros(&[0], at.dtype, at.device).map(Some);
+                return constant::zeros(&[0], at.dtype, at.device).map(Some);
             }
-            create::to_dtype(&view::narrow(g, dim, from, length)?, at.dtype).map(Some)
+            copies::to_dtype(&slices::narrow(g, dim, from, length)?, at.dtype).map(Some)
         };
         at.into_iter().enumerate().map(&mut part).collect()
     }
@@ -117,7 +117,7 @@ impl Unbind {
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
         let mut shape = at.shape.clone();
         shape.remove(wrap_dim(dim, at.shape.len())?);
-        let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
+        let zeros = |shape: &[usize]| constant::zeros(shape, at.dtype, at.device);
         let parts = try_alloc::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
         if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
     }
@@ -163,7 +163,7 @@ pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
 /// The tensors side by side: along the columns, vectors end to end.
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
-    let one = |t: &Tensor| if t.ndim() == 0 { view::reshape(t, &[1]) } else { Ok(t.clone()) };
+    let one = |t: &Tensor| if t.ndim() == 0 { views::reshape(t, &[1]) } else { Ok(t.clone()) };
     let tensors = each(some("hstack", tensors)?, one)?;
     let dim = i64::from(tensors.first().is_some_and(|t| t.ndim() > 1));
     cat(&tensors, dim)
@@ -190,7 +190,7 @@ pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
 /// The tensors as columns.
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
-    let column = |t: &Tensor| if t.ndim() <= 1 { view::reshape(t, &[t.numel(), 1]) } else { Ok(t.clone()) };
+    let column = |t: &Tensor| if t.ndim() <= 1 { views::reshape(t, &[t.numel(), 1]) } else { Ok(t.clone()) };
     cat(&each(some("column_stack", tensors)?, column)?, 1)
 }
 
@@ -216,15 +216,15 @@ pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
 /// A view with at least one dimension.
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_1d)")]
 pub fn atleast_1d(input: &Tensor) -> Result<Tensor> {
-    if input.ndim() == 0 { view::reshape(input, &[1]) } else { Ok(input.clone()) }
+    if input.ndim() == 0 { views::reshape(input, &[1]) } else { Ok(input.clone()) }
 }
 
 /// A view with at least two dimensions.
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_2d)")]
 pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
     match input.ndim() {
-        0 => view::reshape(input, &[1, 1]),
-        1 => view::unsqueeze(input, 0),
+        0 => views::reshape(input, &[1, 1]),
+        1 => squeeze::unsqueeze(input, 0),
         _ => Ok(input.clone()),
     }
 }
@@ -233,9 +233,9 @@ pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_3d)")]
 pub fn atleast_3d(input: &Tensor) -> Result<Tensor> {
     match input.ndim() {
-        0 => view::reshape(input, &[1, 1, 1]),
-        1 => view::unsqueeze(&view::unsqueeze(input, 0)?, -1),
-        2 => view::unsqueeze(input, -1),
+        0 => views::reshape(input, &[1, 1, 1]),
+        1 => squeeze::unsqueeze(&squeeze::unsqueeze(input, 0)?, -1),
+        2 => squeeze::unsqueeze(input, -1),
         _ => Ok(input.clone()),
     }
 }
@@ -289,7 +289,7 @@ pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor
         let mut own: Dims = smallvec::smallvec![1; shape.len()];
         let at = order.iter().position(|&o| o == i).unwrap_or(i);
         own[at] = t.numel();
-        view::expand(&view::reshaped(&t, &own)?, shape.clone())
+        view::expand(&views::reshaped(&t, &own)?, shape.clone())
     };
     tensors.0.into_iter().enumerate().map(place).collect()
 }

@@ -2,14 +2,17 @@
 
 use crate::base::views::{dense_like, infer_shape};
 use crate::base::{MemoryFormat, Put, Reduction, try_alloc, warn_once};
-use crate::operator::copies::clone_preserved;
+use crate::operator::copies::{clone_dense, clone_preserved, to_device, to_dtype};
 use crate::operator::kernel::{copy, duplicate, preserved};
+use crate::operator::views::{self, View, dims_of, ints, reshape};
+use crate::operator::{constant, sums};
 use crate::ops::complex;
-use crate::ops::creation::create::{clone_dense, cloned_in, to_device, to_dtype};
+use crate::ops::creation::create::cloned_in;
 use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{View, dims_of, expand, ints, permute, reshape, transpose, unsqueeze};
+use crate::ops::shape::squeeze::unsqueeze;
+use crate::ops::shape::view::{expand, permute, transpose};
+use crate::ops::shape::{slices, view};
 use crate::tensor::mode;
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
@@ -264,18 +267,16 @@ fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
 fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let repeats = to_dtype(repeats, DType::I64)?;
     let device = repeats.device();
-    let numbers = |n: usize, value: i64| {
-        crate::ops::creation::create::full(&[n], Scalar::Int(value), DType::I64, device)
-    };
+    let numbers = |n: usize, value: i64| constant::full(&[n], Scalar::Int(value), DType::I64, device);
     let ends = crate::ops::reduction::scan::Cumsum::call(&repeats, 0)?;
     let total = match size {
         Some(size) => size,
         None if repeats.numel() == 0 => 0,
         None => {
             let least = kernel_min(&repeats)?;
-            let last = view::narrow(&ends, 0, ends.numel() as i64 - 1, 1)?;
+            let last = slices::narrow(&ends, 0, ends.numel() as i64 - 1, 1)?;
             let both = to_device(&crate::ops::shape::join::cat(&[last, least], 0)?, Device::Cpu)?;
-            let number = |i| view::select(&both, 0, i)?.item().map(Scalar::as_i64);
+            let number = |i| slices::select(&both, 0, i)?.item().map(Scalar::as_i64);
             if number(1)? < 0 {
                 return Err(Error::runtime("repeats can not be negative"));
             }
@@ -291,7 +292,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
         &ends,
         Put::Add,
     )?;
-    view::narrow(&crate::ops::reduction::scan::Cumsum::call(&marks, 0)?, 0, 0, total as i64)
+    slices::narrow(&crate::ops::reduction::scan::Cumsum::call(&marks, 0)?, 0, 0, total as i64)
 }
 
 /// The least of whole numbers, as a vector of one.
@@ -325,7 +326,7 @@ pub fn part(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor>
     input.body().layout.narrow(dim, start, length)?;
     let size = input.shape()[wrap_dim(dim, input.ndim())?] as i64;
     let start = if start < 0 { start + size } else { start };
-    view::slice(input, dim, Some(start), Some(start + length), 1)
+    slices::slice(input, dim, Some(start), Some(start + length), 1)
 }
 
 /// `length` slices from `start` on, which a tensor holds (a view).
@@ -450,7 +451,7 @@ pub fn tile(input: &Tensor, dims: Sizes) -> Result<Tensor> {
 #[operator(function, method, composite, sample = "two_dims(name)")]
 pub fn movedim(input: &Tensor, source: Ints, destination: Ints) -> Result<Tensor> {
     let order = moved(input.ndim(), &source, &destination)?;
-    if order.is_empty() { view::alias(input) } else { permute(input, order) }
+    if order.is_empty() { views::alias(input) } else { permute(input, order) }
 }
 
 /// A dimension moved to another place (a view).
@@ -558,7 +559,7 @@ fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<
     let places =
         unsqueeze(&Tensor::new(numbers(0, 1, usize::try_from(size).unwrap_or(0), repeats.device())?), 1)?;
     let passed = to_dtype(&crate::ops::elementwise::arithmetic::le(&ends, &places)?, DType::I64)?;
-    crate::ops::reduction::reduce::Sum1::call(&passed, smallvec![1], false)
+    sums::Sum1::call(&passed, smallvec![1], false)
 }
 
 /// Each element (or slice across `dim`) repeated in place, so many times each.
@@ -657,5 +658,5 @@ pub fn sum_to_size(input: &Tensor, size: Sizes) -> Result<Tensor> {
             input.shape().as_slice()
         )));
     }
-    crate::ops::reduction::reduce::sum_to(input, &shape)
+    sums::sum_to(input, &shape)
 }

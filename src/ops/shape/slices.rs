@@ -1,6 +1,6 @@
 //! Views of a part: one slice, a range of them, a diagonal, windows.
 
-pub use crate::operator::view_part::{Select, put_back};
+use crate::operator::view_part::{Select, put_back};
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::unsqueeze;
 

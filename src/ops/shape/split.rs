@@ -1,10 +1,11 @@
 //! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
 
 use crate::base::try_alloc;
-use crate::ops::creation::create::zeros;
+use crate::operator::constant::zeros;
+use crate::operator::views;
 use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
-use crate::ops::shape::view;
+use crate::ops::shape::slices;
 
 /// How long equal parts of `size` are; the last may be shorter.
 pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
@@ -248,7 +249,7 @@ pub fn unsafe_split_with_sizes(
 fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
-    let part = |end| view::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
+    let part = |end| slices::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
     try_alloc::collect(places.iter().copied().chain([whole]).map(part))
 }
 
@@ -297,8 +298,8 @@ pub fn tensor_split(
     if t.dtype() != DType::I64 {
         return refuse(format!("have dtype of long, but got {}", t.dtype().scalar_name()));
     }
-    let flat = view::reshape(t, &[t.numel()])?;
-    let number = |i: usize| Ok(view::select(&flat, 0, i as i64)?.item()?.as_i64());
+    let flat = views::reshape(t, &[t.numel()])?;
+    let number = |i: usize| Ok(slices::select(&flat, 0, i as i64)?.item()?.as_i64());
     if t.ndim() == 0 {
         return split_into_sections(input, number(0)?, at);
     }

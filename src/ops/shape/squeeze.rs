@@ -1,7 +1,7 @@
 //! Dimensions of size 1, put in and taken out.
 
 use crate::operator::inplace_view::become_view;
-pub use crate::operator::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
+use crate::operator::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
 use crate::operator::write::count_write;
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;

@@ -1,8 +1,11 @@
 //! Triangles and diagonals of matrices.
 
 use crate::operator::kernel::{copy, duplicate, fill, filled, part_by_part};
+use crate::operator::view_part::put_back;
+use crate::operator::views::reshaped;
+use crate::operator::{copies, sums};
 use crate::ops::prelude::*;
-use crate::ops::shape::view::{diagonal as diagonal_view, put_back, reshaped};
+use crate::ops::shape::slices::diagonal as diagonal_view;
 
 /// A dense copy of `x` with zeros outside the triangle.
 fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
@@ -111,7 +114,7 @@ impl Trace {
             return Err(Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
         }
         let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
-        let sum = crate::ops::reduction::reduce::Sum::call(&line)?;
+        let sum = sums::Sum::call(&line)?;
         let body = sum.body().clone();
         Ok(body)
     }
@@ -120,7 +123,7 @@ impl Trace {
         Ok(g.expand(&length).then(|g| put_back(&g, at, |l| l.diagonal(0, 0, 1))))
     }
     fn batch(_: &Batch, input: &Tensor) -> Result<Tensor> {
-        crate::ops::reduction::reduce::Sum::call(&diagonal_view(input, 0, 0, 1)?)
+        sums::Sum::call(&diagonal_view(input, 0, 0, 1)?)
     }
 }
 
@@ -156,10 +159,7 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
         }
     }
     debug_assert_eq!(at, count);
-    crate::ops::creation::create::to_device(
-        &crate::ops::creation::create::to_dtype(&Tensor::new(body), dtype)?,
-        device,
-    )
+    copies::to_device(&copies::to_dtype(&Tensor::new(body), dtype)?, device)
 }
 
 /// How many places of a matrix lie left of a diagonal: in each row as many as its number plus `offset`.

@@ -3,19 +3,8 @@
 use crate::base::views::infer_shape;
 use crate::operator::inplace_view::become_view;
 use crate::operator::results::Seen;
-pub use crate::operator::views::{
-    Alias, Expand, Permute, ReshapeAlias, UnsafeView, View, alias, dims_of, ints, reshape, reshaped,
-    unsafe_view,
-};
+use crate::operator::views::{Expand, Permute, View, alias, reshape, reshaped};
 use crate::ops::prelude::*;
-pub use crate::ops::shape::as_strided::{AsStrided, as_strided, as_strided_, part, unstrided};
-pub use crate::ops::shape::slices::{
-    Diagonal, Narrow, Select, Slice, Unfold, diagonal, narrow, put_back, select, slice, unfold,
-};
-pub use crate::ops::shape::squeeze::{
-    Squeeze, Squeeze1, Squeeze2, Unsqueeze, first_row, squeeze, squeeze_, squeeze_all, squeeze_many,
-    squeeze_many_, squeeze_one, squeeze_one_, unsqueeze, unsqueeze_,
-};
 use crate::tensor::any_requires_grad;
 
 #[primitive(copy, tangent = linear, inplace = "TransposeBackward1")]

@@ -2,16 +2,17 @@
 //! own, in order.
 
 use crate::base::views::infer_shape;
-use crate::operator::complex_views;
+use crate::operator::copies::clone_dense;
+use crate::operator::detached::shallow;
 use crate::operator::kernel::duplicate;
+use crate::operator::views::reshaped;
+use crate::operator::{complex_views, strided, view_part, views};
 use crate::ops::complex;
-use crate::ops::creation::create::{clone_dense, shallow};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::join::{Unbind, check_unbind};
 use crate::ops::shape::split;
-use crate::ops::shape::view;
-use crate::ops::shape::view::reshaped;
+use crate::ops::shape::{as_strided, slices, view};
 use crate::tensor::any_requires_grad;
 
 /// PyTorch has derivatives of some of these for real numbers only.
@@ -41,13 +42,13 @@ impl ViewCopy {
 #[primitive(node = "ReshapeAliasBackward0_copy", tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl ReshapeAliasCopy {
     fn forward(input: &Tensor, size: Ints, stride: Ints) -> Result<Body> {
-        no_grad(|| clone_dense(&view::as_strided(&shallow(input), size, stride, None)?))
+        no_grad(|| clone_dense(&as_strided::as_strided(&shallow(input), size, stride, None)?))
     }
     fn d_input(g: V, at: Meta) -> V {
         g.reshape(&at.shape)
     }
     fn batch(_: &Batch, input: &Tensor, size: Ints, stride: Ints) -> Result<Tensor> {
-        clone_dense(&view::as_strided(input, size, stride, None)?)
+        clone_dense(&as_strided::as_strided(input, size, stride, None)?)
     }
 }
 
@@ -76,7 +77,7 @@ pub fn view_copy(input: &Tensor, size: Sizes) -> Result<Tensor> {
 #[overload(view_copy.dtype)]
 pub fn view_copy_as(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if dtype == input.dtype() {
-        view::Alias::copy(input)
+        views::Alias::copy(input)
     } else {
         clone_dense(&view::view_as_dtype(input, dtype)?)
     }
@@ -94,7 +95,7 @@ pub fn diagonal_copy(
     #[default(0)] dim1: i64,
     #[default(1)] dim2: i64,
 ) -> Result<Tensor> {
-    view::Diagonal::copy(input, offset, dim1, dim2)
+    slices::Diagonal::copy(input, offset, dim1, dim2)
 }
 
 /// A copy of the storage read with any sizes and strides.
@@ -110,7 +111,7 @@ pub fn as_strided_copy(
     storage_offset: Option<i64>,
 ) -> Result<Tensor> {
     let input_layout = input.body().layout.clone();
-    view::AsStrided::copy(input, size, stride, storage_offset, input_layout)
+    strided::AsStrided::copy(input, size, stride, storage_offset, input_layout)
 }
 
 /// A copy with dimensions of size 1 stretched.
@@ -127,7 +128,7 @@ pub fn expand_copy(
     implicit: bool,
 ) -> Result<Tensor> {
     let _ = implicit;
-    view::Expand::copy(input, size)
+    views::Expand::copy(input, size)
 }
 
 /// A copy with the dimensions in another order.
@@ -137,7 +138,7 @@ pub fn expand_copy(
     sample = "view(lambda draw, shape: lambda x: T.permute_copy(x, tuple(reversed(range(x.dim())))))"
 )]
 pub fn permute_copy(input: &Tensor, dims: Ints) -> Result<Tensor> {
-    view::Permute::copy(input, dims)
+    views::Permute::copy(input, dims)
 }
 
 /// A copy of one slice across a dimension.
@@ -148,7 +149,7 @@ pub fn permute_copy(input: &Tensor, dims: Ints) -> Result<Tensor> {
 )]
 pub fn select_copy(input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     refuse_complex("select_copy", input)?;
-    view::Select::copy(input, dim, index)
+    view_part::Select::copy(input, dim, index)
 }
 
 /// A copy of every `step`-th slice from `start` to `end`.
@@ -168,7 +169,7 @@ pub fn slice_copy(
     if step <= 0 {
         return Err(Error::runtime("slice step must be positive"));
     }
-    view::Slice::copy(input, dim, start, end, step)
+    slices::Slice::copy(input, dim, start, end, step)
 }
 
 /// Copies of parts of `split_size` along a dimension.
@@ -203,19 +204,19 @@ pub fn unbind_copy(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>
 /// A copy without the dimensions of size 1.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.squeeze_copy(x))")]
 pub fn squeeze_copy(input: &Tensor) -> Result<Tensor> {
-    view::Squeeze::copy(input)
+    views::Squeeze::copy(input)
 }
 
 /// A copy without a dimension, where that has size 1.
 #[overload(squeeze_copy.dim)]
 pub fn squeeze_copy_dim(input: &Tensor, dim: i64) -> Result<Tensor> {
-    view::Squeeze1::copy(input, dim)
+    views::Squeeze1::copy(input, dim)
 }
 
 /// A copy without those of these dimensions that have size 1.
 #[overload(squeeze_copy.dims)]
 pub fn squeeze_copy_dims(input: &Tensor, dim: Ints) -> Result<Tensor> {
-    view::Squeeze2::copy(input, dim)
+    views::Squeeze2::copy(input, dim)
 }
 
 /// A copy of a matrix with its dimensions swapped.
@@ -245,19 +246,19 @@ pub fn transpose_copy(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     sample = "view(lambda draw, shape: lambda x: T.unfold_copy(x, 0, 1, 1), 1)"
 )]
 pub fn unfold_copy(input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
-    view::Unfold::copy(input, dimension, size, step)
+    slices::Unfold::copy(input, dimension, size, step)
 }
 
 /// A copy with a dimension of size 1 put in.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.unsqueeze_copy(x, -1))")]
 pub fn unsqueeze_copy(input: &Tensor, dim: i64) -> Result<Tensor> {
-    view::Unsqueeze::copy(input, dim)
+    views::Unsqueeze::copy(input, dim)
 }
 
 /// A copy.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.alias_copy(x))")]
 pub fn alias_copy(input: &Tensor) -> Result<Tensor> {
-    view::Alias::copy(input)
+    views::Alias::copy(input)
 }
 
 /// A copy that no gradient flows through: to ask for one is an error.

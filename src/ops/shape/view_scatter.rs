@@ -1,11 +1,11 @@
 //! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
 
 use crate::base::views::may_overlap;
+use crate::operator::copies;
 use crate::operator::kernel::carry;
 use crate::operator::view_part::{erase, put_part};
-use crate::ops::creation::create;
 use crate::ops::prelude::*;
-use crate::ops::shape::view::{diagonal, select, slice};
+use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;
 
 /// A copy of `input` that lies as it does, with `src` where a view of it would lie.
@@ -106,7 +106,7 @@ fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
             place.shape.as_slice()
         )));
     }
-    create::to_device(&create::to_dtype(src, input.dtype())?, input.device())
+    copies::to_device(&copies::to_dtype(src, input.dtype())?, input.device())
 }
 
 /// A copy of `input` with `src` as one slice across `dim`.

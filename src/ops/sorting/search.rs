@@ -1,16 +1,17 @@
 //! Searching in sorted lines, and asking what is among other elements.
 
 use crate::base::warn_once;
+use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::{Operand, result_type};
-use crate::ops::creation::create;
-use crate::ops::creation::create::{to_device, to_dtype};
+use crate::operator::views::reshape;
+use crate::operator::{constant, detached};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::indexing::masked::MaskedFill0;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view::{reshape, unsqueeze};
+use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::sorting::sort;
 use std::sync::atomic::AtomicBool;
 
@@ -154,7 +155,7 @@ fn search(
     check(sorted, input, sorter)?;
     warn_of_copies(sorted, input, sorter)?;
     let dtype = result_type([Operand::Tensor(sorted), Operand::Tensor(input)]);
-    let (sorted, input) = (create::shallow(sorted), create::shallow(input));
+    let (sorted, input) = (detached::shallow(sorted), detached::shallow(input));
     if input.numel() > 0 && (dtype == DType::Bool || dtype.is_complex()) {
         return Err(Fault::NoKernel { op: "searchsorted_out_cpu", dtype }.into());
     }
@@ -164,7 +165,7 @@ fn search(
 /// A number as a tensor of the dtype in which it is compared.
 fn number(beside: &Tensor, value: Scalar) -> Result<Tensor> {
     let dtype = result_type([Operand::Tensor(beside), Operand::Scalar(value)]);
-    to_device(&create::scalar_tensor(value, Some(dtype))?, beside.device())
+    to_device(&constant::scalar_tensor(value, Some(dtype))?, beside.device())
 }
 
 /// Which side a value goes to that is there already.
@@ -274,8 +275,8 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
         }
     }
     let dtype = result_type([Operand::Tensor(elements), Operand::Tensor(test_elements)]);
-    let elements = to_dtype(&create::shallow(elements), dtype)?;
-    let line = reshape(&to_dtype(&create::shallow(test_elements), dtype)?, &[test_elements.numel()])?;
+    let elements = to_dtype(&detached::shallow(elements), dtype)?;
+    let line = reshape(&to_dtype(&detached::shallow(test_elements), dtype)?, &[test_elements.numel()])?;
     let found = if line.numel() == 0 || is_few(elements.numel(), line.numel()) {
         reduce::any(&a::eq(&unsqueeze(&elements, -1)?, &line)?, Some(smallvec::smallvec![-1]), false)?
     } else {
@@ -344,7 +345,7 @@ fn typed(beside: &Tensor, value: Scalar) -> Result<Tensor> {
         _ => None,
     };
     match own {
-        Some(dtype) => create::scalar_tensor(value, Some(dtype)),
+        Some(dtype) => constant::scalar_tensor(value, Some(dtype)),
         None => number(beside, value),
     }
 }

@@ -3,14 +3,12 @@
 use crate::base::Dims;
 use crate::base::views::dense_like;
 use crate::operator::conj_neg;
-use crate::operator::dtype_checks;
-use crate::ops::creation::create;
+use crate::operator::{constant, copies, dtype_checks, views};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
 use crate::ops::reduction::reduce::{no_grad, sum};
-use crate::ops::shape::view;
 use crate::tensor::{mode, records, saved_hooks};
 use crate::transforms::vmap::rules;
 
@@ -248,14 +246,14 @@ impl Nanmedian1 {
 fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
     let x = input.body();
     if x.numel() == 0 {
-        let nan = create::full(&[], Scalar::Float(f64::NAN), DType::F32, x.device())?;
-        return no_grad(|| create::to_dtype(&nan, x.dtype));
+        let nan = constant::full(&[], Scalar::Float(f64::NAN), DType::F32, x.device())?;
+        return no_grad(|| copies::to_dtype(&nan, x.dtype));
     }
     if x.dtype == DType::Bool || x.dtype.is_complex() {
         return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
     }
     mode::with_grad(false, || {
-        let line = view::reshape(input, &[x.numel()])?;
+        let line = views::reshape(input, &[x.numel()])?;
         let line = line.body();
         let picked = if numbers { middle_number(&line, 0)? } else { middle(&line, 0)? };
         Ok(with_shape(picked.values, &[]))

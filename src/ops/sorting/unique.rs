@@ -2,14 +2,14 @@
 
 use crate::base::Put;
 use crate::operator::row::Out;
-use crate::ops::creation::create;
+use crate::operator::{constant, copies, detached, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::masked::MaskedSelect;
 use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view;
+use crate::ops::shape::{slices, view};
 use crate::ops::sorting::sort::argsort;
 
 /// What is picked knows where it comes from, but nothing is derived.
@@ -75,8 +75,10 @@ struct Items {
 
 impl Items {
     fn of(input: &Tensor, dim: Option<i64>) -> Result<Items> {
-        let whole = create::shallow(input);
-        let Some(dim) = dim else { return Ok(Items { rows: view::reshape(&whole, &[input.numel()])?, dim }) };
+        let whole = detached::shallow(input);
+        let Some(dim) = dim else {
+            return Ok(Items { rows: views::reshape(&whole, &[input.numel()])?, dim });
+        };
         if input.ndim() == 0 {
             return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
         }
@@ -97,7 +99,7 @@ impl Items {
     /// As many numbers a row as an item has elements.
     fn flat(&self) -> Result<Tensor> {
         let shape = self.rows.shape();
-        view::reshape(&self.rows, &[shape[0], crate::base::numel(&shape[1..])])
+        views::reshape(&self.rows, &[shape[0], crate::base::numel(&shape[1..])])
     }
 
     /// The order of the items: by their first elements, then by the next ones.
@@ -106,7 +108,7 @@ impl Items {
         if self.count() < 2 {
             return Ok(Tensor::new(crate::ops::indexing::index::numbers(0, 1, self.count(), flat.device())?));
         }
-        let column = |i: usize| view::select(&flat, 1, i as i64);
+        let column = |i: usize| slices::select(&flat, 1, i as i64);
         let last = flat.shape()[1] - 1;
         let first = argsort(&column(last)?, 0, false, true)?;
         (0..last).rev().try_fold(first, |order, i| {
@@ -132,14 +134,14 @@ struct Runs {
 impl Runs {
     fn of(items: Items) -> Result<Runs> {
         let n = items.count();
-        let starts = create::ones(&[n], DType::Bool, items.rows.device())?;
+        let starts = constant::ones(&[n], DType::Bool, items.rows.device())?;
         if n > 1 {
             let (flat, rest) = (items.flat()?, n as i64 - 1);
-            let differs = a::ne(&view::narrow(&flat, 0, 1, rest)?, &view::narrow(&flat, 0, 0, rest)?)?;
+            let differs = a::ne(&slices::narrow(&flat, 0, 1, rest)?, &slices::narrow(&flat, 0, 0, rest)?)?;
             let differs = reduce::any(&differs, Some(smallvec::smallvec![1]), false)?;
-            crate::operator::kernel::copy(&view::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
+            crate::operator::kernel::copy(&slices::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
         }
-        let running = crate::ops::reduction::scan::Cumsum::call(&create::to_dtype(&starts, DType::I64)?, 0)?;
+        let running = crate::ops::reduction::scan::Cumsum::call(&copies::to_dtype(&starts, DType::I64)?, 0)?;
         Ok(Runs { number: a::sub(&running, 1i64)?, starts, items })
     }
 
@@ -157,8 +159,8 @@ impl Runs {
     }
 
     fn counts(&self, kinds: usize) -> Result<Tensor> {
-        let zeros = create::zeros(&[kinds], DType::I64, self.number.device())?;
-        let ones = create::ones(&self.number.shape(), DType::I64, self.number.device())?;
+        let zeros = constant::zeros(&[kinds], DType::I64, self.number.device())?;
+        let ones = constant::ones(&self.number.shape(), DType::I64, self.number.device())?;
         scatter_into(&zeros, &ones, 0, &self.number, Put::Add)
     }
 
@@ -172,7 +174,7 @@ impl Runs {
         let mut outputs = vec![recorded(input, self.firsts()?)?];
         if let Some(inverse) = inverse.transpose()? {
             let shape = if self.items.dim.is_none() { input.shape() } else { inverse.shape() };
-            outputs.push(create::shallow(&view::reshape(&inverse, &shape)?));
+            outputs.push(detached::shallow(&views::reshape(&inverse, &shape)?));
         }
         if counts {
             let kinds = outputs[0].shape();
@@ -218,7 +220,7 @@ pub fn unique(
     let order = items.order()?;
     let runs = Runs::of(items.in_order(&order)?)?;
     let inverse = || {
-        let into = create::zeros(&order.shape(), DType::I64, order.device())?;
+        let into = constant::zeros(&order.shape(), DType::I64, order.device())?;
         scatter_into(&into, &runs.number, 0, &order, Put::Assign)
     };
     runs.outputs(recorded, input, return_inverse.then(inverse), return_counts)

@@ -1,9 +1,10 @@
 //! Special functions: Bessel's, of the normal distribution, of the gamma function. They have no shaders.
 
-use crate::base::broadcast;
+use crate::base::{broadcast, default_dtype};
 use crate::cpu::math::{bessel, normal};
+use crate::operator::constant;
+use crate::operator::copies::to_dtype;
 use crate::operator::kernel::copy;
-use crate::ops::creation::create::{default_dtype, to_dtype};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -63,7 +64,7 @@ fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64)
 fn pair(name: &'static str, x: Value, y: Value) -> Result<[Tensor; 2]> {
     let number = |s: Scalar, like: &Tensor| {
         let dtype = if like.dtype().is_differentiable() { like.dtype() } else { default_dtype() };
-        crate::ops::creation::create::full(&[], s, dtype, like.device())
+        constant::full(&[], s, dtype, like.device())
     };
     let (x, y) = match (x, y) {
         (Value::Tensor(x), Value::Tensor(y)) => (x, y),
@@ -73,7 +74,7 @@ fn pair(name: &'static str, x: Value, y: Value) -> Result<[Tensor; 2]> {
         }
         (Value::Scalar(x), Value::Tensor(y)) => (number(x, &y)?, y),
         (Value::Scalar(x), Value::Scalar(y)) => {
-            let one = |s| crate::ops::creation::create::full(&[], s, default_dtype(), Device::Cpu);
+            let one = |s| constant::full(&[], s, default_dtype(), Device::Cpu);
             (one(x)?, one(y)?)
         }
     };

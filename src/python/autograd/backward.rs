@@ -3,7 +3,7 @@
 use crate::backward::{self, Request};
 use crate::base::try_alloc;
 use crate::operator::write::count_write;
-use crate::ops;
+use crate::operator::{constant, copies};
 use crate::python::autograd::gradient_edge::place_of;
 use crate::python::autograd::nested_backward;
 use crate::python::graph::hooks;
@@ -68,7 +68,7 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
                 root.dtype.name()
             )));
         }
-        return Ok(ops::creation::create::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
+        return Ok(constant::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
     };
     let Ok(gradient) = object.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err(format!(
@@ -95,7 +95,7 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
         )));
     }
     let gradient = match dtype {
-        Some(dtype) => ops::creation::create::to_dtype(&gradient, dtype)?,
+        Some(dtype) => copies::to_dtype(&gradient, dtype)?,
         None => gradient,
     };
     // Only a number goes along by itself.
@@ -106,7 +106,7 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
             gradient.device()
         )));
     }
-    Ok(ops::creation::create::to_device(&gradient, root.device)?)
+    Ok(copies::to_device(&gradient, root.device)?)
 }
 
 fn root_edge(root: &TensorOrEdge, index: usize) -> PyResult<Edge> {
@@ -132,7 +132,7 @@ fn root_start(
             let start = crate::transforms::vmap::into_graph(t, &start)?;
             // Each sample has a one of its own.
             let own = gradient.is_none_or(|g| g.is_none());
-            Ok((edge, if own { ops::creation::create::clone_dense(&start)? } else { start }))
+            Ok((edge, if own { copies::clone_dense(&start)? } else { start }))
         }
         _ => Ok((edge, start)),
     }

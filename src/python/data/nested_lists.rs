@@ -1,9 +1,9 @@
 //! Data from and to Python: numbers and nested lists.
 
 use crate::base::views::checked_numel;
-use crate::base::{DType, Device, Dims, Scalar, try_alloc};
+use crate::base::{DType, Device, Dims, Scalar, default_dtype, try_alloc};
 use crate::operator::kernel::overflow;
-use crate::ops;
+use crate::operator::{copies, detached};
 use crate::python::call::signature_errors::{dtype_argument, too_long};
 use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
@@ -173,7 +173,7 @@ fn spread(
         }
     }
     *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
-    let host = ops::creation::create::to_device(&ops::creation::create::shallow(t), Device::Cpu)?;
+    let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::kernel::duplicate(&host.body())?;
     let view = dense.host()?;
     // SAFETY: the body is dense and holds that many elements.
@@ -192,21 +192,21 @@ fn room_for(shape: &[usize]) -> PyResult<Vec<Noted>> {
 /// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.
 pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Ok(t) = object.cast::<PyTensor>() {
-        let t = ops::creation::create::shallow(&t.get().tensor);
+        let t = detached::shallow(&t.get().tensor);
         let copy = Tensor::new(crate::operator::kernel::duplicate(&t.body())?);
-        return Ok(ops::creation::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
+        return Ok(copies::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
     }
     if is_array(object)? {
         let shared = from_array(object)?;
         let copy = Tensor::new(crate::operator::kernel::duplicate(&shared.body())?);
-        return Ok(ops::creation::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
+        return Ok(copies::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
     }
     let mut shape = Dims::new();
     let mut kind = None;
     survey(object, &mut shape, 0)?;
     let mut values = room_for(&shape)?;
     flatten(object, &shape, 0, &mut kind, &mut values)?;
-    let dtype = dtype.or(kind).unwrap_or_else(ops::creation::create::default_dtype);
+    let dtype = dtype.or(kind).unwrap_or_else(default_dtype);
     let body = Body::new(&shape, dtype, Device::Cpu)?;
     let view = body.host()?;
     if values.len() != body.numel() {
@@ -254,11 +254,11 @@ pub fn make_tensor<'py>(
     let mut t = from_nested(data, dtype)?;
     let device = device.filter(|d| !d.is_none()).map(device_from).transpose()?;
     if let Some(device) = device.or_else(default_device::chosen) {
-        t = ops::creation::create::to_device(&t, device)?;
+        t = copies::to_device(&t, device)?;
     }
     if requires_grad {
         if t.history().is_some() {
-            t = ops::creation::create::shallow(&t);
+            t = detached::shallow(&t);
         }
         if !t.dtype().is_differentiable() {
             return Err(PyRuntimeError::new_err(
@@ -291,8 +291,7 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
 
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     vmap::need_values(&slf.get().tensor)?;
-    let host =
-        ops::creation::create::to_device(&ops::creation::create::shallow(&slf.get().tensor), Device::Cpu)?;
+    let host = copies::to_device(&detached::shallow(&slf.get().tensor), Device::Cpu)?;
     let body = crate::operator::conj_neg::values(&host.body())?;
     numbers(slf.py(), &body, 0, body.layout.offset)
 }

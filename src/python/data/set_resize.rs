@@ -1,8 +1,8 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
 use crate::base::{DType, Dims, Layout, MemoryFormat};
+use crate::operator::views::dims_of;
 use crate::operator::write::{Write, count_write};
-use crate::ops::shape::view::dims_of;
 use crate::python::graph::node::node_object;
 use crate::python::numbers::int_from;
 use crate::python::sequences::ints;

@@ -2,7 +2,7 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout};
-use crate::ops;
+use crate::operator::{copies, detached, views};
 use crate::python::call::run::running;
 use crate::python::sequences::Listed;
 use crate::python::types::PyDType;
@@ -63,7 +63,7 @@ pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyByt
     let py = tensor.py();
     let source = tensor.get().tensor.clone();
     let dense = running(py, true, || {
-        let host = ops::creation::create::to_device(&ops::creation::create::shallow(&source), Device::Cpu)?;
+        let host = copies::to_device(&detached::shallow(&source), Device::Cpu)?;
         crate::operator::kernel::duplicate(&host.body())
     })?;
     let len = dense.numel() * dense.dtype.size();
@@ -127,7 +127,7 @@ pub fn as_subclass<'py>(
     class: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let made = instance(class, tensor)?;
-    let history = ops::shape::view::alias(&tensor.get().tensor)?.history();
+    let history = views::alias(&tensor.get().tensor)?.history();
     if history.is_some() {
         made.get().tensor.set_history(history);
     }

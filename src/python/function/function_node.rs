@@ -1,7 +1,7 @@
 //! The node of a custom Function: it calls the class's `backward`, with the context that it keeps.
 
 use crate::base::{DType, Guidance};
-use crate::ops;
+use crate::operator::constant;
 use crate::python::errors;
 use crate::python::function::context::{Ctx, Flags};
 use crate::python::function::options::Asked;
@@ -141,7 +141,7 @@ impl PyFunction {
                 None if asked.is_some_and(|asked| asked.stays_none(i)) => py.None().into_bound(py),
                 None => {
                     let dtype = asked.and_then(|asked| asked.dtype(i)).unwrap_or(meta.dtype);
-                    wrap(py, ops::creation::create::zeros(&meta.shape, dtype, meta.device)?)?
+                    wrap(py, constant::zeros(&meta.shape, dtype, meta.device)?)?
                 }
             });
         }

@@ -2,9 +2,9 @@
 //! themselves, written inputs with their base's history rewritten.
 
 use crate::base::{DType, Device, Dims, Guidance};
+use crate::operator::detached;
 use crate::operator::results::view_of;
 use crate::operator::write::Write;
-use crate::ops::creation::create;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Asked, Said};
@@ -201,7 +201,7 @@ fn give(
         mode::with_grad(false, || view_of(t, body, edge, CreationMeta::Function))
     };
     match edge {
-        None if is_input && t.requires_grad() => return Ok(create::shallow(t)),
+        None if is_input && t.requires_grad() => return Ok(detached::shallow(t)),
         None if is_input && !dirty => return Ok(as_itself(None)),
         None if t.requires_grad() && t.as_view().is_none() => {
             t.set_history(None);

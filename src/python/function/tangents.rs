@@ -1,8 +1,8 @@
 //! Forward mode through a custom Function: its `jvp` gives the tangents of what its forward returned.
 
 use crate::base::{Error, Guidance};
+use crate::operator::constant;
 use crate::operator::results::Seen;
-use crate::ops::creation::create;
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
@@ -48,7 +48,7 @@ pub fn function_tangents<'py>(
             arguments.push(match input.as_ref().map(|t| (t, t.tangent(level))) {
                 Some((_, Some(tangent))) => wrap(py, tangent)?,
                 Some((t, None)) if !keep_none && t.dtype().is_differentiable() => {
-                    wrap(py, create::zeros(&t.shape(), t.dtype(), t.device())?)?
+                    wrap(py, constant::zeros(&t.shape(), t.dtype(), t.device())?)?
                 }
                 _ => none(),
             });

@@ -1,7 +1,7 @@
 //! What `gradiron.cuda` asks of the GPU: which adapter there is, its memory, its generator, how much it was given to do.
 
 use crate::gpu;
-use crate::ops::random::Generator;
+use crate::operator::generator::Generator;
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

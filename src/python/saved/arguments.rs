@@ -2,6 +2,7 @@
 //! `_saved_exponent`, `_saved_alpha`.
 
 use crate::base::{DType, Scalar};
+use crate::operator::constant;
 use crate::operator::pointwise::{Numbers, Pointwise};
 use crate::python::objects::{made, to_tuple};
 use crate::python::saved::names::{pointwise, torch_name};
@@ -54,7 +55,7 @@ fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
         Scalar::Complex(..) => DType::C128,
         Scalar::Float(_) => DType::F64,
     };
-    class::wrap(py, crate::ops::creation::create::scalar_tensor(number, Some(dtype))?)
+    class::wrap(py, constant::scalar_tensor(number, Some(dtype))?)
 }
 
 /// The names that [`argument`] knows for a node.

@@ -1,7 +1,7 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
-use crate::base::{Category, DType, Device, warn_once};
-use crate::operator::Operand;
+use crate::base::{Category, DType, Device, default_dtype, warn_once};
+use crate::operator::{Operand, copies, detached, views};
 use crate::ops;
 use crate::ops::shape::view;
 use crate::python::call::signature_errors::dtype_argument;
@@ -24,7 +24,7 @@ use std::sync::atomic::AtomicBool;
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
     let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
     let empty = |sizes: &[i64]| -> PyResult<Tensor> {
-        Ok(Tensor::new(Body::new(&ops::shape::view::dims_of(sizes)?, dtype, device)?))
+        Ok(Tensor::new(Body::new(&views::dims_of(sizes)?, dtype, device)?))
     };
     let first = match args.len() {
         0 => return empty(&[0]),
@@ -44,7 +44,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
                 crate::tensor::type_string(t.dtype(), t.device())
             )));
         }
-        return Ok(view::alias(t)?);
+        return Ok(views::alias(t)?);
     }
     let number = !first.is_instance_of::<PyBool>();
     if let Some(sizes) = sizes.filter(|_| number) {
@@ -62,7 +62,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
             first.get_type().name()?
         )));
     }
-    Ok(ops::creation::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
+    Ok(copies::to_device(&from_nested(&first, Some(dtype))?, device)?)
 }
 
 /// Refuses names that the constructor does not know.
@@ -158,10 +158,10 @@ impl PyTensor {
         if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
             && args.len() == 1
         {
-            let tensor = if plain { view::alias(&t)? } else { ops::creation::create::shallow(&t) };
+            let tensor = if plain { views::alias(&t)? } else { detached::shallow(&t) };
             return Ok(PyTensor { tensor });
         }
-        Ok(PyTensor { tensor: legacy(args, ops::creation::create::default_dtype(), device)? })
+        Ok(PyTensor { tensor: legacy(args, default_dtype(), device)? })
     }
     /// Ties the new object to its tensor.
     #[pyo3(signature = (*_args, **_kwargs))]

@@ -1,11 +1,11 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
 use crate::base::{DType, Dims, Error, Scalar, try_alloc};
-use crate::operator::Value;
 use crate::operator::results::Seen;
+use crate::operator::{Value, constant, copies, views};
 use crate::ops;
-use crate::ops::indexing::{index_put, masked};
-use crate::ops::shape::view;
+use crate::ops::indexing::{advanced, index_put, masked};
+use crate::ops::shape::{slices, squeeze, view};
 use crate::python::call::run::attached;
 use crate::python::call::signature_errors::too_long;
 use crate::python::data::arrays;
@@ -82,7 +82,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     if listed || arrays::is_array(object)? {
         let t = nested_lists::from_nested(object, None)?;
-        let t = if t.numel() == 0 { ops::creation::create::to_dtype(&t, DType::I64)? } else { t };
+        let t = if t.numel() == 0 { copies::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
     }
     if object.is_instance_of::<PyString>() {
@@ -199,18 +199,18 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 if outside(i, size) {
                     return Err(refuse(i, real, size));
                 }
-                out = view::select(&out, dim as i64, i)?;
+                out = slices::select(&out, dim as i64, i)?;
                 real += 1;
             }
             Item::Slice(start, end, step) => {
                 if only || !whole(start, end, step, out.body().shape()[dim]) {
-                    out = view::slice(&out, dim as i64, Some(start), Some(end), step)?;
+                    out = slices::slice(&out, dim as i64, Some(start), Some(end), step)?;
                 }
                 dim += 1;
                 real += 1;
             }
             Item::New => {
-                out = view::unsqueeze(&out, dim as i64)?;
+                out = squeeze::unsqueeze(&out, dim as i64)?;
                 dim += 1;
             }
             Item::Rest => {
@@ -218,7 +218,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 real += ndim - used;
             }
             Item::Flag(flag) => {
-                out = view::unsqueeze(&out, dim as i64)?;
+                out = squeeze::unsqueeze(&out, dim as i64)?;
                 let index = if flag { vec![0i64] } else { vec![] };
                 advanced.resize(dim, None);
                 advanced.push(Some(ops::indexing::index::from_i64(&index, &[index.len()], out.device())?));
@@ -264,13 +264,13 @@ fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
                 "index {i} is out of bounds for dimension 0 with size {size}"
             )));
         }
-        return wrap(slf.py(), view::select(t, 0, i)?);
+        return wrap(slf.py(), slices::select(t, 0, i)?);
     }
     let (part, advanced) = basic(t, items(index)?, index.is_instance_of::<PySlice>())?;
     if advanced.is_empty() {
-        return wrap(slf.py(), if part.same(t) { view::alias(&part)? } else { part });
+        return wrap(slf.py(), if part.same(t) { views::alias(&part)? } else { part });
     }
-    wrap(slf.py(), ops::indexing::index::index(&part, &advanced)?)
+    wrap(slf.py(), advanced::index(&part, &advanced)?)
 }
 
 /// A number put by a single index or mask is recorded as a filling. Says whether it was one.
@@ -287,7 +287,7 @@ fn filled(
     }
     if let Some(mut mask) = mask.filter(|mask| mask.ndim() > 0) {
         while dim + mask.ndim() < part.ndim() {
-            mask = view::unsqueeze(&mask, -1)?;
+            mask = squeeze::unsqueeze(&mask, -1)?;
         }
         masked::masked_fill_(part, &mask, Value::Scalar(number))?;
         return Ok(true);
@@ -296,7 +296,7 @@ fn filled(
         return Ok(false);
     }
     let Some(index) = &indices[dim] else { return Ok(false) };
-    let index = view::reshape(index, &[index.numel()])?;
+    let index = views::reshape(index, &[index.numel()])?;
     ops::indexing::scatter::index_fill_(part, dim as i64, &index, Value::Scalar(number))?;
     Ok(true)
 }
@@ -305,7 +305,7 @@ fn filled(
 fn without_leading_ones(value: &Tensor) -> Result<Tensor, Error> {
     let shape = value.shape();
     let ones = shape.iter().take_while(|&&n| n == 1).count();
-    view::View::call(value, Dims::from_slice(&shape[ones..]))
+    views::View::call(value, Dims::from_slice(&shape[ones..]))
 }
 
 /// What is to be written into a tensor: a tensor, or a number as one.
@@ -313,7 +313,7 @@ pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let number = scalar_from(value);
     match (value.cast::<PyTensor>(), number) {
         (Ok(v), _) => Ok(v.get().tensor.clone()),
-        (_, Some(n)) => Ok(ops::creation::create::full(&[], n, t.dtype(), t.device())?),
+        (_, Some(n)) => Ok(constant::full(&[], n, t.dtype(), t.device())?),
         _ if value.is_instance_of::<PyInt>() => Err(too_long()),
         _ => {
             let place = crate::tensor::type_string(t.dtype(), t.device());
@@ -362,10 +362,10 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         }
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
-        let value = if fills { ops::creation::create::to_dtype(&value, part.dtype())? } else { value };
+        let value = if fills { copies::to_dtype(&value, part.dtype())? } else { value };
         // A filling reads its value first, which may be the target's own.
         let own = fills && value.body().storage.same(&part.body().storage);
-        let value = if own { ops::creation::create::clone_dense(&value)? } else { value };
+        let value = if own { copies::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
         if !fills || number.is_none() {
             index_put::warn_put(&part)?;
@@ -389,7 +389,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     }
     // What is stretched is laid over the part first.
     let whole = value.shape() == sizes || part.is_batched() || value.is_batched();
-    let value = if whole { value } else { view::expand(&value, view::ints(&sizes))? };
+    let value = if whole { value } else { view::expand(&value, views::ints(&sizes))? };
     Ok(crate::operator::inplace::copy_into(&part, &value)?)
 }
 

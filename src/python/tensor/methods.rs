@@ -2,9 +2,9 @@
 // PyO3's expansion inside our macro counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use crate::base::{DType, Scalar, watch};
+use crate::base::{self, DType, Scalar, watch};
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
-use crate::operator::{Arg, Operand};
+use crate::operator::{Arg, Operand, constant};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::autograd::backward;
@@ -435,7 +435,7 @@ impl PyTensor {
         let source = match src.cast::<PyTensor>() {
             Ok(t) => t.get().tensor.clone(),
             Err(_) => match scalar_from(src) {
-                Some(s) => ops::creation::create::scalar_tensor(s, None)?,
+                Some(s) => constant::scalar_tensor(s, None)?,
                 None => {
                     return Err(PyTypeError::new_err(format!(
                         "copy_(): argument 'other' (position 1) must be Tensor, not {}",
@@ -471,7 +471,7 @@ impl PyTensor {
 
 /// The default dtype as Python's object.
 pub fn default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
-    dtype_object(py, ops::creation::create::default_dtype())
+    dtype_object(py, base::default_dtype())
 }
 
 pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];

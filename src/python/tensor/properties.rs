@@ -3,7 +3,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
-use crate::operator::Kind;
+use crate::operator::{Kind, detached};
 use crate::ops;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::graph::hooks;
@@ -387,7 +387,7 @@ impl PyTensor {
         if slf.get().tensor.is_batched() {
             return Err(PyRuntimeError::new_err("accessing `data` under vmap transform is not allowed"));
         }
-        wrap(slf.py(), ops::creation::create::data(&slf.get().tensor))
+        wrap(slf.py(), detached::data(&slf.get().tensor))
     }
     #[setter]
     fn set_data(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -414,7 +414,7 @@ impl PyTensor {
     /// A view of these values without history.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let _span = profile::named(|| ops::creation::factories::DETACH.name, [slf.as_any()]);
-        wrap(slf.py(), ops::creation::create::shallow(&slf.get().tensor))
+        wrap(slf.py(), detached::shallow(&slf.get().tensor))
     }
     /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {

@@ -1,6 +1,6 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
-use crate::ops::shape::view;
+use crate::operator::views;
 use crate::python::sequences::{Listed, collected};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
@@ -64,7 +64,7 @@ pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> 
 /// A new tensor with these values, whose history leads to the tensor's own.
 #[pyfunction]
 pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), view::alias(&t.get().tensor)?)
+    wrap(t.py(), views::alias(&t.get().tensor)?)
 }
 
 /// Whether the tape knows a tensor, whatever its samples show.

@@ -2,10 +2,10 @@
 
 use super::{WORDS, fail, one, picked, resized, returned, spread, three, zeros};
 use crate::base::numel;
-use crate::ops::creation::create;
+use crate::operator::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
+use crate::ops::shape::slices;
 use crate::tensor::mode;
 use smallvec::smallvec;
 
@@ -31,14 +31,14 @@ fn at_random(
     let planes = numel(&shape[..lead]);
     // Planes, windows, elements of a window.
     let ndim = 1 + 2 * dims;
-    let samples = view::reshape(samples, &[planes, dims])?;
-    let mut places = V::from(create::zeros(&vec![1; ndim], DType::I64, device)?);
+    let samples = views::reshape(samples, &[planes, dims])?;
+    let mut places = V::from(constant::zeros(&vec![1; ndim], DType::I64, device)?);
     for d in 0..dims {
         let (size, many) = (shape[lead + d], output[d] as usize);
         let last = size as i64 - kernel[d];
         // The numbers of a plane have the last dimension first.
         let column = if dims == 2 { 1 - d } else { d } as i64;
-        let number = V::from(view::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
+        let number = V::from(slices::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
         let alpha = if many < 2 { 0.0 } else { last as f64 / (many - 1) as f64 };
         let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
         let steps = counted(many, 1, 2, device)?;
@@ -53,12 +53,12 @@ fn at_random(
     let whole = places.shape();
     let (many, taps) = (numel(&whole[1..=dims]), numel(&whole[1 + dims..]));
     let places = places.reshape(&[planes, many * taps]).tensor()?;
-    let plane = view::reshape(input, &[planes, numel(&shape[lead..])])?;
-    let values = view::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
+    let plane = views::reshape(input, &[planes, numel(&shape[lead..])])?;
+    let values = views::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
     let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
-    let indices = index::gather(&view::reshape(&places, &[planes, many, taps])?, -1, &at)?;
+    let indices = index::gather(&views::reshape(&places, &[planes, many, taps])?, -1, &at)?;
     let result = resized(&shape, &three(output, 1), dims);
-    Ok([view::reshape(&values, &result)?, view::reshape(&indices, &result)?])
+    Ok([views::reshape(&values, &result)?, views::reshape(&indices, &result)?])
 }
 
 /// Refuses windows at random places that do not fit.
@@ -195,7 +195,7 @@ macro_rules! pools {
                 (spread(&kernel_size, $dims, &one()), spread(&output_size, $dims, &one()));
             check_random(stringify!($name), input, &kernel, &output, random_samples, $dims)?;
             let count = if input.ndim() == $dims + 2 { input.shape()[0] } else { 1 };
-            let samples = view::slice(random_samples, 0, Some(0), Some(count as i64), 1)?;
+            let samples = slices::slice(random_samples, 0, Some(0), Some(count as i64), 1)?;
             $Random::call(input, &kernel, &output, &samples)
         }
     )* };

@@ -9,11 +9,10 @@ use crate::base::pool::Pool;
 use crate::base::{MemoryFormat, Put, numel};
 use crate::cpu::pool::At;
 use crate::operator::kernel::{copy, duplicate, fill};
-use crate::ops::creation::create;
+use crate::operator::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
-use crate::ops::shape::view;
-use crate::ops::shape::view::{squeeze, unsqueeze};
+use crate::ops::shape::squeeze::{squeeze, unsqueeze};
 use smallvec::smallvec;
 
 /// One number for all dimensions, or one for each; none means what `or` says.
@@ -177,13 +176,13 @@ fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
         let lead = shape.len() - dims;
         let mut flat = Dims::from_slice(&shape[..lead]);
         flat.push(numel(&shape[lead..]));
-        view::reshape(t, &flat)
+        views::reshape(t, &flat)
     };
-    view::reshape(&index::gather(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
+    views::reshape(&index::gather(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
 }
 
 fn zeros(at: &Meta) -> Result<Tensor> {
-    create::zeros(&at.shape, at.dtype, at.device)
+    constant::zeros(&at.shape, at.dtype, at.device)
 }
 
 /// Puts or adds values at places in planes, by the kernel of `scatter`.
