@@ -80,7 +80,7 @@ impl<T: 'static> Chunk<T> {
     }
 
     /// # Safety
-    /// Nobody uses the chunk or a slot of it any more.
+    /// The chunk and its slots are not used any more.
     unsafe fn destroy(chunk: NonNull<Chunk<T>>) {
         // SAFETY: by contract, and `create` allocated it with this layout.
         unsafe { std::alloc::dealloc(chunk.as_ptr().cast(), Self::PLACE.0) };

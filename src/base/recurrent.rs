@@ -1,4 +1,4 @@
-//! Recurrent layers, as kernels are told of them: the cell, the steps, and the buffers.
+//! The arguments of kernels of recurrent layers: the cell, the steps, and the buffers.
 
 use super::Result;
 

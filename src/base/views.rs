@@ -375,7 +375,7 @@ pub fn may_overlap(layout: &Layout) -> bool {
 
 /// The dimensions, innermost first, in the order of the operands' strides; the first that says which decides.
 fn order_of(shape: &[usize], operands: &[&[usize]]) -> Dims {
-    // A negative answer keeps the order, a positive one swaps; stretched dimensions have no say.
+    // A negative answer keeps the order, a positive one swaps; expanded dimensions do not count.
     let compare = |a: usize, b: usize| {
         let say = |strides: &&[usize]| match (strides[a], strides[b]) {
             (0, _) | (_, 0) => 0,

@@ -1,4 +1,4 @@
-//! Warnings to the user: the host language says how they are told. Without a host nobody is there to be told.
+//! Warnings to the user: the host language shows them. Without a host they are dropped.
 
 use super::Result;
 use std::sync::OnceLock;

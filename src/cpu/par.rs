@@ -174,7 +174,7 @@ impl Crew {
 }
 
 /// Runs `work` here, and on those of the pool's threads that come in time. A sleeping thread takes tens of
-/// microseconds to wake, which is longer than most kernels: so nobody waits for one that comes late, it finds the
+/// microseconds to wake, which is longer than most kernels: so the caller does not wait for a late one, which finds the
 /// work closed; and one that has finished looks out for more before it sleeps.
 fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
     // SAFETY: only the lifetime changes: `Closing` keeps this frame until nobody is present.
@@ -342,7 +342,7 @@ pub fn inside<R: Send>(body: impl FnOnce() -> R + Send) -> R {
 mod tests {
     use super::*;
 
-    /// Work that follows work at once, from several owners: each piece is done once, whoever does it.
+    /// Work that follows work at once, from several owners: each piece is done once, by any thread.
     #[test]
     fn shares_in_a_row() {
         std::thread::scope(|scope| {

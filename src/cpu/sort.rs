@@ -314,7 +314,7 @@ unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + S
     Ok(())
 }
 
-/// Which elements are not zero is written down without a branch, for nobody can foresee it.
+/// The places of nonzero elements are written without a branch, which could not be predicted.
 unsafe fn scan_block(x: &Strided, walk: &Walk<1>, range: Range<usize>, mut found: impl FnMut(usize)) {
     let mut linear = range.start;
     let (mut some, mut n) = ([0; SOME], 0);

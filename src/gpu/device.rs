@@ -279,7 +279,7 @@ fn rank(kind: DeviceType) -> u8 {
     }
 }
 
-/// A child of `fork` inherits a driver without its threads, and would hang: it is told so instead.
+/// A child of `fork` inherits a driver without its threads, and would hang: an error is raised instead.
 #[cfg(unix)]
 fn watch_forks() {
     extern "C" fn in_child() {

@@ -30,7 +30,7 @@ pub(super) struct Plan<'a> {
     pub inputs: SmallVec<[(Access, bool); 6]>,
 }
 
-/// How many strides of each operand a kernel is told: those of a quad's elements it knows.
+/// How many strides of each operand are passed to a kernel: those within a quad are known.
 pub(super) const fn plan_strides(rank: usize, quads: bool) -> usize {
     if quads { rank - 1 } else { rank }
 }

@@ -110,7 +110,7 @@ pub fn backward(
     planes: Planes,
 ) -> Result<()> {
     let channels = planes.groups.is_none();
-    // What is summed for the weights lies aside, unless a set is a channel: then its sums are the gradients.
+    // Sums for the weights have a buffer of their own, unless a set is a channel: then its sums are the gradients.
     let aside = (to.weight.is_some() && !channels).then(|| alloc(x.numel() * x.dtype.size())).transpose()?;
     let aside = aside.as_ref().map(|buffer| View { buffer, offset: 0, ..x });
     let of_weight = if channels { to.weight } else { aside };

@@ -207,7 +207,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
             return wrap(raw);
         }
     }
-    // Short of memory: let the GPU finish what still holds buffers, drop the idle ones, and try once more.
+    // Short of memory: let the GPU finish what still holds buffers, drop the idle ones, and try again.
     gpu.stream().flush(gpu);
     wait(gpu, None)?;
     let mut pool = gpu.pool();

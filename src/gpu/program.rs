@@ -218,7 +218,7 @@ impl Plan<'_> {
                     Source::Number(r) => format!("n{r}"),
                 })
                 .collect();
-            // Scalars are numbers beside the elements, which nobody rounds to their dtype.
+            // Scalars are numbers beside the elements, and are not rounded to their dtype.
             let value = Plan::expression(instruction.op, &args);
             let value = if instruction.single { value } else { self.rounded(&value) };
             text += &format!("  v{} = {value};\n", instruction.to);

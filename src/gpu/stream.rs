@@ -48,7 +48,7 @@ pub(super) struct Stream {
     flags: wgpu::Buffer,
     /// Whether a kernel that may leave a fault ran since the record was last looked at.
     flags_due: bool,
-    /// Submissions that nobody has waited for, by number.
+    /// Submissions that were not waited for, by number.
     ahead: VecDeque<Submitted>,
     staging: Vec<wgpu::Buffer>,
 }
@@ -195,7 +195,7 @@ impl Stream {
         Some(submitted)
     }
 
-    /// Nobody need wait for the first `count` submissions any more.
+    /// The first `count` submissions need no waiting any more.
     fn done(&mut self, count: u64) {
         while self.ahead.front().is_some_and(|(number, _)| *number < count) {
             self.ahead.pop_front();
@@ -287,7 +287,7 @@ pub fn synchronize() -> Result<()> {
     Ok(())
 }
 
-/// At the program's end: raises what kernels found wrong, if nobody has heard of it.
+/// At the program's end: raises what kernels found wrong, if it was not reported yet.
 pub fn settle() -> Result<()> {
     let untold = opened().is_some_and(|gpu| gpu.stream().flags_due);
     if untold { synchronize() } else { Ok(()) }

@@ -38,7 +38,7 @@ macro_rules! pointwise {
                     $($(pub const $p: u16 = Place::$p as u16;)+)?
                     $(pub const $y: u16 = $crate::tensor::Saved::OUTPUT;)?
                 }
-                /// What compares gives truth values, of which nothing is recorded.
+                /// Comparisons give truth values, which are not recorded.
                 const TRUTHS: bool =
                     matches!($crate::operator::pointwise::Class::$class, $crate::operator::pointwise::Class::Compare);
                 fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {

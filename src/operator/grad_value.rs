@@ -1,4 +1,4 @@
-//! `V`: what derivatives are written in. A tensor or a number, or the error that some step met.
+//! `V`, the values of derivatives: a tensor or a number, or the error of an earlier step.
 
 use crate::base::{Error, Result, Scalar};
 use crate::tensor::Tensor;

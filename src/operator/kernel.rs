@@ -1,5 +1,5 @@
-//! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
-//! other by itself, but for `carry`, whose job that is.
+//! Dispatch by device: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves between devices but by
+//! `carry`.
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};

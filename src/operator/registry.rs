@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 pub struct Registered(pub &'static Row);
 inventory::collect!(Registered);
 
-/// Every row in the new form, in the order of the source: it does not depend on the linker.
+/// Every row, in the order of the source, whatever the linker's order is.
 pub fn rows() -> &'static [&'static Row] {
     static ROWS: OnceLock<Vec<&'static Row>> = OnceLock::new();
     ROWS.get_or_init(|| {

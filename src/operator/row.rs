@@ -52,7 +52,7 @@ impl Param {
         Param { name: "", kind: Kind::Any, optional: false, default: None, keyword: false, elsewhere: false };
 }
 
-/// The fast path of a method that is called with whole numbers: no argument is put in a box on its way. What does not fit
+/// The fast path of a method that is called with whole numbers: no argument is converted to [`Arg`]. What does not fit
 /// (a dtype, a keyword) takes the ordinary call, which does the same.
 pub type IntArgs = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 

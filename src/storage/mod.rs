@@ -1,5 +1,5 @@
 //! Reference-counted bytes on the host or on the GPU, with the version that in-place writes count up.
-//! All views of a tensor share one storage; a saved value compares versions to see that nobody wrote over it.
+//! All views of a tensor share one storage; a saved value compares versions to see that it was not written over.
 
 pub mod host;
 pub mod reserve;

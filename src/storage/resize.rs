@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// A block of host memory that another may take the place of. A block of no size is not ours to free.
 ///
-/// Reads need no ordering: who knows of elements in the new block learned that from whoever put it there.
+/// Reads need no ordering: a thread learns of elements in the new block from the thread that put it there.
 pub(super) struct Replaceable {
     start: AtomicPtr<u8>,
     size: AtomicUsize,
@@ -191,7 +191,7 @@ impl Storage {
         }
     }
 
-    /// Gives the pages of memory that nobody needs back to the system.
+    /// Gives the pages of unused memory back to the system.
     fn forget(&self) {
         if let Bytes::Host(memory) = &self.0.bytes {
             // SAFETY: the whole block, whose bytes nobody counts on any more.

@@ -5,18 +5,18 @@ use crate::storage::Storage;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A tensor's values: bytes, how they lie, what they are.
+/// A tensor's values: bytes, layout, dtype.
 #[derive(Clone)]
 pub struct Body {
     pub storage: Storage,
     pub layout: Layout,
     pub dtype: DType,
-    /// What the bytes lack to be the values.
+    /// The conj and neg bits.
     pub conj_neg: ConjNeg,
 }
 
 impl Body {
-    /// Bytes that are the values.
+    /// A body without conj and neg bits.
     #[inline]
     pub fn plain(storage: Storage, layout: Layout, dtype: DType) -> Body {
         Body { storage, layout, dtype, conj_neg: ConjNeg::NONE }
@@ -80,13 +80,13 @@ impl Body {
         })
     }
 
-    /// Refuses bytes that are not the values.
+    /// Refuses a body with the conj or neg bit.
     #[inline]
     pub fn check_plain(&self) -> Result<()> {
         if self.conj_neg.is_none() { Ok(()) } else { Err(Fault::ConjNeg.into()) }
     }
 
-    /// The bytes as they are.
+    /// This body without its conj and neg bits.
     pub fn bare(&self) -> Body {
         Body { conj_neg: ConjNeg::NONE, ..self.clone() }
     }

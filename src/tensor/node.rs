@@ -203,7 +203,7 @@ pub enum When {
 
 arena::pool!(Node, reaped, last_owner);
 
-/// What a long graph held is scattered over the heap; the system gets it back when that is worth the walk.
+/// Returns a long graph's memory, which is scattered over the heap, to the system when that is worth the time.
 fn reaped(count: usize) {
     if count > 50_000 {
         crate::storage::host::trim_heap();

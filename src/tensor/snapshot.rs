@@ -40,7 +40,7 @@ pub fn steady<T>(run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Counts a change. The tensor says already that it is not what it was made as: who begins later looks for more.
+/// Counts a change. The tensor is already marked as changed: an operator that begins later looks at that mark.
 pub(super) fn changed() -> u64 {
     CHANGES.fetch_add(1, Ordering::AcqRel) + 1
 }

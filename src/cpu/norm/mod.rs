@@ -72,7 +72,7 @@ macro_rules! by_float {
 /// `with.rstd`.
 ///
 /// # Safety
-/// The views are dense, live, of one dtype, and of the sizes that are told; the outputs overlap nothing.
+/// The views are dense, live, of one dtype, and of the given sizes; the outputs overlap nothing.
 pub unsafe fn layer(out: Strided, x: Strided, with: Layer, n: usize, eps: f64) -> Result<()> {
     // SAFETY: handed on.
     unsafe { by_float!("layer_norm", x.dtype, layer(out, x, with, n, eps)) }

@@ -57,7 +57,7 @@ struct Job<'a> {
 // SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
 unsafe impl Sync for Job<'_> {}
 
-/// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
+/// The general path: operands are walked in blocks, and those of another layout or dtype than the loop's go through tiles.
 #[inline(never)]
 pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
     let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 
 const N: usize = 624;
 const M: usize = 397;
-/// The seed of a generator that nobody seeded.
+/// The seed of a generator that was not seeded.
 pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
 /// Bytes of a saved state, and of one saved by an old PyTorch, which had no single-precision sample.
 const STATE_BYTES: usize = 5056;
@@ -46,7 +46,7 @@ impl Generator {
         *self = Generator::new(seed);
     }
 
-    /// Seeds with a number that nobody can foresee, and returns it.
+    /// Seeds with an unpredictable number, and returns it.
     pub fn seed(&mut self) -> u64 {
         // Hash keys come from the operating system; PyTorch's seeds have 53 bits, so that floats hold them.
         let seed = RandomState::new().hash_one(std::time::SystemTime::now()) & ((1 << 53) - 1);

@@ -121,7 +121,7 @@ impl<T: Real> Buffers<T> {
     }
 }
 
-/// Lines that lie as the loops want them.
+/// Lines in the layout and dtype of the loops.
 unsafe fn several<T: Real>(
     lines: &[Line; 3],
     at: [usize; 3],

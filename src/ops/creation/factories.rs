@@ -131,7 +131,7 @@ pub fn ones(
     filled_room(body, Scalar::Int(1), requires_grad)
 }
 
-/// A tensor whose elements nobody has set.
+/// An uninitialized tensor.
 #[operator(
     function,
     out(
@@ -162,7 +162,7 @@ pub fn empty(
     fresh_leaf(body, requires_grad)
 }
 
-/// A tensor with these strides whose elements nobody has set.
+/// An uninitialized tensor with these strides.
 #[operator(function)]
 pub fn empty_strided(
     size: Ints,
@@ -251,7 +251,7 @@ pub fn ones_like(
     })
 }
 
-/// A tensor like another whose elements nobody has set.
+/// An uninitialized tensor like another.
 #[operator(function, unrecorded)]
 pub fn empty_like(
     input: &Tensor,
@@ -326,7 +326,7 @@ pub fn new_ones(
     })
 }
 
-/// A tensor of this dtype and device whose elements nobody has set.
+/// An uninitialized tensor of this dtype and device.
 #[operator(method, unrecorded)]
 pub fn new_empty(
     input: &Tensor,

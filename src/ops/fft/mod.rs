@@ -293,7 +293,7 @@ fn half_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&Str
     FftR2C::call(&x, dims, normalization(norm, true)?, true)
 }
 
-/// The inverse transform, of which half is told.
+/// The inverse transform, of which half is given.
 fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
     let (x, mut dims) = real_resized("ihfftn", x, s, dim)?;
     let by = normalization(norm, false)?;

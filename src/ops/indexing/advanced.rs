@@ -243,7 +243,7 @@ pub(super) fn samples_of<'a>(
     Batch::of(std::iter::once(t).chain(indices.iter().flatten()).chain(values))
 }
 
-/// The values of a write as they lie in the physical index's result.
+/// The values of a write with the dimensions of the physical index's result.
 pub(super) fn arranged(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
     let values = b.aligned(values, how.order.len() - b.k())?;
     if in_order(&how.order) {

@@ -262,7 +262,7 @@ impl MaskedSelect {
         let mask = view::expand(mask, views::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
-        // They lie as the input does; a batch of samples may lie in any way.
+        // They have the layout of the input; a batch of samples may have any layout.
         if !input.is_batched() {
             zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
         }

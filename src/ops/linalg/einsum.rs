@@ -166,7 +166,7 @@ fn order(plan: &Plan) -> Vec<Name> {
     [&plan.output[..], &summed].concat()
 }
 
-/// Operands whose dimensions correspond, made one from the left; those from `kept` on are summed as soon as nobody needs
+/// Operands whose dimensions correspond, made one from the left; those from `kept` on are summed as soon as no operand needs
 /// them.
 fn contract(operands: Vec<Tensor>, kept: usize) -> Result<Tensor> {
     let wide = |t: &Tensor, d: usize| t.shape()[d] != 1;

@@ -23,7 +23,7 @@ pub(crate) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
-/// The operations of a product of operands `FIRST` and the next: two a term. Nobody counts those of vectors.
+/// The operations of a product of operands `FIRST` and the next: two a term. Those of vectors are not counted.
 pub(super) fn product_flops<const FIRST: usize>(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
     let (Some(left), Some(right)) = (operands.get(FIRST), operands.get(FIRST + 1)) else { return 0 };
     let ([batch @ .., rows, terms], [others @ .., _, columns]) = (&left[..], &right[..]) else { return 0 };

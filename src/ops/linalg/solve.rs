@@ -48,7 +48,7 @@ fn gradients(
     [of_a, b.filter(|_| wants[1]).map(|b| of_b.sum_to(&b.shape))]
 }
 
-/// Vectors of a batch lie as the matrix of them.
+/// A batch of vectors has the layout of a matrix of them.
 fn vectors_by_columns(x: Body) -> Result<Body> {
     if x.layout.ndim() < 2 { Ok(x) } else { by_columns(&x) }
 }

@@ -46,7 +46,7 @@ fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)
 }
 
-/// A new body that lies as another does, its last dimension dense.
+/// A new body with the layout of another, but a dense last dimension.
 fn empty_body_like(like: &Body, dtype: DType) -> Result<Body> {
     let new = Body::new(like.shape(), dtype, like.device())?;
     let (lies, last) = (dense_like(&like.layout), like.layout.ndim() - 1);

@@ -22,7 +22,7 @@ fn each(shape: &[usize]) -> usize {
     crate::base::numel(shape) / shape[1].max(1)
 }
 
-/// The channels' numbers, as they lie beside the input.
+/// The channels' numbers in a shape that broadcasts with the input.
 fn beside(v: V, ndim: usize, channels: usize) -> V {
     let mut shape = Dims::from_elem(1, ndim);
     shape[1] = channels;
@@ -220,7 +220,7 @@ fn by_kernel(
     Ok([laid.back(cast(out, x.dtype)?), mean, scale, spread])
 }
 
-/// Takes this batch's means and spreads into the running ones: a buffer's elements, of which no history is told.
+/// Takes this batch's means and spreads into the running ones: a buffer's elements, without history.
 fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum: f64) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, unbiased)] {

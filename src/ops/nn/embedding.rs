@@ -59,7 +59,7 @@ pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V 
     }
 }
 
-/// The gradient of the table by one kernel, where nobody differentiates it again.
+/// The gradient of the table by one kernel, where it is not differentiated again.
 fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape().last().copied().unwrap_or(0);
     let g = reshape(&Tensor::new(g.clone()), &[indices.numel(), width])?;

@@ -85,7 +85,7 @@ fn gap(x: V, y: V) -> V {
     x.with(y, Gap::call)
 }
 
-/// `input - target`, whose derivative keeps both though it needs neither: who writes over one is told that it was saved.
+/// `input - target`, whose derivative saves both, though it needs neither, so that a write over one is refused as in PyTorch.
 #[primitive]
 impl Gap {
     fn forward(input: &Tensor, target: &Tensor) -> Result<Body> {
@@ -448,7 +448,7 @@ pub fn binary_cross_entropy(
         return Err(Error::runtime(format!("Found dtype {found} but expected {expected}")));
     }
     check_types("binary_cross_entropy", input, target)?;
-    // Nobody looks at the values of samples.
+    // The values of samples are not checked.
     if !input.is_batched() {
         let message = "all elements of input should be between 0 and 1";
         dtype_checks::improbable("binary_cross_entropy", &input.body(), message)?;

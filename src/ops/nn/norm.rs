@@ -22,7 +22,7 @@ pub(super) fn by_kernel(x: &Body, each: usize) -> bool {
     x.numel() > 0 && (x.device().is_cpu() || each <= LONG)
 }
 
-/// The elements in a row, in this dtype: as they lie, or copied.
+/// The elements row-major and in this dtype: the body itself, or a copy.
 pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
         return Ok(body.clone());

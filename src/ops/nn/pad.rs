@@ -93,7 +93,7 @@ impl Side {
     }
 }
 
-/// The sides of the last dimensions, from the last one on: as they are told.
+/// The padding of the last dimensions, from the last one on, as given.
 fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
     let sizes = shape.iter().rev();
     pad.chunks_exact(2)

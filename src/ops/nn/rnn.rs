@@ -90,7 +90,7 @@ fn layer(
     )
 }
 
-/// What all layers are told.
+/// The options of all layers.
 struct Options {
     cell: Cell,
     biases: bool,

@@ -170,7 +170,7 @@ fn has_zero(x: &V) -> Result<bool> {
     somewhere(&zeros)
 }
 
-/// Whether an element is true; of a meta tensor, whose elements nobody knows, none is.
+/// Whether an element is true; none is of a meta tensor, which has no elements.
 pub fn somewhere(t: &Tensor) -> Result<bool> {
     Ok(!t.device().is_meta() && any(t, None, false)?.item()?.as_bool())
 }

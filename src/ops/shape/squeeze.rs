@@ -82,7 +82,7 @@ pub fn squeeze_many_(input: &Tensor, dim: Ints) -> Result<()> {
     become_view(input, |x| squeeze_many(x, dim))
 }
 
-/// What a product made of one row, which nobody else holds yet, as a vector: squeezed in place.
+/// The result of a product with one row, which is not shared yet, as a vector: squeezed in place.
 pub fn first_row(matrix: Tensor) -> Result<Tensor> {
     if matrix.is_special() {
         squeeze_one_(&matrix, 0)?;

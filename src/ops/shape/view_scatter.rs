@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;
 
-/// A copy of `input` that lies as it does, with `src` where a view of it would lie.
+/// A copy of `input` with its layout and with `src` in the place of a view of it.
 fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
     let (own, src) = (input.body(), src.body());
     let apart = !may_overlap(&own.layout);

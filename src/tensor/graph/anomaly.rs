@@ -1,5 +1,5 @@
-//! What nodes remember of the forward call that made them: the user's line, or in anomaly mode the whole way there, and
-//! the node in whose turn it happened. The host language says where it stands and shows reports; here are the switches.
+//! What nodes remember of the forward call that made them: the user's line, or in anomaly mode the whole stack, and the
+//! node in whose backward it happened. The host language says where it stands and shows reports; here are the switches.
 
 use crate::base::Line;
 use crate::storage::Storage;
@@ -38,7 +38,7 @@ thread_local! {
 pub struct Host {
     /// The user's present line.
     pub line: fn() -> Option<Line>,
-    /// The way there, for people.
+    /// The present stack, as text.
     pub here: fn() -> Option<String>,
     /// Shows a report as a warning.
     pub tell: fn(&str),
@@ -49,7 +49,7 @@ pub struct Host {
 /// Where a node was made.
 pub struct Trace {
     pub line: Option<Line>,
-    /// The way there, in anomaly mode.
+    /// The stack, in anomaly mode.
     pub stack: Option<Box<str>>,
     pub parent: Option<Parent>,
 }
@@ -105,12 +105,12 @@ pub fn enabled() -> bool {
     mode() & ON != 0
 }
 
-/// Whether gradients are looked at now.
+/// Whether gradients are checked for NaN now.
 pub fn checks_nan() -> bool {
     mode() & (ON | CHECK) == ON | CHECK
 }
 
-/// Whether they are where the mode is on.
+/// Whether gradients are checked for NaN where the mode is on.
 pub fn would_check_nan() -> bool {
     mode() & CHECK != 0
 }

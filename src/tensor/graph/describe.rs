@@ -46,7 +46,7 @@ impl Node {
     }
 }
 
-/// What goes wrong in a node's turn is told with the node.
+/// Adds the node to an error of its backward.
 #[cold]
 pub fn in_turn(error: Error, node: &Node) -> Error {
     match error.into_fault() {

@@ -227,7 +227,7 @@ impl Saved {
 }
 
 impl Tensor {
-    /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
+    /// A saved value as a tensor again: with a leaf's edge its gradient goes to that leaf.
     pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
         if let Some(edge) = &edge
             && let Kind::Leaf(leaf) = &edge.node.kind

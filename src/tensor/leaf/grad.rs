@@ -45,7 +45,7 @@ impl Tensor {
         drop(old);
     }
 
-    /// The gradient, or nothing while somebody else is at it.
+    /// The gradient, or nothing while another thread has the lock.
     pub fn try_grad(&self) -> Option<Option<Tensor>> {
         let Some(extra) = self.0.extra.get() else { return Some(None) };
         match extra.grad.try_lock() {
@@ -55,7 +55,7 @@ impl Tensor {
         }
     }
 
-    /// Sets the gradient; false, and nothing done, while somebody else is at it.
+    /// Sets the gradient; false, and nothing done, while another thread has the lock.
     pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
         if grad.is_none() && self.0.extra.get().is_none() {
             return true;

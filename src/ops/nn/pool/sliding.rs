@@ -403,7 +403,7 @@ operators! {
     3 max_pool3d "max_pool3d" max_pool3d_with_indices avg_pool3d "avg_pool3d" MaxPool3DWithIndices AvgPool3D "be" "space", single;
 }
 
-/// What windows over a line are told, in PyTorch's order of refusal.
+/// Checks the windows over one dimension, in PyTorch's order of refusals.
 fn of_line(
     name: &str,
     kernel_size: &Ints,
