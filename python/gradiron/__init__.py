@@ -139,7 +139,7 @@ _SETTINGS = """
 _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
     **dict.fromkeys(_SPECTRAL, "_spectral"),
-    **dict.fromkeys(("nonzero_static", "unravel_index"), "_indices"),
+    **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_indices"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),
     "gradient": "_differences",
     **dict.fromkeys(("histogram", "histogramdd"), "_histograms"),

@@ -10,6 +10,7 @@ from ._core import Tensor
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """Slopes along each dimension, by the points on both sides of each; at the ends by one difference, or by three points."""
+    spacing = 1 if spacing is None else spacing
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     if input.dtype == _core.uint8:

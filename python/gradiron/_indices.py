@@ -1,4 +1,4 @@
-"""Places of elements: from flat numbers, and of those that are not zero."""
+"""Places of elements: from flat numbers, of those that are not zero, and by sizes and strides."""
 
 from __future__ import annotations
 
@@ -33,3 +33,52 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     found = _core.nonzero(input)[:size]
     return _core.cat([found, found.new_full((size - found.shape[0], input.dim()), fill_value)])
+
+
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A copy of `input` with `src` where `as_strided` would look."""
+    if tuple(src.shape) != tuple(size):
+        raise RuntimeError(
+            f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
+        )
+    own = input.storage_offset()
+    # From the start of the storage to the last element of the input.
+    length = own + 1 + sum((n - 1) * s for n, s in zip(input.shape, input.stride(), strict=True)) if input.numel() else own
+    flat = input.as_strided((length,), (1,), 0).clone()
+    flat.as_strided(size, stride, own if storage_offset is None else storage_offset).copy_(src)
+    return flat.as_strided(input.shape, input.stride(), own)
+
+
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
+    """A tensor without values, whose dimensions lie in memory in this order."""
+    sizes, order = list(size), list(physical_layout)
+    if len(sizes) != len(order):
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = "
+            f"{len(sizes)} is not equal to len(physical_layout) = {len(order)}"
+        )
+    for at, dim in enumerate(order):
+        if not 0 <= dim < len(sizes):
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {dim} at index {at}).  NB: "
+                "negative dims not currently supported; file an issue if you want it."
+            )
+        if dim in order[:at]:
+            raise RuntimeError("Duplicate dim not allowed")
+    strides, step = [1] * len(sizes), 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= sizes[dim]
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad, "pin_memory": pin_memory}
+    if layout is not None:
+        options["layout"] = layout
+    return _core.empty_strided(sizes, strides, **options)

@@ -244,6 +244,35 @@ def polygamma(self: Tensor, n: int) -> Tensor:
     return _core.polygamma(n, self)
 
 
+def polygamma_(self: Tensor, n: int) -> Tensor:
+    """The same in place."""
+    return self.copy_(_core.polygamma(n, self.clone())) if self.requires_grad else _core.polygamma(n, self, out=self)
+
+
+def float_power_(self: Tensor, exponent: Any) -> Tensor:
+    """`float_power` in place, of a tensor that has its dtype."""
+    turned = self.is_complex() or (exponent.is_complex() if isinstance(exponent, Tensor) else isinstance(exponent, complex))
+    dtype = _core.complex128 if turned else _core.float64
+    if self.dtype != dtype:
+        own, needed = (str(self.new_empty(0, dtype=kind).type())[6:-6] for kind in (self.dtype, dtype))
+        raise RuntimeError(f"the base given to float_power_ has dtype {own} but the operation's result requires dtype {needed}")
+    return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
+
+
+def as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """`as_strided_scatter` of the top."""
+    from ._indices import as_strided_scatter
+
+    return as_strided_scatter(self, src, size, stride, storage_offset)
+
+
+def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """`nonzero_static` of the top."""
+    from ._indices import nonzero_static
+
+    return nonzero_static(self, size=size, fill_value=fill_value)
+
+
 def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The Fourier transforms of parts of a signal."""
     from ._spectral import stft
@@ -446,6 +475,10 @@ def install() -> None:
         "as_subclass": as_subclass,
         "lu": lu,
         "polygamma": polygamma,
+        "polygamma_": polygamma_,
+        "float_power_": float_power_,
+        "as_strided_scatter": as_strided_scatter,
+        "nonzero_static": nonzero_static,
         "stft": stft,
         "istft": istft,
         "histogram": histogram,

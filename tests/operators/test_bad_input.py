@@ -12,7 +12,7 @@ KNOWN = set((GOLDEN / "bad_input_known.txt").read_text().splitlines())
 # These ask a tensor for its shape, dtype or numbers only, or copy it to where the result is.
 ANYWHERE = """
 type_as linspace logspace is_same_size is_set_to index_fill expand_as view_as reshape_as select_scatter slice_scatter
-diagonal_scatter tensor_split ctc_loss
+diagonal_scatter tensor_split ctc_loss fill
 """.split()
 
 

@@ -19,6 +19,10 @@ ACTIVATIONS = {"tanh", "relu", "gelu", "sigmoid", "leaky_relu", "selu"}
 OTHERWISE = {
     # Names that the package shows, by the module in which they are found when they are asked for.
     "python/gradiron/__init__.py": None,
+    # The operators that list functions repeat: the row of each is asked for by its name.
+    "python/gradiron/_foreach.py": None,
+    # A window.
+    "python/gradiron/signal/windows.py": {"exponential"},
     # The words of an optimizer's program, a language of its own.
     "python/gradiron/optim/_rule.py": None,
     # Distributions, by their modules.
@@ -47,7 +51,7 @@ OTHERWISE = {
     "python/gradiron/_indices.py": {"floor"},
     "python/gradiron/_limits.py": {"min", "max"},
     "python/gradiron/_settings.py": {"fill"},
-    "python/gradiron/_tensor.py": {"polygamma"},
+    "python/gradiron/_tensor.py": {"polygamma", "polygamma_", "float_power_"},
     "python/gradiron/_tensor_str.py": {"full", "threshold"},
     "python/gradiron/_utils.py": {"conj", "neg"},
     "python/gradiron/autograd/_parts.py": {"real"},

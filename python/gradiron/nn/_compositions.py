@@ -33,7 +33,7 @@ def _noise(input: Tensor, p: float, features: bool) -> Tensor:
         if input.dim() < 2:
             raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
         shape = (*shape[:2], *(1 for _ in shape[2:]))
-    return input.new_empty(shape).bernoulli_(1 - p)
+    return input.new_empty(shape, dtype=input.dtype.to_real()).bernoulli_(1 - p)
 
 
 def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:

@@ -23,6 +23,8 @@ def embedding(
     sparse: bool = False,
 ) -> Tensor:
     """The rows of `weight` that `input` names."""
+    if weight.dim() != 2:
+        raise RuntimeError("'weight' must be 2-D")
     count = weight.size(0)
     if padding_idx is None:
         padding_idx = -1

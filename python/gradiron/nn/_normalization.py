@@ -53,6 +53,8 @@ def group_norm(
     """Groups of channels of each sample less their mean, by their spread."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
+    if input.size(1) == 0:
+        raise RuntimeError("Expected number of channels to be greater than 0, got 0")
     sizes = [input.size(0) * input.size(1) // num_groups, num_groups, *input.shape[2:]]
     _need_several(sizes, sizes)
     return _core.group_norm(input, num_groups, weight, bias, eps, False)

@@ -69,3 +69,11 @@ pub fn fill_(input: &Tensor, #[elsewhere] value: Value) -> Result<()> {
 pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     Fill2::over(target.physical(), value)
 }
+
+/// One number everywhere, in a tensor that lies as `input` does.
+#[operator(function, name = "fill", overloads((1, 1), (1, 1)), sample = "shaped(lambda draw, shape: lambda x: T.fill(x, 2.0))")]
+pub fn filled_like(input: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+    let made = crate::ops::shape::clone(input, None)?;
+    fill_(&made, value)?;
+    Ok(made)
+}

@@ -55,6 +55,22 @@ fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
     if dtype == DType::Bool && steps > 1 { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
 }
 
+/// Bounds are numbers, or tensors that hold one.
+fn check_bounds(name: &str, start: &Value, end: &Value) -> Result<()> {
+    let deep = |(what, bound): (&str, &Value)| match bound {
+        Value::Tensor(t) if t.ndim() > 0 => Some(format!("{what} with {} dimension(s)", t.ndim())),
+        _ => None,
+    };
+    let wrong: Vec<String> = [("start", start), ("end", end)].into_iter().filter_map(deep).collect();
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{name} only supports 0-dimensional start and end tensors, but got {}.",
+        wrong.join(" and ")
+    )))
+}
+
 fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
     let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
@@ -66,12 +82,11 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
 
 /// For samples: `steps` numbers from `start` to `end`, from both sides so that both ends are met.
 fn spaced_of_samples(start: &Value, end: &Value, steps: usize, dtype: DType) -> Result<Tensor> {
-    let value = |v: &Value| match v {
-        Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(
-            "linspace only supports 0-dimensional start and end tensors, but got start with dimension(s) above 0.",
-        )),
-        Value::Tensor(t) => Ok(V::from(copies::to_dtype(t, dtype)?)),
-        Value::Scalar(s) => Ok(V::Scalar(*s)),
+    let value = |v: &Value| -> Result<V> {
+        match v {
+            Value::Tensor(t) => Ok(V::from(copies::to_dtype(t, dtype)?)),
+            Value::Scalar(s) => Ok(V::Scalar(*s)),
+        }
     };
     let device =
         [start, end].iter().find_map(|v| if let Value::Tensor(t) = v { Some(t.device()) } else { None });
@@ -222,6 +237,7 @@ pub fn linspace(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
+    check_bounds("linspace", &start, &end)?;
     if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
         return fresh_leaf(
             complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?,
@@ -266,6 +282,7 @@ pub fn logspace(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
+    check_bounds("logspace", &start, &end)?;
     if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
         let exponents =
             Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);

@@ -152,9 +152,10 @@ impl Nextafter {
         }
         narrowed(out, x.dtype)
     }
-    fn derivative(g: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
-        let _ = (g, wants);
-        Err(Error::not_implemented("the derivative for 'nextafter' is not implemented."))
+    /// A step is no longer than a rounding; where there is none, nothing flows.
+    fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> [Option<V>; 2] {
+        let none = blank(g.clone());
+        [wants[0].then(|| select(none.clone(), g, ne(input, other))), wants[1].then_some(none)]
     }
     fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let rank = input.ndim().max(other.ndim());

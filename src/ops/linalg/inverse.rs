@@ -279,7 +279,7 @@ pub fn linalg_lstsq(
     };
     let residuals = if m > n && whole && driver != "gelsy" {
         let rest = abs(V::from(input).matmul(found) - V::from(&sides)).re();
-        crate::ops::creation::factories::detach(&(&rest * &rest).sum(&[-2], false).tensor()?)?
+        (&rest * &rest).sum(&[-2], false).tensor()?
     } else {
         nothing(real)?
     };

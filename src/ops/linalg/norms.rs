@@ -335,7 +335,6 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
 #[operator(
     function,
     method,
-    inplace,
     out,
     sample = "shaped(lambda draw, shape: lambda x: T.renorm(x, 2, 0, 1.0), least=2)"
 )]
@@ -362,4 +361,11 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
     let length = V::from(LinalgVectorNorm::call(input, p, Some(others), true)?);
     let factor = select(1.0, most / (&length + 1e-7), gt(&length, most));
     (V::from(input) * factor.cast(input.dtype())).tensor()
+}
+
+/// The same in place: of a copy, as its gradient reads what was there.
+#[inplace(renorm)]
+pub fn renorm_(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<()> {
+    let before = crate::ops::shape::clone(input, None)?;
+    crate::operator::inplace::copy_into(input, &renorm(&before, p, dim, maxnorm)?)
 }

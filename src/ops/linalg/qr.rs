@@ -21,15 +21,20 @@ fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
     Ok(r)
 }
 
+/// The triangle with the reflections' vectors below it, and their factors.
+fn reflected(x: &Body, tau: &Body) -> Result<[Body; 2]> {
+    let a = by_columns(x)?;
+    if a.numel() > 0 {
+        fork!([&a, tau], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
+    }
+    Ok([a, tau.clone()])
+}
+
 fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
     let [m, n] = rows_and_columns(x.shape());
     let (k, device) = (m.min(n), x.device());
     let complete = mode == "complete";
-    let a = by_columns(x)?;
-    let tau = Body::new(&batch_of(x, &[k]), x.dtype, device)?;
-    if a.numel() > 0 {
-        fork!([&a, &tau], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
-    }
+    let [a, tau] = reflected(x, &Body::new(&batch_of(x, &[k]), x.dtype, device)?)?;
     let r = triangle_of(&a, if complete { m } else { k })?;
     if mode == "r" {
         return Ok([Body::new(&[0], x.dtype, device)?, r]);
@@ -43,6 +48,31 @@ fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
         fork!([&q, &tau], cpu: crate::cpu::linalg::unreflect(q.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
     }
     Ok([q, r])
+}
+
+#[primitive(batch = in_front, results(a, tau))]
+impl Geqrf {
+    fn forward(input: &Tensor) -> Result<[Body; 2]> {
+        let x = input.body();
+        let [m, n] = rows_and_columns(x.shape());
+        reflected(&x, &Body::new(&batch_of(&x, &[m.min(n)]), x.dtype, x.device())?)
+    }
+    fn d_input(g: [Option<V>; 2]) -> Result<V> {
+        let _ = g;
+        Err(Error::not_implemented("the derivative for 'geqrf' is not implemented."))
+    }
+}
+
+/// Reflections that make a triangle of a matrix: the triangle with their vectors below it, and their factors.
+#[operator(function, method, returns(a, tau), out(declared), sample = "underived")]
+pub fn geqrf(input: &Tensor) -> Result<[Tensor; 2]> {
+    if input.ndim() < 2 {
+        return Err(Error::runtime("torch.geqrf: input must have at least 2 dimensions."));
+    }
+    if !input.dtype().is_differentiable() || matches!(input.dtype(), DType::F16 | DType::BF16) {
+        return Err(Fault::NoKernel { op: "geqrf_cpu", dtype: input.dtype() }.into());
+    }
+    Geqrf::call(input)
 }
 
 /// The gradient of a tall or square matrix.

@@ -4,7 +4,7 @@
 use crate::base::{MemoryFormat, Reduction, Windows, warn};
 use crate::cpu::conv::Conv;
 use crate::operator::kernel::{copy, fill, place_of};
-use crate::ops::complex::reduce;
+use crate::ops::complex::{complex, imag, real, reduce};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze;
@@ -384,7 +384,10 @@ fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) 
     if any(&moves.stride, |n| n <= 0) {
         return refuse("non-positive stride is not supported");
     }
-    if any(&moves.dilation, |n| n <= 0) {
+    if any(&moves.dilation, |n| n < 0) {
+        return refuse("dilation should be greater than zero");
+    }
+    if any(&moves.dilation, |n| n == 0) {
         let shown = if moves.transposed {
             by_axis("dilation", &moves.dilation, ", ")
         } else {
@@ -540,6 +543,9 @@ fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves
     };
     check(input, weight, bias, &moves)?;
     check_types(input, weight, bias)?;
+    if input.dtype().is_complex() {
+        return of_complex(input, weight, bias, &moves);
+    }
     let Moves { stride, padding, dilation, transposed, output_padding, groups } = &moves;
     let sizes = bias.map_or(0, Tensor::numel) as i64;
     Convolution::call(
@@ -554,6 +560,21 @@ fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves
         *groups,
         &smallvec![sizes],
     )
+}
+
+/// Of complex numbers, by three convolutions of real ones.
+fn of_complex(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
+    let parts = |t: &Tensor| -> Result<[Tensor; 2]> { Ok([real(t)?, imag(t)?]) };
+    let sum = |[re, im]: &[Tensor; 2]| (V::from(re) + V::from(im)).tensor();
+    let (x, w) = (parts(input)?, parts(weight)?);
+    let first = V::from(checked(&x[0], &w[0], None, moves)?);
+    let second = V::from(checked(&x[1], &w[1], None, moves)?);
+    let both = V::from(checked(&sum(&x)?, &sum(&w)?, None, moves)?);
+    let made = complex(&(&first - &second).tensor()?, &(both - first - second).tensor()?)?;
+    let Some(bias) = bias else { return Ok(made) };
+    let mut shape = vec![1; made.ndim()];
+    shape[1] = bias.numel();
+    (V::from(made) + V::from(bias).reshape(&shape)).tensor()
 }
 
 /// `padding` by name: as much as keeps the size (what is odd goes to the end), or none.

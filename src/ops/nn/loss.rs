@@ -293,6 +293,13 @@ fn negative_log(
         let op = if shape.len() > 2 { "nll_loss2d_forward_out_frame" } else { "nll_loss_out_frame" };
         return Err(Fault::NoKernel { op, dtype: input.dtype() }.into());
     }
+    if let Some(weight) = weight.filter(|weight| weight.dtype() != input.dtype()) {
+        return Err(Error::runtime(format!(
+            "expected scalar type {} but found {}",
+            input.dtype().scalar_name(),
+            weight.dtype().scalar_name()
+        )));
+    }
     match shape.len() {
         1 | 2 => NllLoss::call(input, target, weight, ignored, how),
         4 => NllLoss2D::call(input, target, weight, ignored, how),
@@ -530,6 +537,9 @@ pub fn cross_entropy(
             "Expected floating point type for target with class probabilities, got {}",
             target.dtype().scalar_name()
         )));
+    }
+    if target.shape() == input.shape() && ignore_index >= 0 {
+        return Err(Error::runtime("ignore_index is not supported for floating point target"));
     }
     let dim = Classes::dim(input.ndim());
     let logs = softmax::LogSoftmax::call(input, dim)?;

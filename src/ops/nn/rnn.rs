@@ -276,12 +276,20 @@ fn step(
             w_ih.shape().last().copied().unwrap_or(0)
         )));
     }
-    if input.shape()[0] != hidden.shape()[0] {
-        return Err(Error::runtime(format!(
-            "Input batch size {} doesn't match hidden batch size {}",
-            input.shape()[0],
-            hidden.shape()[0]
-        )));
+    let size = w_hh.shape().last().copied().unwrap_or(0);
+    for (at, state) in [Some(hidden), cells].into_iter().flatten().enumerate() {
+        let [samples, units] = [0, 1].map(|d| state.shape().get(d).copied().unwrap_or(0));
+        if samples != input.shape()[0] {
+            return Err(Error::runtime(format!(
+                "Input batch size {} doesn't match hidden{at} batch size {samples}",
+                input.shape()[0]
+            )));
+        }
+        if units != size {
+            return Err(Error::runtime(format!(
+                "hidden{at} has inconsistent hidden_size: got {units}, expected {size}"
+            )));
+        }
     }
     let weights = Weights {
         input: w_ih.clone(),

@@ -11,7 +11,7 @@ use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::{power, unary};
 use crate::ops::linalg::matmul::mm;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::sum;
+use crate::ops::reduction::reduce::{somewhere, sum};
 use crate::ops::reduction::scan::{cumprod, cumsum};
 use crate::ops::shape::join::cat;
 use crate::ops::shape::rearrange::{flip, part};
@@ -185,6 +185,9 @@ fn check_weights(name: &str, weights: &Tensor, count: usize, integral: bool) -> 
             "cov(): expected {name} to have the same numel as there are observations in the input but got {} != {count}",
             weights.numel()
         ));
+    }
+    if weights.numel() > 0 && !weights.is_batched() && somewhere(&lt(V::from(weights), 0.0).tensor()?)? {
+        return refuse(format!("cov(): {name} cannot be negative"));
     }
     Ok(())
 }

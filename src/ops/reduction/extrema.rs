@@ -293,16 +293,16 @@ pub fn max(input: &Tensor) -> Result<Tensor> {
     Max1::call(input)
 }
 
-/// The largest elements along `dim`, and where they are.
-#[overload(max.dim, out(declared), returns(values, indices))]
-pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
-    Max::call(input, dim, keepdim)
-}
-
 /// The larger elements of two tensors.
 #[overload(max.other)]
 pub fn max_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     maximum(input, other)
+}
+
+/// The largest elements along `dim`, and where they are.
+#[overload(max.dim, out(declared), returns(values, indices))]
+pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Max::call(input, dim, keepdim)
 }
 
 /// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
@@ -311,16 +311,16 @@ pub fn min(input: &Tensor) -> Result<Tensor> {
     Min1::call(input)
 }
 
-/// The smallest elements along `dim`, and where they are.
-#[overload(min.dim, out(declared), returns(values, indices))]
-pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
-    Min::call(input, dim, keepdim)
-}
-
 /// The smaller elements of two tensors.
 #[overload(min.other)]
 pub fn min_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     minimum(input, other)
+}
+
+/// The smallest elements along `dim`, and where they are.
+#[overload(min.dim, out(declared), returns(values, indices))]
+pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Min::call(input, dim, keepdim)
 }
 
 /// The largest elements over dimensions; equal ones share the gradient.

@@ -258,36 +258,49 @@ pub fn special_ndtri(input: &Tensor) -> Result<Tensor> {
     SpecialNdtri::call(&floating("ndtri_cpu", input)?)
 }
 
-#[primitive(batch = pointwise)]
+#[primitive(node = "SpecialBesselJ0Backward0", batch = pointwise)]
 impl SpecialBesselJ0 {
     fn forward(input: &Tensor) -> Result<Body> {
         mapped("bessel_j0_cpu", input, bessel::j0)
     }
-    fn d_input(g: V) -> Result<V> {
-        let _ = g;
-        underived("special_bessel_j0")
+    fn d_input(g: V, input: &Tensor) -> Result<V> {
+        Ok(-g * V::from(SpecialBesselJ1::call(input)?))
     }
 }
 
 /// The Bessel function of order 0.
-#[operator(function, space = "special", out, sample = "underived")]
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j0(x), domain=(0.5, 2.5)))"
+)]
 pub fn special_bessel_j0(input: &Tensor) -> Result<Tensor> {
     SpecialBesselJ0::call(&floating("bessel_j0_cpu", input)?)
 }
 
-#[primitive(batch = pointwise)]
+#[primitive(node = "SpecialBesselJ1Backward0", batch = pointwise)]
 impl SpecialBesselJ1 {
     fn forward(input: &Tensor) -> Result<Body> {
         mapped("bessel_j1_cpu", input, bessel::j1)
     }
-    fn d_input(g: V) -> Result<V> {
-        let _ = g;
-        underived("special_bessel_j1")
+    /// At 0, where the quotient has no value, it is a half, as the limit of both terms.
+    fn d_input(g: V, input: &Tensor) -> Result<V> {
+        let (x, zeroth, first) =
+            (V::from(input), V::from(SpecialBesselJ0::call(input)?), V::from(SpecialBesselJ1::call(input)?));
+        let nought = eq(x.clone(), 0.0);
+        let slope = zeroth - first / select(x, 1.0, nought.clone());
+        Ok(g * select(slope, 0.5, nought))
     }
 }
 
 /// The Bessel function of order 1.
-#[operator(function, space = "special", out, sample = "underived")]
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j1(x), domain=(0.5, 2.5)))"
+)]
 pub fn special_bessel_j1(input: &Tensor) -> Result<Tensor> {
     SpecialBesselJ1::call(&floating("bessel_j1_cpu", input)?)
 }
@@ -404,14 +417,14 @@ impl Igammac {
 }
 
 /// The part of the gamma function of `input` below `other`.
-#[operator(function, method, out, sample = "underived")]
+#[operator(function, method, inplace, out, sample = "underived")]
 pub fn igamma(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igamma_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
     Igamma::call(&x, &y)
 }
 
 /// The part of the gamma function of `input` above `other`.
-#[operator(function, method, out, sample = "underived")]
+#[operator(function, method, inplace, out, sample = "underived")]
 pub fn igammac(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igammac_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
     Igammac::call(&x, &y)

@@ -385,6 +385,15 @@ class _AlongDim(Module):
         return f"dim={self.dim}"
 
 
+class _AlongOne(_AlongDim):
+    """Along a dimension that is looked at early."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        if dim is not None and type(dim) is not int:
+            raise TypeError(f"dim must be an int or None, got {type(dim)}")
+        super().__init__(dim)
+
+
 class Softmin(_AlongDim):
     """Softmax of the negative input."""
 
@@ -392,7 +401,7 @@ class Softmin(_AlongDim):
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
-class Softmax(_AlongDim):
+class Softmax(_AlongOne):
     """Exponentials that add up to one along `dim`."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -408,7 +417,7 @@ class Softmax2d(Module):
         return F.softmax(input, -3, _stacklevel=5)
 
 
-class LogSoftmax(_AlongDim):
+class LogSoftmax(_AlongOne):
     """The logarithm of softmax."""
 
     def forward(self, input: Tensor) -> Tensor:
