@@ -1,7 +1,7 @@
 //! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long line, and in the
 //! lanes of registers.
 
-use super::kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
+use super::kernel::{COLUMNS, LANES, LARGEST, Real, SHORT};
 use super::planes::{Planes, copy_row};
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
@@ -79,8 +79,8 @@ pub unsafe fn product<T: Real>(
                     if by_panel { (i / starts, i % starts) } else { (i % mine.len(), i / mine.len()) };
                 let (panel, start) = (mine.start + panel, start * block.width);
                 let mut acc = [T::ZERO; LARGEST];
-                for first in (0..k).step_by(DEPTH) {
-                    let depth = DEPTH.min(k - first);
+                for first in (0..k).step_by(SHORT) {
+                    let depth = SHORT.min(k - first);
                     // SAFETY: the panel has k rows; the planes have room past every offset.
                     unsafe {
                         let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);

@@ -311,6 +311,7 @@ pub unsafe fn weights<T: Real>(
         let work = total * panels.width * columns.div_ceil(strips);
         par::try_ranges(all * strips, (GRAIN * 16 / work.max(1)).max(1), |range| {
             let mut acc = scratch(longest * panels.width, T::ZERO)?;
+            let mut own = [T::ZERO; LARGEST];
             for task in range {
                 let (panel, strip) = (task / strips, task % strips);
                 let (group, first, lanes, block) = panels.get::<T>(panel);
@@ -327,16 +328,15 @@ pub unsafe fn weights<T: Real>(
                         let b = packed.get().add(panel * panels.width * total + piece.start * block.width);
                         for i in (0..mine.len()).step_by(block.rows) {
                             let (rows, steps) = (offsets.as_ptr().add(i), at.as_ptr().add(piece.start));
-                            let acc = acc.as_mut_ptr().add(i * block.width);
-                            (block.run)(
-                                [piece.len(), DEPTH],
-                                memory.get(),
-                                rows,
-                                steps,
-                                b,
-                                acc,
-                                piece.start > 0,
-                            );
+                            let (to, size) =
+                                (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
+                            let (terms, a) = ([piece.len(), SHORT], memory.get());
+                            if piece.start == 0 {
+                                (block.run)(terms, a, rows, steps, b, to, false);
+                                continue;
+                            }
+                            (block.run)(terms, a, rows, steps, b, own.as_mut_ptr(), false);
+                            T::add_up(size, own.as_ptr(), to);
                         }
                     }
                     let to = to.get().add((group * conv.outputs + first) * columns + mine.start);

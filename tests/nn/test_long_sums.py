@@ -1,0 +1,42 @@
+"""Long sums in float32 beside the same in float64: no register sums so many terms that digits are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from library import IS_GRADIRON, T
+
+pytestmark = pytest.mark.skipif(not IS_GRADIRON, reason="PyTorch's convolutions err by up to five times as much")
+F = T.nn.functional
+
+Function = Callable[..., Any]
+# What is computed, of which shapes, and the largest root of the mean square error, of the result and of each gradient, in
+# units of 2**-24 of what they are: it grows as the root of how many terms a register sums.
+CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
+    ("conv2d, few channels", lambda x, w: F.conv2d(x, w, padding=1), [(1, 3, 9, 9), (64, 3, 3, 3)], 2.9),
+    ("conv2d, many positions", lambda x, w: F.conv2d(x, w, padding=1), [(2, 16, 48, 48), (16, 16, 3, 3)], 2.9),
+    ("conv2d, 1x1", F.conv2d, [(4, 48, 32, 32), (24, 48, 1, 1)], 2.9),
+    ("conv2d, stem", lambda x, w: F.conv2d(x, w, stride=2, padding=3), [(1, 3, 20, 20), (64, 3, 7, 7)], 2.9),
+    ("conv3d", lambda x, w: F.conv3d(x, w, padding=1), [(1, 4, 16, 16, 16), (12, 4, 3, 3, 3)], 2.9),
+    ("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, stride=2), [(1, 128, 6, 6), (128, 3, 4, 4)], 2.9),
+    ("sum", lambda x: x.sum(0), [(20000, 4)], 1.4),
+]
+
+
+@pytest.mark.parametrize(("function", "shapes", "most"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_error(function: Function, shapes: list[tuple[int, ...]], most: float) -> None:
+    T.manual_seed(0)
+    inputs = [T.randn(*shape) for shape in shapes]
+    g = T.randn(*function(*inputs).shape)
+
+    def run(dtype: Any) -> list[Any]:
+        given = [x.to(dtype).requires_grad_() for x in inputs]
+        result = function(*given)
+        return [part.detach().double() for part in (result, *T.autograd.grad(result, given, g.to(dtype)))]
+
+    for found, exact in zip(run(T.float32), run(T.float64), strict=True):
+        error = ((found - exact).square().mean() / exact.square().mean()).sqrt().item() * 2**24
+        assert error <= most
