@@ -32,6 +32,7 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
+    "sparse_coo",
     "strided",
     "tensor",
     "tensordot",
@@ -39,7 +40,7 @@ __all__ = [
 
 
 class layout(str):
-    """How a tensor's elements are stored; there is only one way here."""
+    """How a tensor's elements are stored: all of them, or those that are not zero."""
 
     def __repr__(self) -> str:
         return "torch." + str.__str__(self)
@@ -57,6 +58,7 @@ class memory_format(str):
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

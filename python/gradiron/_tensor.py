@@ -351,6 +351,63 @@ def torch_function(cls: type[Tensor], func: Any, types: Any, args: Any = (), kwa
     return default(cls, func, types, args, kwargs)
 
 
+def to_sparse(
+    self: Tensor, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
+) -> Tensor:
+    """The elements that are not zero, in coordinate format; of the first `sparse_dim` dimensions."""
+    from .sparse._coo import from_dense
+
+    return from_dense(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """The elements that are not zero, in coordinate format."""
+    return to_sparse(self)
+
+
+def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
+    """The tensor with its zeros: the tensor itself if it is not sparse."""
+    return self if dtype is None else self.to(dtype)
+
+
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """The elements where a sparse tensor has any."""
+    from .sparse._coo import sparse_mask
+
+    return sparse_mask(self, mask)
+
+
+def sparse_only(name: str, says: str = "coordinate ") -> Any:
+    """A method of sparse tensors, as others have it."""
+
+    def method(self: Tensor) -> Any:
+        raise RuntimeError(f"{name} expected sparse {says}tensor layout but got Strided")
+
+    method.__doc__ = "Of sparse tensors only."
+    return method
+
+
+def no_backend(name: str) -> Any:
+    def method(self: Tensor) -> Any:
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}' with arguments from the '{'CUDA' if self.is_cuda else 'CPU'}' backend. It is of "
+            "sparse tensors only"
+        )
+
+    method.__doc__ = "Of sparse tensors only."
+    return method
+
+
+def dense_dim(self: Tensor) -> int:
+    """How many of the dimensions are stored with their zeros: all, if it is not sparse."""
+    return self.dim()
+
+
+def sparse_dim(self: Tensor) -> int:
+    """How many of the dimensions are stored by index: none, if it is not sparse."""
+    return 0
+
+
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replaces each element by what a Python function makes of it; slow."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
@@ -473,6 +530,15 @@ def install() -> None:
         "storage": storage,
         "storage_type": storage_type,
         "as_subclass": as_subclass,
+        "to_sparse": to_sparse,
+        "to_sparse_coo": to_sparse_coo,
+        "to_dense": to_dense,
+        "sparse_mask": sparse_mask,
+        "sparse_dim": sparse_dim,
+        "dense_dim": dense_dim,
+        **{name: sparse_only(name) for name in ("coalesce", "is_coalesced", "indices")},
+        "values": sparse_only("values", ""),
+        **{name: no_backend(name) for name in ("_nnz", "_indices", "_values")},
         "lu": lu,
         "polygamma": polygamma,
         "polygamma_": polygamma_,

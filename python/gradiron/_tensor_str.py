@@ -102,6 +102,29 @@ def _text(t: Tensor) -> str:
     return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 
+def sparse_str(t: Any) -> str:
+    """The text of a tensor in coordinate format: its indices, its values, and what neither tells."""
+    indent = len("tensor(")
+    parts = []
+    for name, of in (("indices", t._indices()), ("values", t._values().detach())):
+        start = f"{name}=tensor("
+        text = _body(of, indent + len(start))
+        parts.append(start + text + (f", size={tuple(of.shape)}" if of.numel() == 0 else "") + ")")
+    notes = [f"device='{t.device}'"] if t.device.type != "cpu" else []
+    notes += [f"size={tuple(t.shape)}", f"nnz={t._nnz()}"]
+    default = gradiron.get_default_dtype()
+    usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
+    if t.dtype not in (usual[:1] if t._nnz() == 0 else usual):
+        notes.append(f"dtype={t.dtype}")
+    notes.append(f"layout={t.layout}")
+    origin = _origin(t)
+    if origin is not None:
+        notes.append(f"grad_fn=<{origin}>")
+    elif t.requires_grad:
+        notes.append("requires_grad=True")
+    return _with_notes("tensor(" + (",\n" + " " * indent).join(parts), notes, indent, below=True)
+
+
 def _is_plain(t: Tensor) -> bool:
     """Whether `t` prints as `tensor(...)`, as a parameter does too, and not under the name of its class."""
     return type(t) is gradiron.Tensor or type(t).__name__ == "Parameter"
@@ -152,8 +175,8 @@ def _origin(t: Tensor) -> str | None:
     return None if node is None else node.name().rsplit("::", 1)[-1]
 
 
-def _with_notes(text: str, notes: list[str], indent: int) -> str:
-    column = len(text) - text.rfind("\n") + 1
+def _with_notes(text: str, notes: list[str], indent: int, below: bool = False) -> str:
+    column = OPTIONS.linewidth if below else len(text) - text.rfind("\n") + 1
     for note in notes:
         if column + len(note) + 2 > OPTIONS.linewidth:
             text += ",\n" + " " * indent + note

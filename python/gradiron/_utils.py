@@ -17,7 +17,6 @@ from .storage import CLASSES, TypedStorage
 # What PyTorch writes for tensors that gradiron does not have.
 MISSING = {
     "_rebuild_qtensor": "quantised tensors",
-    "_rebuild_sparse_tensor": "sparse tensors",
     "_rebuild_nested_tensor": "nested tensors",
     "_rebuild_wrapper_subclass": "wrapper subclasses",
 }
@@ -111,6 +110,16 @@ def _rebuild_device_tensor_from_numpy(data: Any, dtype: dtype, device: Any, requ
 
 
 _rebuild_xla_tensor = _rebuild_device_tensor_from_numpy
+
+
+def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
+    from .sparse._coo import sparse_coo_tensor
+
+    if layout != "sparse_coo":
+        raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
+    # Files of old days do not say whether the places are in order.
+    indices, values, size, *in_order = data
+    return sparse_coo_tensor(indices, values, size, check_invariants=True, is_coalesced=bool(in_order and in_order[0]))
 
 
 def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:

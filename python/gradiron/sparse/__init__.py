@@ -1,0 +1,114 @@
+"""Sparse tensors in coordinate format, and what works with them."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .._settings import tell_once
+from . import _coo
+from ._coo import addmm, mm
+
+__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "softmax", "sum"]
+
+
+def sum(input: Tensor, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Tensor:
+    """The sum of a sparse tensor, over all its elements or in some of its dimensions."""
+    return _coo._sum(input, dim, dtype=dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """Softmax in a dimension, for which what is not there counts as minus infinity."""
+    return _coo.softmax(input, dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The logarithm of `softmax`."""
+    return _coo.softmax(input, dim, dtype=dtype, log=True)
+
+
+class check_sparse_tensor_invariants:
+    """Whether the indices of new sparse tensors are compared with their sizes; a switch, a block and a decorator."""
+
+    _on = False
+
+    @staticmethod
+    def is_enabled() -> bool:
+        return check_sparse_tensor_invariants._on
+
+    @staticmethod
+    def enable() -> None:
+        check_sparse_tensor_invariants._on = True
+
+    @staticmethod
+    def disable() -> None:
+        check_sparse_tensor_invariants._on = False
+
+    def __init__(self, enable: bool = True) -> None:
+        self.state = enable
+        self._before: list[bool] = []
+
+    def __enter__(self) -> None:
+        self._before.append(check_sparse_tensor_invariants._on)
+        check_sparse_tensor_invariants._on = self.state
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        check_sparse_tensor_invariants._on = self._before.pop()
+
+    def __call__(self, function: Any) -> Any:
+        import functools
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            with type(self)(self.state):
+                return function(*args, **kwargs)
+
+        return checked
+
+
+class _OldClass(type):
+    """The old classes of sparse tensors, one a dtype: calls make tensors."""
+
+    dtype: Any
+
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        given = (
+            "indices, values, shape, "
+            if len(args) == 3
+            else "indices, values, "
+            if args and isinstance(args[0], Tensor)
+            else ""
+        )
+        if not given and args:
+            given = "shape, "
+        instead = f"torch.sparse_coo_tensor({given}dtype=, device=)" if args else "torch.sparse_coo_tensor((0,), dtype=)"
+        old = f"torch.sparse.SparseTensor({given}*, device=)" if args else "torch.sparse.SparseTensor()"
+        tell_once(f"torch.sparse.SparseTensor({given})", f"{old} is deprecated.  Please use {instead}.")
+        if not args:
+            return _coo.sparse_coo_tensor((0,), dtype=cls.dtype, device=device)
+        if isinstance(args[0], Tensor):
+            # (The dtype of the values stays what it is.)
+            return _coo.sparse_coo_tensor(*args, device=device)
+        size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
+        return _coo.sparse_coo_tensor(size, dtype=cls.dtype, device=device)
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return _coo.is_coo(value) and value.dtype is cls.dtype
+
+
+_KINDS = {
+    "FloatTensor": _core.float32,
+    "DoubleTensor": _core.float64,
+    "HalfTensor": _core.float16,
+    "BFloat16Tensor": _core.bfloat16,
+    "LongTensor": _core.int64,
+    "IntTensor": _core.int32,
+    "ShortTensor": _core.int16,
+    "CharTensor": _core.int8,
+    "ByteTensor": _core.uint8,
+}
+for _name, _kind in _KINDS.items():
+    globals()[_name] = _OldClass(_name, (), {"dtype": _kind, "__module__": "torch.sparse"})
+del _name, _kind
