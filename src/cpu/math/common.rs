@@ -50,26 +50,27 @@ macro_rules! comparisons {
             x
         }
 
+        /// Zero, of which derivatives know the operand.
         #[inline(always)]
-        pub fn nought(_: T) -> T {
+        pub fn zero_of(_: T) -> T {
             0 as T
         }
 
         /// Zero, of which derivatives do not know the operand.
         #[inline(always)]
-        pub fn blank(_: T) -> T {
+        pub fn constant_zero(_: T) -> T {
             0 as T
         }
 
         /// The first power.
         #[inline(always)]
-        pub fn once(x: T) -> T {
+        pub fn first_power(x: T) -> T {
             x
         }
 
         /// The power of zero.
         #[inline(always)]
-        pub fn zeroth(_: T) -> T {
+        pub fn zeroth_power(_: T) -> T {
             1 as T
         }
 

@@ -191,12 +191,12 @@ macro_rules! exact {
         }
 
         #[inline(always)]
-        pub fn once(x: T) -> T {
+        pub fn first_power(x: T) -> T {
             x
         }
 
         #[inline(always)]
-        pub fn zeroth(_: T) -> T {
+        pub fn zeroth_power(_: T) -> T {
             T { re: 1.0, im: 0.0 }
         }
 

@@ -15,9 +15,9 @@ fn neg(x: T) -> T { return -x; }
 fn square(x: T) -> T { return x * x; }
 // Numbers are real here: complex ones have no shaders.
 fn conj(x: T) -> T { return x; }
-fn nought(x: T) -> T { return T(0); }
-fn blank(x: T) -> T { return T(0); }
-fn once(x: T) -> T { return x; }
-fn zeroth(x: T) -> T { return T(1); }
+fn zero_of(x: T) -> T { return T(0); }
+fn constant_zero(x: T) -> T { return T(0); }
+fn first_power(x: T) -> T { return x; }
+fn zeroth_power(x: T) -> T { return T(1); }
 fn angle_gradient(g: T, x: T) -> T { return T(0); }
 fn sgn_gradient(g: T, x: T, y: T) -> T { return T(0); }

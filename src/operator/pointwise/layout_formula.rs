@@ -52,7 +52,7 @@ macro_rules! formulas {
 formulas! {
     abs(x); exp(x); exp2(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
     tanh(x); sigmoid(x); erf(x); erfinv(x); ndtr(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
-    not(x); sign(x); once(x); zeroth(x); nought(x); blank(x); acosh_slope(x); polygamma(n, x);
+    not(x); sign(x); first_power(x); zeroth_power(x); zero_of(x); constant_zero(x); acosh_slope(x); polygamma(n, x);
     atan2(x, y); floor_div(x, y); trunc_div(x, y); maximum(x, y); minimum(x, y); eq(x, y); ne(x, y); lt(x, y); le(x, y);
     gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y); angle_gradient(g, x); sgn_gradient(g, x, y);
 }

@@ -153,6 +153,7 @@ fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n
 pub fn add_into(add: &Loops, written: &Tensor, other: &Tensor) -> Result<bool> {
     const MOST: usize = 64;
     let (target, other) = (written.body(), other.body());
+    let (target, other): (&Body, &Body) = (&target, &other);
     let kernel = match target.dtype {
         DType::F32 => add.f32,
         DType::F64 => add.f64,
@@ -178,7 +179,7 @@ pub fn add_into(add: &Loops, written: &Tensor, other: &Tensor) -> Result<bool> {
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     inputs[..2].copy_from_slice(&[to.cast_const(), from.cast_const()]);
     let write = Write::begin(written, false)?;
-    write.put(&target, None, |_| {
+    write.put(target, None, |_| {
         // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
         unsafe { over(n, to, &inputs) };
         Ok(())

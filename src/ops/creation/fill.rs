@@ -11,7 +11,7 @@ impl Zero {
         fill_body(input, Scalar::Int(0))
     }
     fn d_input(g: V) -> V {
-        blank(g)
+        constant_zero(g)
     }
 }
 
@@ -21,7 +21,7 @@ impl Fill2 {
         fill_body(input, value)
     }
     fn d_input(g: V) -> V {
-        blank(g)
+        constant_zero(g)
     }
 }
 
@@ -36,7 +36,7 @@ impl Fill3 {
         if overlaps(&wide, input) { carry(input, &duplicate(&wide)?) } else { carry(input, &wide) }
     }
     fn d_input(g: V) -> V {
-        blank(g)
+        constant_zero(g)
     }
     fn d_value(g: &Tensor, at: Meta) -> Result<Tensor> {
         to_device(&to_dtype(g, at.dtype)?, at.device)

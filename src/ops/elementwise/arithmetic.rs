@@ -151,9 +151,9 @@ pointwise! {
     /// Quotient rounded towards minus infinity.
     [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
     /// The quotient rounded down, with a gradient of zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode"] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode"] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Quotient rounded towards zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode"] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode"] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1))] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
@@ -179,11 +179,11 @@ pointwise! {
     [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex = pow, hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
+    [complex = pow, hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| constant_zero(g);
     /// `input * input`, as a power.
-    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2), aten = "pow.Tensor_Scalar"] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
+    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2), aten = "pow.Tensor_Scalar"] pow_square(input): Arith = input * input, input: |g, input| g * (conj(first_power(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
-    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar"] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
+    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar"] pow_one(input): Arith = first_power(input), input: |g, input| g * conj(zeroth_power(input));
     /// Angle of the point (`other`, `input`).
     [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
@@ -232,17 +232,17 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex = eq, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex = eq, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both differ.
-    [complex = ne, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex = ne, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less.
-    [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less or equal.
-    [narrow, node = "LeBackward1", by_number = "LeBackward0", alias = "less_equal", overloads((1, 1), (1, 1))] le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "LeBackward1", by_number = "LeBackward0", alias = "less_equal", overloads((1, 1), (1, 1))] le(input, other): Compare = le(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is greater.
-    [narrow, node = "GtBackward1", by_number = "GtBackward0", alias = "greater", overloads((1, 1), (1, 1))] gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "GtBackward1", by_number = "GtBackward0", alias = "greater", overloads((1, 1), (1, 1))] gt(input, other): Compare = gt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is greater or equal.
-    [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both are not zero.
     [complex = logical_and, tensors, unbatched = Refused] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.

@@ -22,8 +22,8 @@ formal! {
     rsqrt(x) = u::rsqrt::ROW;
     recip(x) = u::reciprocal::ROW;
     square(x) = a::pow_square::ROW;
-    once(x) = a::pow_one::ROW;
-    nought(x) = u::zeros_of::ROW;
+    first_power(x) = a::pow_one::ROW;
+    zero_of(x) = u::zeros_of::ROW;
     sin(x) = u::sin::ROW;
     cos(x) = u::cos::ROW;
     tan(x) = u::tan::ROW;
@@ -67,7 +67,7 @@ pub fn ndtr(x: impl Into<V>) -> V {
 }
 
 /// Zeros that know nothing of `x`.
-pub fn blank(x: impl Into<V>) -> V {
+pub fn constant_zero(x: impl Into<V>) -> V {
     let x = x.into();
     select(0.0, 0.0, eq(&x, &x))
 }
@@ -84,7 +84,7 @@ pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
 }
 
 /// Ones that know of `x`: its power of zero.
-pub fn zeroth(x: impl Into<V>) -> V {
+pub fn zeroth_power(x: impl Into<V>) -> V {
     pow(x, 0.0)
 }
 
@@ -114,7 +114,7 @@ pub fn acosh_slope(x: impl Into<V>) -> V {
 pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     let x = x.into();
     if !x.is_complex() {
-        return blank(x);
+        return constant_zero(x);
     }
     let slope = &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / (&x * conj(&x)).re();
     select(g.into() * slope, 0.0, eq(x, 0.0))
@@ -124,7 +124,7 @@ pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
 pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     let (g, x, y) = (g.into(), x.into(), y.into());
     if !x.is_complex() {
-        return blank(x);
+        return constant_zero(x);
     }
     let turning = &g - real_part(&g * conj(&y)) * &y;
     select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))

@@ -154,7 +154,7 @@ impl Nextafter {
     }
     /// A step is no longer than a rounding; where there is none, nothing flows.
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> [Option<V>; 2] {
-        let none = blank(g.clone());
+        let none = constant_zero(g.clone());
         [wants[0].then(|| select(none.clone(), g, ne(input, other))), wants[1].then_some(none)]
     }
     fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {

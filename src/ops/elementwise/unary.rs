@@ -10,7 +10,7 @@ pointwise! {
     /// Magnitude of each element.
     [complex = abs, alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
-    [no_complex = Words("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."), out(found)] sign(input): Arith = sign(input), input: |g| blank(g);
+    [no_complex = Words("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."), out(found)] sign(input): Arith = sign(input), input: |g| constant_zero(g);
     /// The direction of each element: its sign, or a complex number of magnitude 1.
     [complex = sgn, out(found)] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| sgn_gradient(g, input, y);
@@ -86,18 +86,18 @@ pointwise! {
     /// `log(sigmoid(input))`, without overflow.
     [nn, node = "LogSigmoidBackward0", kernel = "log_sigmoid_cpu", out(silent, called = "log_sigmoid_forward")] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// Zeros that know of `input`.
-    [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
+    [hidden] zeros_of(input): Plain = zero_of(input), input: |g| constant_zero(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
-    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(nought(y), g, not(le(y, 0.0)));
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(zero_of(y), g, not(le(y, 0.0)));
     /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
     [hidden, kernel = "leaky_relu_cpu"] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
-        input: |g, input, negative_slope| select(g * negative_slope, select(nought(input), g, gt(input, 0.0)), gt(input, 0.0));
+        input: |g, input, negative_slope| select(g * negative_slope, select(zero_of(input), g, gt(input, 0.0)), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [hidden, kernel = "elu_cpu", one_pass, shows(scale = 1, input_scale = 1)] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
     /// `leaky_relu` in place, whose result is positive where what it was made of is.
     [hidden, node = "LeakyReluBackward1", kernel = "leaky_relu_cpu"] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
-        input: |g, y, negative_slope| select(g * negative_slope, select(nought(y), g, gt(y, 0.0)), gt(y, 0.0));
+        input: |g, y, negative_slope| select(g * negative_slope, select(zero_of(y), g, gt(y, 0.0)), gt(y, 0.0));
     /// `elu` in place, likewise.
     [hidden, node = "EluBackward1", kernel = "elu_cpu", shows(scale = 1, input_scale = 1)] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));
@@ -119,15 +119,15 @@ pointwise! {
     [hidden] bent(input; knee = 1.0): Real = select((abs(input) - knee * 0.5) * knee, input * input * 0.5, le(abs(input), knee)),
         input: |g, input, knee| g * select(input, select(-knee, knee, gt(input, 0.0)), ge(abs(input), knee));
     /// Largest integer not above.
-    [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| blank(g);
+    [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| constant_zero(g);
     /// Smallest integer not below.
-    [kernel = "ceil_vml_cpu", no_complex = Words("ceil is not supported for complex inputs"), out(found)] ceil(input): Plain = ceil(input), input: |g| blank(g);
+    [kernel = "ceil_vml_cpu", no_complex = Words("ceil is not supported for complex inputs"), out(found)] ceil(input): Plain = ceil(input), input: |g| constant_zero(g);
     /// Nearest integer, halves to even.
-    [hidden, kernel = "round_vml_cpu"] round(input): Plain = round(input), input: |g| blank(g);
+    [hidden, kernel = "round_vml_cpu"] round(input): Plain = round(input), input: |g| constant_zero(g);
     /// Nearest decimal fraction: `up` or `down` is the power of ten.
-    [hidden, node = "RoundBackward1"] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| blank(g);
+    [hidden, node = "RoundBackward1"] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| constant_zero(g);
     /// Integer part.
-    [alias = "fix", kernel = "trunc_vml_cpu", no_complex = Words("trunc is not supported for complex inputs"), out(found)] trunc(input): Plain = trunc(input), input: |g| blank(g);
+    [alias = "fix", kernel = "trunc_vml_cpu", no_complex = Words("trunc is not supported for complex inputs"), out(found)] trunc(input): Plain = trunc(input), input: |g| constant_zero(g);
     /// Fractional part, with the sign of `input`.
     [kernel = "frac_cpu", out(found)] frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.

@@ -364,9 +364,9 @@ pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
 fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
     let (lower, upper) = (lower.as_f64(), upper.as_f64());
     if training && upper - lower > 1e-6 {
-        return g * noise + nought(x);
+        return g * noise + zero_of(x);
     }
-    select(&g * ((lower + upper) / 2.0), select(nought(&x), &g, gt(&x, 0.0)), gt(&x, 0.0))
+    select(&g * ((lower + upper) / 2.0), select(zero_of(&x), &g, gt(&x, 0.0)), gt(&x, 0.0))
 }
 
 fn randomly_leaky(x: &Tensor, noise: &Tensor, [lower, upper]: [Scalar; 2], training: bool) -> Result<Body> {

@@ -6,19 +6,19 @@ use crate::ops::elementwise::formula;
 pointwise! {
     /// `input` kept between two numbers.
     [hidden] hardtanh(input; min_val = -1.0, max_val = 1.0): Plain = minimum(maximum(input, min_val), max_val),
-        input: |g, input, min_val, max_val| select(g, nought(input), either(le(input, min_val), ge(input, max_val)));
+        input: |g, input, min_val, max_val| select(g, zero_of(input), either(le(input, min_val), ge(input, max_val)));
     /// `input` above `threshold`, else `value`.
     [hidden] threshold(input; threshold = 0.0, value = 0.0): Plain = select(input, value, le(input, threshold)),
-        input: |g, input, threshold| select(g, nought(input), le(input, threshold));
+        input: |g, input, threshold| select(g, zero_of(input), le(input, threshold));
     /// `threshold` in place.
     [hidden, node = "ThresholdBackward1"] threshold_over(input; threshold = 0.0, value = 0.0): Plain = select(input, value, le(input, threshold)),
-        input: |g, input, threshold| select(g, nought(input), le(input, threshold));
+        input: |g, input, threshold| select(g, zero_of(input), le(input, threshold));
     /// A line from 0 to 1 between -3 and 3.
     [hidden] hardsigmoid(input): Real = minimum(maximum(input + 3.0, 0.0), 6.0) / 6.0,
-        input: |g, input| select(nought(input), g / 6.0, both(gt(input, -3.0), lt(input, 3.0)));
+        input: |g, input| select(zero_of(input), g / 6.0, both(gt(input, -3.0), lt(input, 3.0)));
     /// `input * hardsigmoid(input)`.
     [hidden] hardswish(input): Real = input * minimum(maximum(input + 3.0, 0.0), 6.0) / 6.0,
-        input: |g, input| select(select(g, g * (input / 3.0 + 0.5), lt(input, 3.0)), nought(input), le(input, -3.0));
+        input: |g, input| select(select(g, g * (input / 3.0 + 0.5), lt(input, 3.0)), zero_of(input), le(input, -3.0));
     /// `input * tanh(softplus(input))`.
     [hidden] mish(input): Real = input * tanh(log1p(exp(input))),
         input: |g, input| g * (tanh(log1p(exp(input))) + input * sigmoid(input) * (1.0 - square(tanh(log1p(exp(input))))));
@@ -39,11 +39,11 @@ pointwise! {
         input: |g, y, alpha, scale, input_scale| g * select(scale, input_scale * (y + alpha * scale), le(y, 0.0));
     /// 0 within `lambd` of zero.
     [hidden] hardshrink(input; lambd = 0.5): Real = select(input, 0.0, both(ge(input, -lambd), le(input, lambd))),
-        input: |g, input, lambd| select(g, nought(input), both(ge(input, -lambd), le(input, lambd)));
+        input: |g, input, lambd| select(g, zero_of(input), both(ge(input, -lambd), le(input, lambd)));
     /// `input` moved by `lambd` towards zero, and not beyond.
     [hidden] softshrink(input; lambd = 0.5): Real
         = select(select(select(0.0, input, is_nan(input)), input + lambd, lt(input, -lambd)), input - lambd, gt(input, lambd)),
-        input: |g, input, lambd| select(g, nought(input), both(ge(input, -lambd), le(input, lambd)));
+        input: |g, input, lambd| select(g, zero_of(input), both(ge(input, -lambd), le(input, lambd)));
     /// `input` where positive, else `weight * input`.
     [hidden, aten = "_prelu_kernel"] prelu_kernel(input, weight): Real = select(weight * input, input, gt(input, 0.0)),
         input: |g, input, weight| select(g * weight, g, gt(input, 0.0)),

@@ -45,7 +45,7 @@ fn slopes(g: V, gaps: V, result: V, p: f64) -> V {
     let line = |v: V| v.then(|t| unsqueeze(&t, -1));
     let (g, result) = (line(g), line(result));
     if p == 0.0 {
-        return &g * nought(&gaps);
+        return &g * zero_of(&gaps);
     }
     if p == 1.0 {
         return g * sign(gaps);

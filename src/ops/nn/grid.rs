@@ -51,7 +51,7 @@ fn fixed(v: V) -> V {
 /// Mirrored between two halves, and with which sign that moves.
 fn mirrored(x: V, low2: i64, high2: i64) -> [V; 2] {
     if low2 == high2 {
-        return [nought(&x), nought(x)];
+        return [zero_of(&x), zero_of(x)];
     }
     let (low, span) = (low2 as f64 / 2.0, (high2 - low2) as f64 / 2.0);
     let below = lt(&x, low);
@@ -71,7 +71,7 @@ fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
         let kept = select(select(0.0, &x, gt(&x, 0.0)), last, ge(&x, last));
         [kept, select(0.0, slope, inside)]
     };
-    let one = zeroth(nought(fixed(x.clone())));
+    let one = zeroth_power(zero_of(fixed(x.clone())));
     match of.padding {
         Padding::Zeros => [x, one],
         Padding::Border => clipped([x, one]),
@@ -103,8 +103,8 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
         }
         Kernel::Nearest => {
             let [at, _] = padded(of, fixed(x), size);
-            let none = nought(&at);
-            vec![one(at.then(|t| crate::ops::elementwise::unary::round(&t)), zeroth(&none), none)]
+            let none = zero_of(&at);
+            vec![one(at.then(|t| crate::ops::elementwise::unary::round(&t)), zeroth_power(&none), none)]
         }
         Kernel::Cubic => {
             let low = fixed(floor(&x));

@@ -99,7 +99,7 @@ macro_rules! nll_loss {
                 $Loss::call(g, target, weight.as_ref(), ignore_index, reduction)
             }
             fn d_input(g: V) -> V {
-                blank(g)
+                constant_zero(g)
             }
             fn tangent(
                 t_grad: &Tensor,

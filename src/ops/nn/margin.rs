@@ -211,7 +211,7 @@ impl MultiMarginLoss {
         let sizes = rows(&input.shape());
         let Lacks { lack, own, weight } = lacks(&input, &target, margin, weight.as_ref(), sizes)?;
         let counts = gt(&lack, 0.0);
-        let slope = if p == 1 { select(nought(&lack), 1.0, counts) } else { lack * 2.0 };
+        let slope = if p == 1 { select(zero_of(&lack), 1.0, counts) } else { lack * 2.0 };
         let slope = match weight {
             Some(weight) => slope * weight,
             None => slope,
@@ -332,7 +332,7 @@ impl MultilabelMarginLoss {
         let Lists { lack, member, .. } = lists(&input, &target, sizes)?;
         let parts = if reduction == MEAN { numel(&sizes) } else { sizes[1] };
         let g = if reduction == NONE { g.reshape(&[sizes[0], 1, 1]) } else { g };
-        let slope = g * select(nought(&lack), 1.0, gt(&lack, 0.0)) / parts as f64;
+        let slope = g * select(zero_of(&lack), 1.0, gt(&lack, 0.0)) / parts as f64;
         let back = select(0.0, slope.clone().sum(&[2], true), member).sum(&[1], false);
         (slope.sum(&[1], false) - back).reshape(&input.shape()).tensor()
     }

@@ -144,12 +144,12 @@ impl Layer {
     fn gradients(&self, sizes: &[i64], backwards: bool, g: [Option<V>; 3]) -> [V; 6] {
         let (steps, ..) = self.run(sizes, backwards);
         let [g_out, g_hidden, g_cells] = g;
-        let mut d_hidden = g_hidden.unwrap_or_else(|| nought(&self.hidden));
-        let mut d_cells = self.cells.as_ref().map(|c| g_cells.unwrap_or_else(|| nought(c)));
+        let mut d_hidden = g_hidden.unwrap_or_else(|| zero_of(&self.hidden));
+        let mut d_cells = self.cells.as_ref().map(|c| g_cells.unwrap_or_else(|| zero_of(c)));
         let mut d_sums: Vec<(usize, V)> = Vec::new();
-        let mut d_weight = nought(&self.weight);
-        let mut d_bias = self.bias.as_ref().map(nought);
-        let mut d_projection = self.projection.as_ref().map(nought);
+        let mut d_weight = zero_of(&self.weight);
+        let mut d_bias = self.bias.as_ref().map(zero_of);
+        let mut d_projection = self.projection.as_ref().map(zero_of);
         for step in steps.iter().rev() {
             let size = step.size;
             let mut dh = rows(&d_hidden, 0, size);

@@ -35,7 +35,7 @@ macro_rules! drawn {
                 $fill(input, $($p),*)
             }
             fn d_input(g: V) -> V {
-                blank(g)
+                constant_zero(g)
             }
         }
     )* };
@@ -61,7 +61,7 @@ impl Bernoulli1 {
         fill_coins(input, &p, &generator)
     }
     fn d_input(g: V) -> V {
-        blank(g)
+        constant_zero(g)
     }
     fn d_p(at: Meta) -> Result<Tensor> {
         zeros(&at.shape, at.dtype, at.device)
@@ -193,7 +193,7 @@ impl Bernoulli {
         Ok(out)
     }
     fn d_input(g: V) -> V {
-        blank(g)
+        constant_zero(g)
     }
     fn batch(_b: &Batch, input: &Tensor, p: Option<f64>, generator: Option<Generator>) -> Result<Tensor> {
         let new = |shape: &[usize]| Body::new(shape, DType::F64, input.device());

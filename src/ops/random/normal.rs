@@ -20,7 +20,7 @@ macro_rules! drawn {
                 Ok(drawn.clone())
             }
             $(fn $d(g: V) -> V {
-                blank(g)
+                constant_zero(g)
             })+
         }
     )* };

@@ -3,6 +3,7 @@
 
 use crate::base::Line;
 use crate::storage::Storage;
+use crate::tensor::Tensor;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -183,9 +184,9 @@ pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &st
 
 /// Remembers a write in place, with the version that it found, where lines are kept.
 #[inline]
-pub fn wrote(storage: &Storage) {
+pub fn wrote(target: &Tensor) {
     if keeps_lines() {
-        keep_write(storage);
+        keep_write(&target.body().storage);
     }
 }
 
