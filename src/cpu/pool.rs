@@ -16,10 +16,13 @@ trait Number: Copy + Send + Sync + PartialOrd + std::ops::AddAssign + 'static {
 
 /// A plane: its windows, the image, what is made of it, memory for a row.
 type Largest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
+/// The same without the places.
+type Highest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
 type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T, *mut T);
 
 struct Planes<T> {
     largest: Largest<T>,
+    highest: Highest<T>,
     mean: Mean<T>,
     spread: Mean<T>,
 }
@@ -115,6 +118,80 @@ unsafe fn largest<T: Number>(
     }
 }
 
+/// The larger of the two; NaN wins.
+#[inline(always)]
+#[allow(clippy::eq_op, reason = "the test for NaN")]
+fn higher<T: Number>(best: T, value: T) -> T {
+    if value > best || value != value { value } else { best }
+}
+
+/// Windows that are worked on at once: their best elements stay in registers, or near.
+const TOGETHER: usize = 64;
+
+/// What lies `stride` apart, beside so many best elements.
+#[inline(always)]
+unsafe fn raise<T: Number>(best: &mut [T], x: *const T, stride: usize) {
+    for (i, best) in best.iter_mut().enumerate() {
+        // SAFETY: the caller's elements.
+        *best = higher(*best, unsafe { *x.add(i * stride) });
+    }
+}
+
+#[inline(always)]
+unsafe fn highest<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
+    let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
+    let across = &lines[2];
+    let one_line = lines[..2].iter().all(|line| line.starts == [0] && line.ends == [1]);
+    // SAFETY: as in `largest`.
+    unsafe {
+        // Pairs side by side are read once.
+        if let ([a, b], 2, true) = (across.runs.as_slice(), across.stride, one_line)
+            && (a.low, a.high, a.from + 1) == (0, counts[2], b.from)
+            && (b.low, b.high) == (0, counts[2])
+        {
+            let pairs = std::slice::from_raw_parts(x.add(a.from).cast::<[T; 2]>(), counts[2]);
+            for (j, &[one, other]) in pairs.iter().enumerate() {
+                *values.add(j) = higher(one, other);
+            }
+            return;
+        }
+        for d in 0..counts[0] {
+            for h in 0..counts[1] {
+                let values = values.add((d * counts[1] + h) * counts[2]);
+                for first in (0..counts[2]).step_by(TOGETHER) {
+                    let end = (first + TOGETHER).min(counts[2]);
+                    let mut best = [T::LOWEST; TOGETHER];
+                    for row in rows(lines, size, d, h) {
+                        for run in &across.runs {
+                            let (low, high) = (run.low.max(first), run.high.min(end));
+                            if low < high {
+                                let x = x.add(row + run.from + across.stride * (low - run.low));
+                                let best = &mut best[low - first..high - first];
+                                match across.stride {
+                                    1 => raise(best, x, 1),
+                                    2 => raise(best, x, 2),
+                                    stride => raise(best, x, stride),
+                                }
+                            }
+                        }
+                    }
+                    values.add(first).copy_from_nonoverlapping(best.as_ptr(), end - first);
+                }
+            }
+        }
+    }
+}
+
+/// Where the rows of elements begin that a row of windows meets.
+#[inline(always)]
+fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> impl Iterator<Item = usize> {
+    let [deep, high, _] = lines;
+    let planes = (deep.starts[d]..deep.ends[d]).step_by(deep.step);
+    planes.flat_map(move |d| {
+        (high.starts[h]..high.ends[h]).step_by(high.step).map(move |h| (d * height + h) * width)
+    })
+}
+
 #[inline(always)]
 unsafe fn mean<T: Number>(
     lines: &[Line; 3],
@@ -177,6 +254,11 @@ macro_rules! numbers {
                 ) { largest::<$T>(lines, size, x, values, indices, best, place) }
             }
             simd_fn! {
+                pub unsafe fn of_highest(lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T) {
+                    highest::<$T>(lines, size, x, values)
+                }
+            }
+            simd_fn! {
                 pub unsafe fn of_mean(
                     lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T, sums: *mut $T
                 ) { mean::<$T>(lines, size, given, x, out, sums) }
@@ -194,7 +276,12 @@ macro_rules! numbers {
             #[inline(always)]
             fn over(self, count: i64) -> $T { self / count as $T }
             fn planes() -> Planes<$T> {
-                Planes { largest: $name::of_largest, mean: $name::of_mean, spread: $name::of_spread }
+                Planes {
+                    largest: $name::of_largest,
+                    highest: $name::of_highest,
+                    mean: $name::of_mean,
+                    spread: $name::of_spread,
+                }
             }
         }
     )* };
@@ -292,6 +379,25 @@ pub unsafe fn max_pool(
                     best.as_mut_ptr(),
                     place.as_mut_ptr(),
                 );
+            }
+        }
+        Ok(())
+    }))
+}
+
+/// The largest element of each window alone.
+///
+/// # Safety
+/// As [`max_pool`].
+pub unsafe fn max_pool_values(pool: &Pool, planes: usize, values: Strided, x: Strided) -> Result<()> {
+    let job = &Job::new(pool, planes);
+    let (x, values, dtype) = (&x, &values, x.dtype);
+    by_number!(dtype, T => par::try_ranges(job.planes, job.grain, |range| {
+        for plane in range {
+            // SAFETY: as above.
+            unsafe {
+                let (x, values) = (x.ptr.cast::<T>().add(plane * job.image), values.ptr.cast::<T>().add(plane * job.result));
+                (T::planes().highest)(&job.lines, job.size, x, values);
             }
         }
         Ok(())

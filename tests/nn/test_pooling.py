@@ -255,3 +255,15 @@ def test_refusals(call, words):
     with pytest.raises(RuntimeError) as raised:
         call()
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("dtype", [T.float32, T.float64, T.bfloat16])
+@pytest.mark.parametrize("options", [(2,), (2, 1), (2, 2, 1), (3, 2, 1, 1, True), (3, 1, 1, 2), (5, 5, 2, 3, True), (1, 3)])
+@pytest.mark.parametrize("size", [7, 64, 257])
+def test_pools_of_lines_without_places_are_those_with(size, options, dtype):
+    T.manual_seed(size)
+    x = T.randn(2, 3, 2 * size).to(dtype)[:, :, ::2]
+    x[0, 0, 3], x[1, 2, -1] = math.nan, -math.inf
+    with_places = F.max_pool1d(x.clone().requires_grad_(), *options)
+    assert with_places.requires_grad
+    T.testing.assert_close(F.max_pool1d(x, *options), with_places.detach(), rtol=0, atol=0, equal_nan=True)

@@ -101,6 +101,17 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
     Ok([formatted(values, input, dims)?, formatted(indices, input, dims)?])
 }
 
+/// The largest elements alone, of tensors in host memory.
+fn highest(op: &'static str, input: &Body, pool: &Pool, dims: usize) -> Result<Body> {
+    let dtype = compute_type(op, input, &[])?;
+    let values = Body::new(&resized(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
+    let x = converted(input, dtype)?;
+    let planes = x.numel() / pool.windows.image.iter().product::<usize>();
+    // SAFETY: two dense tensors of so many planes; `values` is new.
+    unsafe { crate::cpu::pool::max_pool_values(pool, planes, values.host()?, x.host()?)? };
+    converted(&values, input.dtype)
+}
+
 /// The mean of each window; or, back, the gradient of an image like `like`.
 fn means(
     op: &'static str,

@@ -1,12 +1,13 @@
 //! Pools whose windows slide.
 
 use super::{
-    WORDS, as_line, as_plane, check_rank, fail, image, largest, means, one, picked, returned, single, spread,
-    three, zeros,
+    WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, picked, returned,
+    single, spread, three, zeros,
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
 use crate::ops::prelude::*;
+use crate::tensor::any_requires_grad;
 use smallvec::smallvec;
 
 /// How a window slides, as it was told, with an item for each dimension.
@@ -506,6 +507,11 @@ pub fn max_pool1d(
     }
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "max_pool1d_impl", dtype: input.dtype() }.into());
+    }
+    // Places are for gradients.
+    if input.device().is_cpu() && !any_requires_grad([input]) && !input.is_special() {
+        let pool = slide.pool(&shape, Count::Inside)?;
+        return highest("max_pool1d_impl", &input.body(), &pool, 1).map(Tensor::new);
     }
     max_pool1d_with_indices(input, kernel_size, Some(own), padding, dilation, ceil_mode)
         .map(|[values, _]| values)
