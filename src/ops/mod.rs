@@ -24,6 +24,7 @@ pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointw
         elementwise::compare::ROWS,
         elementwise::differences::ROWS,
         nn::activation_formulas::ROWS,
+        nn::loss_formula::ROWS,
     ]
     .into_iter()
     .flatten()

@@ -1,5 +1,6 @@
 """dtypes: names, promotion (every pair of operands), casts, the default dtype, and what carries which."""
 
+import math
 import warnings
 
 import golden_file
@@ -344,3 +345,9 @@ def test_the_gradient_of_a_rounded_quotient_is_nothing():
     (deep,) = T.autograd.grad(T.remainder(x, y), y, weight, create_graph=True)
     (again,) = T.autograd.grad(deep.sin().sum(), y, create_graph=True)
     assert again.tolist() == [0.0, 0.0] and not again.requires_grad
+
+
+def test_the_slope_of_a_loss_of_logits_along_its_target_may_be_infinite():
+    x, target = T.tensor([math.inf, -math.inf, 1e30]), T.full((3,), 0.25).requires_grad_()
+    T.nn.functional.binary_cross_entropy_with_logits(x, target, reduction="sum").backward()
+    assert T.equal(target.grad, -x)

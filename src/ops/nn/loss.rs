@@ -212,8 +212,7 @@ impl BinaryCrossEntropyWithLogits {
         reduction: Reduction,
     ) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
-        // d/dx of soft_minus is sigmoid(x) - 1.
-        Ok(g * ((1.0 - &target) + emphasis(&target, pos_weight.as_ref()) * (sigmoid(input) - 1.0)))
+        Ok(g * logit_slope_of(input, target, pos_weight.as_ref()))
     }
     fn d_target(
         g: V,
@@ -224,8 +223,10 @@ impl BinaryCrossEntropyWithLogits {
         reduction: Reduction,
     ) -> Result<V> {
         let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
-        let positive = pos_weight.unwrap_or(V::from(1.0));
-        Ok(g * ((positive - 1.0) * soft_minus(&input) - input))
+        Ok(match pos_weight {
+            Some(positive) => g * ((1.0 - positive) * log_sigmoid(&input) - input),
+            None => -(g * input),
+        })
     }
     fn batch(
         _b: &Batch,

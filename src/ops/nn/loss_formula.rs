@@ -2,10 +2,23 @@
 
 use super::activation_formulas::hardtanh;
 use crate::operator::V;
-use crate::ops::elementwise::formula::{abs, exp, log, maximum};
+use crate::operator::declare::pointwise;
+use crate::ops::elementwise::formula::{self, abs, log, maximum};
 use crate::ops::elementwise::unary;
 use crate::ops::nn::loss::Reduction;
 use crate::tensor::Tensor;
+
+pointwise! {
+    /// The cross entropy of `input`'s sigmoid, without overflow.
+    [hidden] logit_entropy(input, target): Real
+        = (1.0 - target) * input - (minimum(input, 0.0) - log1p(exp(-abs(input)))),
+        input: |g, input, target| g * (sigmoid(input) - target),
+        target: |g, input| -(g * input);
+    /// How that grows with `input`.
+    [hidden] logit_slope(input, target): Real = sigmoid(input) - target,
+        input: |g, input| g * (sigmoid(input) * (1.0 - sigmoid(input))),
+        target: |g| -g;
+}
 
 /// `x - y` in the type that both promote to; truth values are numbers here.
 pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
@@ -41,9 +54,17 @@ pub fn weighted(loss: V, weight: Option<&Tensor>) -> V {
     }
 }
 
-/// `log(1 + exp(-|x|)) + max(-x, 0)`: the logarithm of the sigmoid, negated, without overflow.
-pub fn soft_minus(x: &V) -> V {
-    crate::ops::elementwise::formula::log1p(exp(-abs(x))) + maximum(-x, 0.0)
+/// The logarithm of the sigmoid.
+pub fn log_sigmoid(x: &V) -> V {
+    V::apply(&unary::logsigmoid::ROW, std::slice::from_ref(x))
+}
+
+/// How the cross entropy of the sigmoid grows with `x`.
+pub fn logit_slope_of(x: V, target: V, positive: Option<&Tensor>) -> V {
+    match positive {
+        None if !target.is_complex() => V::apply(&logit_slope::ROW, &[x, target]),
+        _ => (1.0 - &target) + emphasis(&target, positive) * (formula::sigmoid(x) - 1.0),
+    }
 }
 
 /// How much more than 1 positive targets count.
@@ -84,6 +105,9 @@ pub fn logit_entropy_of(
     how: Reduction,
 ) -> V {
     let (x, t) = (V::from(x), V::from(target));
-    let loss = (1.0 - &t) * &x + emphasis(&t, positive) * soft_minus(&x);
+    let loss = match positive {
+        None if !target.dtype().is_complex() => V::apply(&logit_entropy::ROW, &[x, t]),
+        _ => (1.0 - &t) * &x - emphasis(&t, positive) * log_sigmoid(&x),
+    };
     how.apply(weighted(loss, weight))
 }
