@@ -125,10 +125,11 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
     let streams = large && past.is_none();
     // Blocks of one row can be long: they go through the tiles in pieces.
     let piece = if direct && !streams { usize::MAX } else { walk.block.1 };
+    let (n, share) = (out.numel(), share(out.numel()));
     if walk.block.0 == 1 {
-        walk.block.1 = GRAIN;
+        walk.block.1 = share;
     } else if still.is_some() {
-        walk.block.0 = (GRAIN / walk.block.1).clamp(1, walk.rows.size);
+        walk.block.0 = (share / walk.block.1).clamp(1, walk.rows.size);
     }
     let job = Job {
         each,
@@ -144,13 +145,21 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
         result_size: result.size(),
         convert,
     };
-    par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
+    let blocks = job.walk.blocks();
+    let grain = if n < 2 * GRAIN { blocks } else { (share / (job.walk.block.0 * job.walk.block.1)).max(1) };
+    par::ranges(blocks, grain, |range| {
         // SAFETY: the caller's contract; ranges do not overlap.
         unsafe { job.run(range) }
         if large {
             streamed();
         }
     });
+}
+
+/// How many of `n` elements a thread takes at a time: few enough that all end together.
+fn share(n: usize) -> usize {
+    const LEAST: usize = GRAIN / 8;
+    (n / (4 * par::threads())).clamp(LEAST, GRAIN).next_multiple_of(LEAST)
 }
 
 impl Job<'_> {

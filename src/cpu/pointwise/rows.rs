@@ -31,7 +31,7 @@ impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
         Reader { line, copies: [T::default(); LANES] }
     }
 
-    /// The next row, and how far its elements are apart.
+    /// The next row, and which bits of a place in it count.
     ///
     /// # Safety
     /// There is such a row.
@@ -40,7 +40,7 @@ impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
         let at = self.line.at.cast::<T>();
         self.line.at = self.line.at.wrapping_add(self.line.row);
         if !self.line.still {
-            return (at, 1);
+            return (at, usize::MAX);
         }
         // SAFETY: the caller's contract.
         self.copies = [unsafe { *at }; LANES];
@@ -69,7 +69,7 @@ macro_rules! rows_loop {
                     $(let $x = $x.next();)*
                     if cols < LANES {
                         for i in 0..cols {
-                            $(let $x = *$x.0.add(i * $x.1);)*
+                            $(let $x = *$x.0.add(i & $x.1);)*
                             out.add(i).write($value);
                         }
                         continue;
@@ -77,7 +77,7 @@ macro_rules! rows_loop {
                     for register in 0..cols.div_ceil(LANES) {
                         // The last one may overlap the one before.
                         let i = (register * LANES).min(cols - LANES);
-                        $(let $x = $x.0.add(i * $x.1).cast::<[T; LANES]>().read_unaligned();)*
+                        $(let $x = $x.0.add(i & $x.1).cast::<[T; LANES]>().read_unaligned();)*
                         let mut block: Block<$out, LANES> = [const { std::mem::MaybeUninit::uninit() }; LANES];
                         for lane in 0..LANES {
                             $(let $x = $x[lane];)*
