@@ -12,7 +12,8 @@ pub(super) const IMMEDIATE_WORDS: usize = 32;
 /// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
 pub(super) const INLINE_WORDS: usize = IMMEDIATE_WORDS - 1;
 
-const INDEX: &str = include_str!("wgsl/index.wgsl");
+/// How an index becomes a place.
+pub(super) const INDEX: &str = include_str!("wgsl/index.wgsl");
 
 /// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
 pub(super) struct Shader {

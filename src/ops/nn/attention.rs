@@ -3,26 +3,24 @@
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
+use crate::operator::kernel::filled;
 use crate::operator::{detached, views};
-use crate::ops::creation::factories;
 use crate::ops::linalg::matmul;
 use crate::ops::nn::norm::{cast, dense, wide};
 use crate::ops::prelude::*;
 use crate::ops::reduction::softmax::softmax;
+use crate::ops::shape::triangle::triu;
 use crate::ops::shape::{squeeze, view};
 
 /// A mask to add under which queries see no later keys.
 fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
-    let count = |n| factories::range(Scalar::Int(0), Scalar::Int(1), n, DType::I32, device).map(Tensor::new);
-    let (row, column) = (V::from(count(queries)?).reshape(&[queries, 1]), V::from(count(keys)?));
-    Ok(select(0.0, f64::NEG_INFINITY, gt(column, row)).cast(dtype))
+    let blind = filled(&[queries, keys], Scalar::Float(f64::NEG_INFINITY), dtype, device)?;
+    triu(&Tensor::new(blind), 1).map(V::from)
 }
 
 /// The weights: rows that see nothing are zero.
 fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
-    let root = scale.abs().sqrt();
-    let sign = if scale < 0.0 { -1.0 } else { 1.0 };
-    let mut scores = (query * (sign * root)).matmul((key * root).mt());
+    let mut scores = (query * scale).matmul(key.mt());
     let shape = scores.shape();
     if causal && let V::Tensor(t) = &scores {
         let [queries, keys] = [shape[shape.len() - 2], shape[shape.len() - 1]];
@@ -31,12 +29,11 @@ fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
             Err(error) => V::from(Err(error)),
         };
     }
-    let masked = mask.is_some() || causal;
-    if let Some(mask) = mask {
-        scores = scores + mask;
-    }
     let soft = |scores: V| scores.then(|t| softmax(&t, -1, None));
-    if !masked || scores.shape().last() == Some(&0) {
+    // Without a mask, every query sees the first key.
+    let Some(mask) = mask else { return soft(scores) };
+    scores = scores + mask;
+    if scores.shape().last() == Some(&0) {
         return soft(scores);
     }
     let top = scores.clone().then(|t| {

@@ -6,6 +6,8 @@ use crate::operator::{constant, detached};
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};
+#[cfg(feature = "gpu")]
+use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::variance;
@@ -63,15 +65,39 @@ pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V 
 fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape().last().copied().unwrap_or(0);
     let g = reshape(&Tensor::new(g.clone()), &[indices.numel(), width])?;
+    let total = match spread_on_gpu(&g.body(), indices, count, way)? {
+        Some(total) => total,
+        None => spread_by_index(&g, indices, count, way)?,
+    };
+    if !way.by_frequency {
+        return Ok(total);
+    }
+    no_grad(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
+}
+
+/// The same by one kernel of a GPU, where each row may look through all numbers.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
+fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
+    #[cfg(feature = "gpu")]
+    if g.device().is_gpu() && g.dtype.is_float() && crate::gpu::is_few(count, indices.numel()) {
+        let (g, indices) = (dense(g, g.dtype)?, dense(&indices.body(), indices.dtype())?);
+        let out = Body::new(&[count, g.shape()[1]], g.dtype, g.device())?;
+        let skipped = usize::try_from(way.padding_idx).ok();
+        crate::gpu::add_rows(out.gpu()?, g.gpu()?, indices.gpu()?, skipped)?;
+        return Ok(Some(out));
+    }
+    Ok(None)
+}
+
+/// The same by additions at places.
+fn spread_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+    let width = g.shape()[1];
     let total = filled(&[count, width], Scalar::Int(0), g.dtype(), g.device())?;
     add_slices(&total, &g.body(), 0, &flat(indices)?)?;
     if (0..count as i64).contains(&way.padding_idx) {
         fill(&total.with_layout(total.layout.select(0, way.padding_idx)?), Scalar::Int(0))?;
     }
-    if !way.by_frequency {
-        return Ok(total);
-    }
-    no_grad(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
+    Ok(total)
 }
 
 #[primitive(tangent = linear, shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]

@@ -1,12 +1,16 @@
 //! The loss of target classes, which picks one element of each row.
 
 use crate::base::Put;
+#[cfg(feature = "gpu")]
+use crate::gpu::nll;
 use crate::operator::copies::to_dtype;
 use crate::operator::sums;
 use crate::operator::views::reshape;
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
+#[cfg(feature = "gpu")]
+use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::slices;
@@ -53,7 +57,11 @@ macro_rules! nll_loss {
                 ignore_index: i64,
                 reduction: Reduction,
             ) -> Result<Body> {
-                no_grad(|| loss(input, target, weight, ignore_index, reduction))
+                let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
+                match classes.loss_by_kernel(input, reduction)? {
+                    Some(loss) => Ok(loss),
+                    None => no_grad(|| classes.loss(input, reduction).tensor()),
+                }
             }
             fn d_input(
                 g: &Tensor,
@@ -87,7 +95,11 @@ macro_rules! nll_loss {
                 ignore_index: i64,
                 reduction: Reduction,
             ) -> Result<Body> {
-                no_grad(|| spread(grad, input, target, weight, ignore_index, reduction))
+                let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
+                match classes.gradient_by_kernel(grad, input, reduction)? {
+                    Some(gradient) => Ok(gradient),
+                    None => no_grad(|| spread(grad, input, target, weight, ignore_index, reduction)),
+                }
             }
             fn d_grad(
                 g: &Tensor,
@@ -128,6 +140,27 @@ macro_rules! nll_loss {
 nll_loss! {
     NllLoss, NllLossBackward;
     NllLoss2D, NllLoss2DBackward;
+}
+
+/// What the kernels of a GPU get.
+#[cfg(feature = "gpu")]
+struct Own {
+    target: Body,
+    weight: Option<Body>,
+    ignored: i64,
+    planes: [usize; 3],
+}
+
+#[cfg(feature = "gpu")]
+impl Own {
+    fn view(&self) -> Result<nll::Nll<'_>> {
+        Ok(nll::Nll {
+            target: self.target.gpu()?,
+            weight: self.weight.as_ref().map(Body::gpu).transpose()?,
+            ignored: self.ignored,
+            planes: self.planes,
+        })
+    }
 }
 
 /// Target classes, what each class counts, and the class that counts nothing.
@@ -182,6 +215,73 @@ impl Classes {
         let mut shape = index.shape();
         shape.remove(dim);
         Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
+    }
+
+    /// The loss by one kernel, of few samples on a GPU.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
+    fn loss_by_kernel(&self, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
+        #[cfg(feature = "gpu")]
+        if let Some(own) = self.of_few(&input.body())? {
+            let (x, line) = (dense(&input.body(), input.dtype())?, crate::tensor::anomaly::line());
+            let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
+            let out = Body::new(&shape, x.dtype, x.device())?;
+            let origin = crate::gpu::Origin { op: "nll_loss", line, wrong: crate::gpu::Wrong::Index };
+            let joined = match how {
+                Reduction::None => nll::Joined::No,
+                Reduction::Sum => nll::Joined::Sum,
+                Reduction::Mean => nll::Joined::Mean,
+            };
+            nll::nll(origin, out.gpu()?, x.gpu()?, own.view()?, joined)?;
+            return Ok(Some(out));
+        }
+        Ok(None)
+    }
+
+    /// The gradient of the input by kernels, likewise.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
+    fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
+        #[cfg(feature = "gpu")]
+        if let Some(own) = self.of_few(&input.body())? {
+            let (g, each) = (dense(&grad.body(), input.dtype())?, how == Reduction::None);
+            if g.numel() != if each { self.target.numel() } else { 1 } {
+                return Ok(None);
+            }
+            let new = |shape: &[usize]| Body::new(shape, input.dtype(), input.device());
+            let total = (how == Reduction::Mean).then(|| new(&[])).transpose()?;
+            if let Some(total) = &total {
+                nll::nll_total(total.gpu()?, own.view()?)?;
+            }
+            let out = new(&input.shape())?;
+            let total = total.as_ref().map(Body::gpu).transpose()?;
+            nll::nll_backward(out.gpu()?, g.gpu()?, total, own.view()?, each)?;
+            return Ok(Some(out));
+        }
+        Ok(None)
+    }
+
+    /// The operands as the kernels want them.
+    #[cfg(feature = "gpu")]
+    fn of_few(&self, input: &Body) -> Result<Option<Own>> {
+        let (shape, target) = (input.shape(), self.target.body());
+        let planes = match *shape {
+            [classes] => [1, classes, 1],
+            [n, classes, ref run @ ..] => [n, classes, crate::base::numel(run)],
+            [] => return Ok(None),
+        };
+        let alike = |t: &Tensor| t.dtype() == input.dtype && t.device() == input.device();
+        let samples = planes[0] * planes[2];
+        if !input.device().is_gpu()
+            || !input.dtype.is_float()
+            || target.device() != input.device()
+            || !self.weight.as_ref().is_none_or(alike)
+            || !(1..=nll::MOST).contains(&samples)
+            || samples != target.numel()
+            || planes[1] == 0
+        {
+            return Ok(None);
+        }
+        let weight = self.weight.as_ref().map(|t| dense(&t.body(), input.dtype)).transpose()?;
+        Ok(Some(Own { target: dense(&target, target.dtype)?, weight, ignored: self.ignored, planes }))
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
