@@ -144,6 +144,7 @@ def _with_products(operator: str, inplace: bool) -> Callable[..., Any]:
         values = [*last, *named.values()]
         value: Any = values[0] if values else 1
         fits = _is_numbers(value) or isinstance(value, Tensor) or _is_number(value)
+        fits = fits and (_is_number(value) if "value" in named else "scalars" not in named or not _is_number(value))
         if (
             len(values) > 1
             or not set(named) <= {"value", "scalars"}

@@ -7,6 +7,15 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor
+from ._settings import tell_once
+
+_NO_WINDOW = "A window was not provided. A rectangular window will be applied"
+_LEAKS = (
+    ",which is known to cause spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
+    "recommended to reduce spectral leakage."
+)
+_LOSES = ".Please provide the same window used by stft to make the inversion lossless."
+_TO_KEEP = "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
 
 
 def _window(name: str, length: int, periodic: bool, formula: Any, options: dict[str, Any]) -> Tensor:
@@ -140,6 +149,8 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The Fourier transforms of parts of a signal, one every `hop_length` elements."""
+    if window is None:
+        tell_once("stft", f"{_NO_WINDOW}{_LEAKS}{_TO_KEEP}")
     from .nn import functional
 
     F: Any = functional
@@ -192,6 +203,8 @@ def istft(
     return_complex: bool = False,
 ) -> Tensor:
     """The signal of which `stft` made this, where windows overlap."""
+    if window is None:
+        tell_once("istft", f"{_NO_WINDOW}{_LOSES}{_TO_KEEP}")
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
     if not input.is_complex():
@@ -215,11 +228,9 @@ def istft(
         raise RuntimeError("Invalid window shape. window has to be 1D and length of `win_length`")
     frames = (input if input.dim() == 3 else input.unsqueeze(0)).transpose(1, 2)
     norm = "ortho" if normalized else None
-    if onesided:
-        parts = _core.fft_irfft(frames, n_fft, norm=norm)
-    else:
-        parts = _core.fft_ifft(frames, norm=norm)
-        parts = parts if return_complex else _core.real(parts)
+    # Of a real signal the second half counts as the mirror image of the first.
+    real = not return_complex
+    parts = _core.fft_irfft(frames[..., : n_fft // 2 + 1], n_fft, norm=norm) if real else _core.fft_ifft(frames, norm=norm)
     if window is None:
         window = _core.ones(width, dtype=parts.dtype, device=parts.device)
     if width < n_fft:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copyreg
+
 from . import _core
-from ._core import Tensor, device, dtype
+from ._core import Generator, Tensor, device, dtype
 from ._creation import memory_format, new_tensor, strided
 from ._types import Size
 
@@ -484,6 +486,13 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     return made if get_infos else tuple(made)[:2]
 
 
+def pickled_generator(generator: Generator) -> tuple[Any, ...]:
+    """A generator of random numbers that goes on where this one is."""
+    from .random import rebuilt_generator
+
+    return rebuilt_generator, (str(generator.device), generator.get_state())
+
+
 def install() -> None:
     methods = {
         "to": to,
@@ -559,6 +568,7 @@ def install() -> None:
         if callable(method) and not name.startswith("__"):
             method.__name__ = name
         setattr(Tensor, name, method)
+    copyreg.pickle(Generator, pickled_generator)
 
 
 install()

@@ -19,6 +19,13 @@ def manual_seed(seed: Any) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+def rebuilt_generator(device: str, state: Tensor) -> Generator:
+    """A generator with this state: what a pickle of one names."""
+    generator = Generator(device)
+    generator.set_state(state)
+    return generator
+
+
 def seed() -> int:
     """Seeds the generators with a number that nobody can foresee, and returns it."""
     return default_generator.seed()

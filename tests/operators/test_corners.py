@@ -235,3 +235,52 @@ def test_dimensions_of_a_softmax_are_whole_numbers(name):
     for dim in (True, 1.0, "a"):
         with pytest.raises(TypeError, match=f"dim must be an int or None, got <class '{type(dim).__name__}'>"):
             layer(dim)
+
+
+def test_generators_can_be_copied():
+    import copy
+    import io
+    import pickle
+
+    generator = T.Generator()
+    generator.manual_seed(3)
+    T.rand(2, generator=generator)
+    file = io.BytesIO()
+    T.save(generator, file)
+    file.seek(0)
+    copies = [copy.deepcopy(generator), pickle.loads(pickle.dumps(generator)), T.load(file, weights_only=False)]
+    expected = T.rand(4, generator=generator)
+    for other in copies:
+        assert T.equal(T.rand(4, generator=other), expected)
+
+
+def test_half_of_a_spectrum_stands_for_the_other():
+    """A real signal is made of the first half, whatever the second is."""
+    T.manual_seed(0)
+    whole, window = T.randn(6, 4, dtype=T.complex128), T.ones(6, dtype=T.float64)
+    found = T.istft(whole, 6, window=window, onesided=False)
+    assert T.allclose(found, T.istft(whole[:4], 6, window=window, onesided=True))
+
+
+def test_statistics_beside_norms():
+    x = T.randn(2, 3, requires_grad=True)
+    weight = T.ones(3, requires_grad=True)
+    assert [t.requires_grad for t in T.native_layer_norm(x, (3,), weight, None, 1e-5)] == [True, False, False]
+    found = T.native_batch_norm(x, weight, None, None, None, True, 0.1, 1e-5)
+    assert [t.requires_grad for t in found] == [True, False, False]
+    assert all(t.requires_grad for t in T.native_group_norm(x, None, None, 2, 3, 1, 1, 1e-5))
+
+
+def test_more_refusals():
+    F = T.nn.functional
+    with pytest.raises(RuntimeError, match=r"tensor a \(4\) must match the size of tensor b \(5\)"):
+        F.soft_margin_loss(T.ones(5, 4), T.ones(5))
+    for stride, shown in [(0, "[0, 0, 0]"), ((1, -1, 1), "[1, -1, 1]")]:
+        with pytest.raises(RuntimeError) as caught:
+            F.max_unpool3d(T.ones(1, 1, 2, 2, 2), T.zeros(1, 1, 2, 2, 2, dtype=T.int64), 3, stride)
+        assert str(caught.value) == f"strides should be greater than zero, but got stride: {shown}"
+    assert T.linalg.vander(T.tensor(2.0), N=3).tolist() == [[1.0, 2.0, 4.0]]
+    a = [T.ones(2)]
+    with pytest.raises(TypeError, match="invalid combination of arguments"):
+        T._foreach_addcmul(a, a, a, value=[1.0])
+    assert T._foreach_addcmul(a, a, a, scalars=[2.0])[0].tolist() == [3.0, 3.0]

@@ -49,6 +49,8 @@ ONCE = {
     "T.chain_matmul(T.ones(2, 2), T.ones(2, 2))": "torch.chain_matmul is deprecated and will be removed in a future",
     "T.tensor([T.ones((), requires_grad=True)])": "Converting a tensor with requires_grad=True to a scalar may lead to",
     "float(T.ones(1, requires_grad=True))": "Converting a tensor with requires_grad=True to a scalar may lead to unexpected",
+    "T.stft(T.ones(20), 8, return_complex=True)": "A window was not provided. A rectangular window will be applied,which is known",
+    "T.istft(T.ones(5, 6) + 0j, 8)": "A window was not provided. A rectangular window will be applied.Please provide the same",
     "T.ones(3).scatter(0, i, T.ones(1), reduce='add')": "The reduce argument of torch.scatter with Tensor src is deprecated",
 }
 

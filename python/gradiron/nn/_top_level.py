@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from .. import _core
 from .._core import Tensor
-from ..autograd.grad_mode import no_grad
 from . import functional as F
 from ._compositions import _alpha_dropout, _check_probability, _feature_dropout
 
@@ -165,10 +164,8 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`nn.functional.group_norm`, and the mean and the factor of each group."""
     found = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
-    with no_grad():
-        groups = input.detach().reshape(N, group, -1)
-        variance, mean = _core.var_mean(groups, -1, correction=0)
-        return found, mean, (variance + eps).rsqrt()
+    variance, mean = _core.var_mean(input.reshape(N, group, -1), -1, correction=0)
+    return found, mean, (variance + eps).rsqrt()
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:

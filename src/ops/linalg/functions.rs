@@ -461,12 +461,10 @@ pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
             dtype.scalar_name()
         )));
     }
-    if x.ndim() == 0 {
-        return Err(Error::runtime("x should be at least 1-dimensional."));
-    }
-    let shape = x.shape();
+    let line = if x.ndim() == 0 { squeeze::unsqueeze(x, 0)? } else { x.clone() };
+    let (x, shape) = (&line, line.shape());
     let n = N.unwrap_or(shape[shape.len() - 1] as i64);
-    if n <= 1 && N.is_some() {
+    if n <= 1 && (N.is_some() || x.numel() == 1) {
         return Err(Error::runtime("N must be greater than 1."));
     }
     let mut wide = views::ints(&shape);

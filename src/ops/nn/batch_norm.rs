@@ -429,7 +429,8 @@ pub fn native_batch_norm(
         return Ok([out, none()?, none()?]);
     }
     let running = Running { mean: None, var: None, training };
-    let [_, mean, scale, _] = formula(input, None, None, running, eps)?;
+    // Nobody differentiates by what is found on the way.
+    let [_, mean, scale, _] = formula(&detached::shallow(input), None, None, running, eps)?;
     Ok([out, mean, scale])
 }
 

@@ -114,7 +114,7 @@ impl SoftMarginLoss {
 }
 
 fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
-    let loss = log1p(exp(-(V::from(target) * V::from(input))));
+    let loss = log1p(exp(-(V::from(input) * V::from(target))));
     reduced(loss, reduction).cast(input.dtype())
 }
 

@@ -372,7 +372,14 @@ pub fn native_layer_norm(
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let out = layer_norm(input, normalized_shape, weight, bias, eps)?;
-    let [_, mean, scale] = layer_norm_formula(input, weight, bias, normalized_shape.len(), eps)?;
+    // Nobody differentiates by what is found on the way.
+    let [_, mean, scale] = layer_norm_formula(
+        &crate::operator::detached::shallow(input),
+        None,
+        None,
+        normalized_shape.len(),
+        eps,
+    )?;
     Ok([out, to_dtype(&mean, input.dtype())?, to_dtype(&scale, input.dtype())?])
 }
 

@@ -85,8 +85,14 @@ macro_rules! unpools {
             stride: Option<Ints>,
             padding: Option<Ints>,
         ) -> Result<Tensor> {
-            let _ = (stride, padding);
+            let _ = padding;
             check_unpool(input, indices, &output_size, $dims)?;
+            if let Some(stride) = stride.filter(|stride| $dims == 3 && stride.iter().any(|&n| n <= 0)) {
+                return Err(Error::runtime(format!(
+                    "strides should be greater than zero, but got stride: {:?}",
+                    stride.as_slice()
+                )));
+            }
             $Unpool::call(input, indices, &output_size)
         }
     )* };
