@@ -14,7 +14,7 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
         return add(turn.grads.first(), turn, leaf, create_graph);
     }
     let mut changed: Option<SmallVec<[Option<Tensor>; 1]>> = None;
-    for (_, hook) in turn.node.hooks_at(|w| w == When::Before) {
+    for (_, hook) in turn.node.hooks_at(|w| w == When::Before)? {
         if let Some(new) = hook.call(&[], changed.as_ref().unwrap_or(&turn.grads))? {
             changed = Some(new.into_iter().collect());
         }
@@ -22,14 +22,14 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let grads = changed.as_ref().unwrap_or(&turn.grads);
     add(grads.first(), turn, leaf, create_graph)?;
     // Also when no gradient came, or the leaf wants none any more.
-    let accumulated = turn.node.hooks_at(|w| w == When::Accumulated);
+    let accumulated = turn.node.hooks_at(|w| w == When::Accumulated)?;
     if !accumulated.is_empty() {
         let tensor = leaf.tensor_again(&turn.node);
         for (_, hook) in accumulated {
             hook.call(&[Some(tensor.clone())], &[])?;
         }
     }
-    for (_, hook) in turn.node.hooks_at(|w| w == When::After) {
+    for (_, hook) in turn.node.hooks_at(|w| w == When::After)? {
         hook.call(&[], grads)?;
     }
     Ok(())

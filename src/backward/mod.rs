@@ -201,7 +201,7 @@ fn turn_node(
 ) -> Result<()> {
     let hooked = node.has_hooks();
     if hooked {
-        for (_, hook) in node.hooks_at(|w| w == When::Before) {
+        for (_, hook) in node.hooks_at(|w| w == When::Before)? {
             if let Some(changed) = hook.call(&[], &grads)? {
                 grads = changed.into_iter().collect();
             }
@@ -224,7 +224,7 @@ fn turn_node(
         }
         let is_shown =
             |i: usize| if let Kind::Custom(custom) = &node.kind { custom.is_tensor(i) } else { true };
-        for (_, hook) in node.hooks_at(|w| w == When::After) {
+        for (_, hook) in node.hooks_at(|w| w == When::After)? {
             let shown: Grads =
                 (0..).zip(&results).filter(|(i, _)| is_shown(*i)).map(|(_, g)| g.clone()).collect();
             if let Some(changed) = hook.call(&shown, &grads)? {
@@ -337,7 +337,7 @@ fn derive(
 
 /// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
 fn output_hooks(turn: &mut Turn) -> Result<()> {
-    for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_))) {
+    for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_)))? {
         let When::Output(output) = when else { continue };
         let at = output as usize;
         if at < turn.grads.len() {
@@ -347,7 +347,7 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
             }
         }
     }
-    let retained = turn.node.hooks().retained();
+    let retained = turn.node.hooks().retained()?;
     for (output, tensor) in retained {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {

@@ -1,5 +1,5 @@
-//! The nodes that have a gradient and wait for their turn, latest first. A chain never touches the heap: the newest
-//! arrival is kept aside.
+//! The nodes that have a gradient and wait for their turn, latest first. Where few wait, the allocator is not asked: the
+//! next ones are kept in front of the heap.
 
 use super::leaf_counts::Uses;
 use crate::base::{Result, try_alloc};
@@ -16,10 +16,13 @@ pub struct Turn {
     pub grads: SmallVec<[Option<Tensor>; 1]>,
 }
 
+/// How many wait in front of the heap: as many as one node has inputs.
+const FRONT: usize = 4;
+
 pub struct ReadyQueue {
     create_graph: bool,
-    /// The latest arrival, when it comes before everything in the heap.
-    aside: Option<Turn>,
+    /// The next ones, the very next at the end; each comes before everything in the heap.
+    front: SmallVec<[Turn; FRONT]>,
     order: BinaryHeap<(u64, usize)>,
     waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
     /// How many gradients each leaf still waits for, when that is counted; and the leaves that wait no more.
@@ -49,12 +52,22 @@ pub fn key(node: &NodeRef) -> usize {
 
 impl Turn {
     fn new(edge: &Edge, grad: Option<Tensor>) -> Turn {
-        let mut turn =
-            Turn { node: edge.node.clone(), grads: smallvec::smallvec![None; edge.node.outputs.len()] };
-        if let Some(slot) = turn.grads.get_mut(edge.output as usize) {
-            *slot = grad;
+        let mut grads = SmallVec::new();
+        match edge.node.outputs.len() {
+            1 if edge.output == 0 => grads.push(grad),
+            outputs => {
+                grads.resize(outputs, None);
+                if let Some(slot) = grads.get_mut(edge.output as usize) {
+                    *slot = grad;
+                }
+            }
         }
-        turn
+        Turn { node: edge.node.clone(), grads }
+    }
+
+    /// Later nodes come first.
+    fn place(&self) -> (u64, usize) {
+        (self.node.sequence, key(&self.node))
     }
 
     fn add(&mut self, output: u32, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
@@ -99,7 +112,7 @@ impl ReadyQueue {
     pub fn new(create_graph: bool) -> ReadyQueue {
         ReadyQueue {
             create_graph,
-            aside: None,
+            front: SmallVec::new(),
             order: BinaryHeap::new(),
             waiting: HashMap::default(),
             uses: None,
@@ -118,28 +131,29 @@ impl ReadyQueue {
             return self.add_to_leaf(edge, grad);
         }
         let create_graph = self.create_graph;
-        if let Some(aside) = &mut self.aside
-            && key(&aside.node) == key(&edge.node)
-        {
-            return aside.add(edge.output, grad, create_graph);
+        let own = key(&edge.node);
+        if let Some(turn) = self.front.iter_mut().find(|turn| key(&turn.node) == own) {
+            return turn.add(edge.output, grad, create_graph);
         }
-        if let Some(turn) = self.waiting.get_mut(&key(&edge.node)) {
+        if !self.waiting.is_empty()
+            && let Some(turn) = self.waiting.get_mut(&own)
+        {
             return turn.add(edge.output, grad, create_graph);
         }
         let turn = Turn::new(edge, grad);
-        let place = (turn.node.sequence, key(&turn.node));
-        let ahead = match (&self.aside, self.order.peek()) {
-            (Some(aside), _) => place > (aside.node.sequence, key(&aside.node)),
-            (None, Some(top)) => place > *top,
-            (None, None) => true,
-        };
-        if !ahead {
-            self.wait(turn)
-        } else if let Some(old) = self.aside.replace(turn) {
-            self.wait(old)
-        } else {
-            Ok(())
+        let place = turn.place();
+        let later = self.front.iter().rposition(|turn| turn.place() < place);
+        let full = self.front.len() == FRONT;
+        match later {
+            None if full || self.order.peek().is_some_and(|top| place < *top) => return self.wait(turn),
+            Some(at) if full => {
+                let last = self.front.remove(0);
+                self.front.insert(at, turn);
+                return self.wait(last);
+            }
+            at => self.front.insert(at.map_or(0, |at| at + 1), turn),
         }
+        Ok(())
     }
 
     fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
@@ -165,8 +179,8 @@ impl ReadyQueue {
     /// What has come along an edge so far, where it may be written into.
     pub fn waiting_sum(&self, edge: &Edge) -> Option<Tensor> {
         let key = key(&edge.node);
-        let aside = self.aside.as_ref().filter(|turn| self::key(&turn.node) == key);
-        let sum = aside.or_else(|| self.waiting.get(&key))?.grads.get(edge.output as usize)?.as_ref()?;
+        let next = self.front.iter().find(|turn| self::key(&turn.node) == key);
+        let sum = next.or_else(|| self.waiting.get(&key))?.grads.get(edge.output as usize)?.as_ref()?;
         is_own(sum).then(|| sum.clone())
     }
 
@@ -178,16 +192,12 @@ impl ReadyQueue {
 
     /// Everybody who still waits: leaves, and the others.
     pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
-        self.aside
-            .take()
-            .into_iter()
-            .chain(self.waiting.drain().map(|(_, turn)| turn))
-            .partition(|t| t.node.is_leaf())
+        self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
     }
 
     fn wait(&mut self, turn: Turn) -> Result<()> {
         self.make_room()?;
-        self.order.push((turn.node.sequence, key(&turn.node)));
+        self.order.push(turn.place());
         self.waiting.insert(key(&turn.node), turn);
         Ok(())
     }
@@ -203,7 +213,7 @@ impl ReadyQueue {
         if let Some(turn) = self.ready.pop_front() {
             return Some(turn);
         }
-        if let Some(turn) = self.aside.take() {
+        if let Some(turn) = self.front.pop() {
             return Some(turn);
         }
         let (_, key) = self.order.pop()?;

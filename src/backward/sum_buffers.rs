@@ -77,7 +77,7 @@ pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
     if anomaly::enabled() {
         return Err(Error::runtime("input_grad_buffers does not support anomaly detection"));
     }
-    if !node.hooks_at(|when| when == When::After).is_empty() {
+    if !node.hooks_at(|when| when == When::After)?.is_empty() {
         return Err(Error::runtime(
             "input_grad_buffers does not support post-hooks on the producing autograd node because directly accumulated \
              gradients are returned as None and cannot be observed or replaced by those hooks",

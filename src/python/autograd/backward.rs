@@ -8,7 +8,7 @@ use crate::python::autograd::gradient_edge::place_of;
 use crate::python::autograd::nested_backward;
 use crate::python::graph::hooks;
 use crate::python::graph::tensor_or_edge::{TensorOrEdge, guided, no_hook, unrecorded};
-use crate::python::objects::to_tuple;
+use crate::python::objects::{ClassName, to_tuple};
 use crate::python::sequences::{collected, look_up};
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -23,7 +23,7 @@ use std::sync::{Mutex, PoisonError};
 
 fn execute(
     py: Python<'_>,
-    roots: Vec<(Edge, Tensor)>,
+    roots: &[(Edge, Tensor)],
     retain_graph: bool,
     create_graph: bool,
     inputs: Option<Vec<Edge>>,
@@ -32,7 +32,7 @@ fn execute(
     let work = move || {
         let mut poll = nested_backward::poll;
         backward::run(Request {
-            roots: &roots,
+            roots,
             retain_graph,
             create_graph,
             inputs: inputs.as_deref(),
@@ -73,7 +73,7 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
     let Ok(gradient) = object.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err(format!(
             "gradients can be either Tensors or None, but got {}",
-            object.get_type().name()?
+            object.class_name()?
         )));
     };
     let gradient = gradient.get().tensor.clone();
@@ -140,9 +140,10 @@ fn root_start(
 
 /// Raises an error about a tensor, for checks on the Python side.
 #[pyfunction]
-pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
+pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: &str) -> PyResult<()> {
+    try_alloc::check_text(message.len().saturating_add(advice.len()))?;
     match place_of(object)? {
-        Some(place) => Err(guided(message, "input", &place, advice)),
+        Some(place) => Err(guided(message, "input", &place, advice.to_owned())),
         None => Err(PyRuntimeError::new_err(message.to_owned())),
     }
 }
@@ -158,9 +159,9 @@ pub fn backward_one(
     vmap::refuse_backward([&slf.get().tensor])?;
     let root = TensorOrEdge::Tensor(slf.get().tensor.clone());
     let gradient = gradient.map(only_gradient).transpose()?;
-    let roots = vec![root_start(&root, 0, gradient.as_ref())?];
+    let roots = [root_start(&root, 0, gradient.as_ref())?];
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
-    execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
+    execute(slf.py(), &roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
     Ok(())
 }
 
@@ -184,7 +185,7 @@ fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResul
         look_up(object.py(), found.len())?;
         match place_of(&item)? {
             Some(place) => try_alloc::push(&mut found, place)?,
-            None => return Err(wrong(item.get_type().name()?.to_string())),
+            None => return Err(wrong(item.class_name()?)),
         }
     }
     Ok(found)
@@ -240,7 +241,7 @@ pub fn run_backward(
     vmap::refuse_backward(&try_alloc::all(given)?)?;
     let starts = starts(roots, gradients)?;
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
-    execute(py, starts, retain_graph, create_graph, inputs, true)?;
+    execute(py, &starts, retain_graph, create_graph, inputs, true)?;
     Ok(())
 }
 
@@ -275,7 +276,7 @@ pub fn run_grad<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let starts = starts(roots, gradients)?;
     let edges = input_edges(inputs, false)?;
-    let found = execute(py, starts, retain_graph, create_graph, Some(edges), false)?;
+    let found = execute(py, &starts, retain_graph, create_graph, Some(edges), false)?;
     let found = vmap::out_of_graph(inputs, found)?;
     let object = |g: Option<_>| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g));
     to_tuple(py, found.len(), found.into_iter().map(object))
