@@ -50,8 +50,9 @@ struct Trouble {
 }
 
 const FINE: u8 = 0;
-const FAILED: u8 = 1;
-const LOST: u8 = 2;
+const SHORT: u8 = 1;
+const FAILED: u8 = 2;
+const LOST: u8 = 3;
 
 impl Trouble {
     fn report(&self, state: u8, message: String) {
@@ -66,11 +67,17 @@ impl Trouble {
     #[cold]
     fn raise(&self) -> Error {
         let mut message = lock(&self.message);
-        if self.state.load(Ordering::Acquire) == LOST {
-            return Error::runtime(format!("CUDA error: the GPU was lost: {message}"));
+        match self.state.load(Ordering::Acquire) {
+            LOST => Error::runtime(format!("CUDA error: the GPU was lost: {message}")),
+            state => {
+                self.state.store(FINE, Ordering::Release);
+                let message = std::mem::take(&mut *message);
+                match state {
+                    SHORT => Fault::OutOfMemory { message: format!("CUDA out of memory. {message}") }.into(),
+                    _ => Error::runtime(format!("CUDA error: {message}")),
+                }
+            }
         }
-        self.state.store(FINE, Ordering::Release);
-        Error::runtime(format!("CUDA error: {}", std::mem::take(&mut *message)))
     }
 }
 
@@ -186,7 +193,10 @@ fn open() -> std::result::Result<Gpu, String> {
 
     let trouble = Arc::new(Trouble::default());
     let seen = Arc::clone(&trouble);
-    device.on_uncaptured_error(Arc::new(move |error| seen.report(FAILED, error.to_string())));
+    device.on_uncaptured_error(Arc::new(move |error| {
+        let state = if matches!(error, wgpu::Error::OutOfMemory { .. }) { SHORT } else { FAILED };
+        seen.report(state, error.to_string());
+    }));
     let seen = Arc::clone(&trouble);
     device.set_device_lost_callback(move |reason, message| {
         seen.report(LOST, format!("{message} ({reason:?})"))

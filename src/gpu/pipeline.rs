@@ -2,8 +2,9 @@
 
 use super::code::{IMMEDIATE_WORDS, Shader};
 use super::device::Gpu;
+use super::pool::out_of_memory;
 use super::sync::lock;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, try_alloc};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,9 @@ impl Key {
         self
     }
 }
+
+/// Bytes of the host that compiling a kernel may take.
+const COMPILING: usize = 24 << 20;
 
 pub(super) struct Kernel {
     pub pipeline: wgpu::ComputePipeline,
@@ -54,6 +58,9 @@ impl Gpu {
         } else {
             wgpu::ShaderRuntimeChecks::unchecked()
         };
+        // What wgpu and the driver make of a shader; a driver that runs out of memory while it compiles ends the process.
+        try_alloc::check(1, COMPILING)?;
+        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
         // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
@@ -92,7 +99,11 @@ impl Gpu {
             },
             cache: None,
         });
-        match pollster::block_on(scope.pop()) {
+        let (wrong, short) = (pollster::block_on(scope.pop()), pollster::block_on(memory.pop()));
+        if short.is_some() {
+            return Err(out_of_memory(shader.text.len(), "It was for the code of a kernel."));
+        }
+        match wrong {
             None => Ok(Kernel { pipeline, layout }),
             Some(error) => Err(Error::runtime(format!(
                 "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",

@@ -223,7 +223,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
 }
 
 #[cold]
-fn out_of_memory(bytes: usize, why: &str) -> Error {
+pub(super) fn out_of_memory(bytes: usize, why: &str) -> Error {
     Fault::OutOfMemory {
         message: format!("CUDA out of memory. Tried to allocate {}. {why}", human(bytes as u64)),
     }

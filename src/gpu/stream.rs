@@ -5,7 +5,7 @@ use super::code::{IMMEDIATE_WORDS, INLINE_WORDS};
 use super::device::{Gpu, gpu, opened};
 use super::fault::{self, RECORD};
 use super::pipeline::Kernel;
-use super::pool::Buffer;
+use super::pool::{Buffer, out_of_memory};
 use crate::base::{Error, Result};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -202,22 +202,33 @@ impl Stream {
         }
     }
 
-    fn staging(&mut self, gpu: &Gpu, bytes: u64) -> wgpu::Buffer {
+    /// Memory that the host can read. A copy into memory that is not there would take its whole submission along.
+    fn staging(&mut self, gpu: &Gpu, bytes: u64) -> Result<wgpu::Buffer> {
         if let Some(i) = self.staging.iter().position(|s| s.size() >= bytes) {
-            return self.staging.swap_remove(i);
+            return Ok(self.staging.swap_remove(i));
         }
-        gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let made = gpu.device.create_buffer(&wgpu::BufferDescriptor {
             label: None,
             size: bytes.next_multiple_of(256),
             usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
             mapped_at_creation: false,
-        })
+        });
+        match pollster::block_on(scope.pop()) {
+            None => Ok(made),
+            Some(_) => Err(out_of_memory(bytes as usize, "The host has no memory to read it into.")),
+        }
     }
 
     /// Submits all that was recorded, with a copy of `bytes` bytes (and of the flags, if due) to the host at its end.
-    pub fn fetch(&mut self, gpu: &Gpu, from: Option<(&wgpu::Buffer, u64)>, bytes: u64) -> Option<Fetch> {
+    pub fn fetch(
+        &mut self,
+        gpu: &Gpu,
+        from: Option<(&wgpu::Buffer, u64)>,
+        bytes: u64,
+    ) -> Result<Option<Fetch>> {
+        let staging = self.staging(gpu, bytes + RECORD)?;
         let flags = std::mem::take(&mut self.flags_due);
-        let staging = self.staging(gpu, bytes + RECORD);
         if let Some(from) = from {
             self.copy(gpu, from, (&staging, RECORD), bytes);
         }
@@ -226,8 +237,7 @@ impl Stream {
             self.copy(gpu, (&record, 0), (&staging, 0), RECORD);
             self.encoder(gpu).clear_buffer(&record, 0, None);
         }
-        let at = self.flush(gpu)?;
-        Some(Fetch { staging, at, flags })
+        Ok(self.flush(gpu).map(|at| Fetch { staging, at, flags }))
     }
 }
 
@@ -275,7 +285,7 @@ pub fn synchronize() -> Result<()> {
     let gpu = gpu()?;
     let mut stream = gpu.stream();
     if stream.flags_due {
-        let fetch = stream.fetch(gpu, None, 0);
+        let fetch = stream.fetch(gpu, None, 0)?;
         drop(stream);
         return fetch.map_or(Ok(()), |fetch| arrive(gpu, fetch, 0, |_| ()));
     }

@@ -62,7 +62,7 @@ pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
         let offset = offset + i * PIECE;
         let start = offset & !3;
         let bytes = ((offset + piece.len()).next_multiple_of(4) - start) as u64;
-        let fetch = gpu.stream().fetch(gpu, Some((buffer.raw()?, start as u64)), bytes);
+        let fetch = gpu.stream().fetch(gpu, Some((buffer.raw()?, start as u64)), bytes)?;
         let Some(fetch) = fetch else { return Err(Error::runtime("CUDA error: nothing was submitted")) };
         let skip = offset - start;
         arrive(gpu, fetch, bytes, |body| piece.copy_from_slice(&body[skip..skip + piece.len()]))?;
