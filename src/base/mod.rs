@@ -18,6 +18,7 @@ mod reduction;
 mod resample_weights;
 mod scalar;
 mod shape;
+pub mod signals;
 pub mod try_alloc;
 pub mod views;
 pub mod warning;

@@ -1,6 +1,6 @@
 //! Special functions: Bessel's, of the normal distribution, of the gamma function. They have no shaders.
 
-use crate::base::{broadcast, default_dtype};
+use crate::base::{broadcast, default_dtype, signals};
 use crate::cpu::math::{bessel, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
@@ -473,6 +473,8 @@ pub fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
     let x = floating("mvlgamma", input)?;
     let p_f = p as f64;
     let start = V::from(&x) * 0.0 + p_f * (p_f - 1.0) / 4.0 * std::f64::consts::PI.ln();
-    let terms = (0..p).map(|k| (V::from(&x) - 0.5 * k as f64).then(|x| u::lgamma(&x)));
-    terms.fold(start, |sum, term| sum + term).tensor()
+    (0..p).try_fold(start.tensor()?, |sum, k| {
+        signals::check()?;
+        (V::from(&sum) + (V::from(&x) - 0.5 * k as f64).then(|x| u::lgamma(&x))).tensor()
+    })
 }
