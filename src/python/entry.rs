@@ -1,8 +1,11 @@
 //! PyO3 as our `pyfunction` and `pymethods` show it to PyO3's macros: with a guard in every entry. Where Python has no memory
 //! left PyO3 panics, also where it turns an error into an exception, and there nobody catches it.
 
+use crate::base::try_alloc;
 use crate::python::errors::out_of_memory;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
 pub use pyo3::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,18 +27,21 @@ pub mod impl_ {
         }
         /// The entry in a guard, with as many arguments as its kind has.
         macro_rules! with_guard {
-            (fastcall_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c d] $entry) };
-            (cfunc_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] $entry) };
-            (newfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] $entry) };
-            (initproc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] $entry) };
-            (ternaryfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] $entry) };
-            (richcmpfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] $entry) };
-            (binaryfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] $entry) };
-            ($one:ident, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a] $entry) };
-            ([$($argument:ident)*] $entry:path) => {
-                |py, $($argument),*| {
-                    // SAFETY: Python calls PyO3, and PyO3 this, with what the entry takes.
-                    $crate::python::entry::guarded(|| unsafe { $entry(py, $($argument),*) })
+            (fastcall_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] [names] $entry) };
+            (cfunc_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [names] $entry) };
+            (newfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [names] $entry) };
+            (initproc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [names] $entry) };
+            (ternaryfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [names] $entry) };
+            (richcmpfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] [] $entry) };
+            (binaryfunc, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [] $entry) };
+            ($one:ident, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a] [] $entry) };
+            ([$($argument:ident)*] [$($names:ident)?] $entry:path) => {
+                |py, $($argument,)* $($names)?| {
+                    // SAFETY: Python calls PyO3, and PyO3 this, with what the entry takes; the last may name keywords.
+                    $crate::python::entry::guarded(|| unsafe {
+                        $($crate::python::entry::check_names(py, $names)?;)?
+                        $entry(py, $($argument,)* $($names)?)
+                    })
                 }
             };
         }
@@ -48,6 +54,31 @@ pub mod impl_ {
 #[inline]
 pub fn guarded<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     catch_unwind(AssertUnwindSafe(|| entry().map_err(settled))).unwrap_or_else(|panic| Err(told(&*panic)))
+}
+
+/// Refuses a keyword too long for the memory that is left: PyO3's messages repeat it.
+///
+/// # Safety
+/// `names` is null or an object: a tuple of names, a dictionary with them as keys, or none of either (`pow`'s third operand).
+#[inline]
+pub unsafe fn check_names(py: Python<'_>, names: *mut ffi::PyObject) -> PyResult<()> {
+    if names.is_null() {
+        return Ok(());
+    }
+    // SAFETY: as the caller promises.
+    let names = unsafe { Bound::from_borrowed_ptr(py, names) };
+    if let Ok(names) = names.cast::<PyTuple>() {
+        names.iter_borrowed().try_for_each(|name| check_name(&name))
+    } else if let Ok(names) = names.cast::<PyDict>() {
+        names.iter().try_for_each(|(name, _)| check_name(&name))
+    } else {
+        Ok(())
+    }
+}
+
+fn check_name(name: &Bound<'_, PyAny>) -> PyResult<()> {
+    let length = name.cast::<PyString>().map_or(Ok(0), |name| name.len())?;
+    Ok(try_alloc::check_text(length)?)
 }
 
 /// An error whose exception is made.

@@ -187,6 +187,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::storage::reserve::restore();
     crate::storage::reserve::check()?;
     crate::base::warning::set_host(errors::warn);
+    crate::base::signals::set_host(autograd::nested_backward::poll);
     entry::quiet_panics_for_memory();
     module.add_class::<wrapper::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;

@@ -4,6 +4,7 @@ use crate::base::try_alloc;
 use crate::python::sequences::look_up;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
@@ -52,6 +53,32 @@ pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         }
         Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),
         Err(_) => Ok(None),
+    }
+}
+
+/// How much of a name goes into messages: names of classes come from outside, and may be as long as memory.
+const LONGEST_NAME: usize = 1 << 12;
+
+/// An object's `__name__`, as far as messages show it.
+pub fn name_of(object: &Bound<'_, PyAny>, otherwise: &str) -> String {
+    let name = object.getattr(intern!(object.py(), "__name__"));
+    name.and_then(|name| start_of(name.cast::<PyString>()?)).unwrap_or_else(|_| otherwise.into())
+}
+
+/// A text, as far as messages show it.
+pub fn start_of(name: &Bound<'_, PyString>) -> PyResult<String> {
+    let name = name.to_str()?;
+    Ok(name[..name.floor_char_boundary(LONGEST_NAME)].to_owned())
+}
+
+pub trait ClassName {
+    /// The name of the object's class, as far as messages show it.
+    fn class_name(&self) -> PyResult<String>;
+}
+
+impl<T> ClassName for Bound<'_, T> {
+    fn class_name(&self) -> PyResult<String> {
+        start_of(&self.as_any().get_type().name()?)
     }
 }
 

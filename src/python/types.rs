@@ -1,7 +1,7 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, try_alloc, warn_once};
-use crate::python::objects::Made;
+use crate::python::objects::{ClassName, Made};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -241,6 +241,7 @@ impl PyDevice {
 
 /// `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu`, `meta`.
 pub fn parse_device(text: &str) -> PyResult<PyDevice> {
+    try_alloc::check_text(text.len())?;
     let (kind, index) = match text.split_once(':') {
         Some((kind, index)) => (kind, Some(index)),
         None => (text, None),
@@ -271,6 +272,7 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
 
 /// A memory format by its name.
 pub fn memory_format(name: &str) -> PyResult<MemoryFormat> {
+    try_alloc::check_text(name.len())?;
     let unknown = || PyTypeError::new_err(format!("'{name}' is no memory format"));
     MemoryFormat::parse(name).ok_or_else(unknown)
 }
@@ -280,9 +282,7 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
         return Ok(device.get().place());
     }
     if let Ok(text) = object.cast::<PyString>() {
-        let text = text.to_str()?;
-        try_alloc::check_text(text.len())?;
-        return Ok(parse_device(text)?.place());
+        return Ok(parse_device(text.to_str()?)?.place());
     }
     match object.extract::<u8>() {
         Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),
@@ -322,5 +322,5 @@ pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     if object.cast::<PyDevice>().is_ok() {
         return "torch.device".into();
     }
-    object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
+    object.class_name().unwrap_or_else(|_| "object".into())
 }

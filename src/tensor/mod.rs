@@ -41,7 +41,7 @@ use flags::{BATCHED, CONJ_NEG, DUAL, OWN_TANGENTS, REPLACED, REQUIRES, RETAINS, 
 use host::HostState;
 use leaf::grad_type::GradTypeCell;
 
-use crate::base::{DType, Device, Dims, Error, Guidance, Result};
+use crate::base::{DType, Device, Dims, Error, Guidance, Result, try_alloc};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
@@ -443,7 +443,10 @@ impl Tensor {
         if let Some(edge) = self.history()
             && self.0.flags.fetch_or(RETAINS, Ordering::AcqRel) & RETAINS == 0
         {
-            edge.node.hooks().retain.push((edge.output, self.downgrade()));
+            let kept = try_alloc::push(&mut edge.node.hooks().retain, (edge.output, self.downgrade()));
+            return kept.inspect_err(|_| {
+                self.0.flags.fetch_and(!RETAINS, Ordering::AcqRel);
+            });
         }
         Ok(())
     }

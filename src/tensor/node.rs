@@ -2,7 +2,7 @@
 //! so that no cycle can be made on the Rust side.
 
 use crate::arena::{self, Draft, Ref};
-use crate::base::{ConjNeg, DType, Device, Layout, Result};
+use crate::base::{ConjNeg, DType, Device, Layout, Result, try_alloc};
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
@@ -10,6 +10,7 @@ use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
 use crate::tensor::{Body, Meta, Tensor, WeakTensor, anomaly, mode};
 use smallvec::SmallVec;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -181,7 +182,8 @@ pub struct Node {
 #[derive(Default)]
 pub struct Hooks {
     next: u64,
-    pub list: Vec<(u64, When, Arc<dyn Hook>)>,
+    /// By their numbers, in the order in which they came.
+    pub list: BTreeMap<u64, (When, Arc<dyn Hook>)>,
     /// The user's own notes at this node.
     pub metadata: Option<Arc<dyn HostObject>>,
     /// Outputs whose tensors keep their `.grad` (retain_grad).
@@ -373,16 +375,12 @@ impl Node {
         let mut hooks = self.hooks();
         hooks.next += 1;
         let id = hooks.next;
-        hooks.list.push((id, when, hook));
+        hooks.list.insert(id, (when, hook));
         id
     }
 
     pub fn remove_hook(&self, id: u64) {
-        let taken = {
-            let mut hooks = self.hooks();
-            let at = hooks.list.iter().position(|h| h.0 == id);
-            at.map(|at| hooks.list.remove(at))
-        };
+        let taken = self.hooks().list.remove(&id);
         // Dropped outside the lock: a hook's closure may own anything.
         drop(taken);
     }
@@ -395,9 +393,10 @@ impl Node {
         let gone = {
             let mut hooks = self.hooks();
             let of_node = |when: When| matches!(when, When::Before | When::After);
-            let (gone, kept) = std::mem::take(&mut hooks.list).into_iter().partition(|hook| of_node(hook.1));
+            let (gone, kept) =
+                std::mem::take(&mut hooks.list).into_iter().partition(|hook| of_node(hook.1.0));
             hooks.list = kept;
-            let gone: Vec<_> = gone;
+            let gone: BTreeMap<_, _> = gone;
             (gone, hooks.metadata.take())
         };
         // Dropped outside the lock: a hook's closure may own anything.
@@ -405,11 +404,11 @@ impl Node {
     }
 
     /// The hooks of one moment, in the order in which they were added.
-    pub fn hooks_at(&self, when: impl Fn(When) -> bool) -> Vec<(When, Arc<dyn Hook>)> {
+    pub fn hooks_at(&self, when: impl Fn(When) -> bool) -> Result<Vec<(When, Arc<dyn Hook>)>> {
         if !self.has_hooks() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        self.hooks().list.iter().filter(|h| when(h.1)).map(|h| (h.1, h.2.clone())).collect()
+        try_alloc::all(self.hooks().list.values().filter(|hook| when(hook.0)).cloned())
     }
 
     /// Drops the saved values; later attempts to use them say so.
@@ -449,9 +448,9 @@ impl Node {
         if let Some(Ok(hooks)) = self.hooks.get().map(|h| h.try_lock()) {
             hooks
                 .list
-                .iter()
-                .filter(|h| shared || Arc::strong_count(&h.2) == 1)
-                .for_each(|h| see(h.2.host()));
+                .values()
+                .filter(|hook| shared || Arc::strong_count(&hook.1) == 1)
+                .for_each(|hook| see(hook.1.host()));
             hooks.metadata.iter().for_each(|m| see(m.host()));
         }
         if let Ok(saves) = self.saved.try_lock() {
@@ -477,7 +476,7 @@ impl Drop for Node {
 }
 
 impl Hooks {
-    pub fn retained(&self) -> Vec<(u32, WeakTensor)> {
-        self.retain.clone()
+    pub fn retained(&self) -> Result<Vec<(u32, WeakTensor)>> {
+        try_alloc::all(self.retain.iter().cloned())
     }
 }

@@ -409,3 +409,77 @@ LISTS = [
 def test_texts_and_lists_beyond_memory(call):
     """What an operator and its message make of them is refused before, where there is no room for it."""
     python_ok(f"{STARVED}\n{LONG}\nrefused(lambda: {call})\n")
+
+
+# What is named by a text of the caller's: attributes, keywords, classes, files, messages.
+NAMES = [
+    "getattr(recorded.grad_fn, text)",
+    "getattr(recorded.grad_fn, '_saved_' + text)",
+    "setattr(recorded.grad_fn, text, 1)",
+    "delattr(recorded.grad_fn, text)",
+    "x.backward(**{text: 1})",
+    "T.zeros(3, layout=text)",
+    "T.vmap(lambda a: a, randomness=text)(x)",
+    "forbidden(text)",
+    "failing(text)",
+    "recorded + type(text, (), {})()",
+    "T.tensor([type(text, (), {})()])",
+    "anomaly(compile('y = leaf.exp() * float(\"nan\")\\ny.sum().backward()', text, 'exec'))",
+]
+NAMED = """
+leaf = T.ones(3, requires_grad=True)
+recorded = leaf * 2
+
+def forbidden(text):
+    with T.autograd.graph.disable_saved_tensors_hooks(text):
+        with T.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+            leaf.exp()
+
+def failing(text):
+    parts = {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: (1, 2))}
+    made = type(text, (T.autograd.Function,), parts).apply(leaf)
+    repr(made), made.grad_fn.name(), repr(made.grad_fn)
+    made.sum().backward()
+
+def anomaly(code):
+    with T.autograd.detect_anomaly():
+        exec(code, globals())
+"""
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("call", NAMES)
+def test_names_beyond_memory(call):
+    """What messages repeat of them is asked for before, or cut."""
+    python_ok(f"{STARVED}\n{LONG}\n{NAMED}\nrefused(lambda: {call})\n")
+
+
+# So many that their lists alone are beyond the reserve, each of them small.
+CROWDS = {
+    "hooks of a tensor": "[leaf.register_hook(lambda g: None) for _ in range(N // 4)], (leaf * 2).sum().backward()",
+    "hooks of a node": "[y.grad_fn.register_prehook(lambda g: None) for _ in range(N // 4)], y.sum().backward()",
+    "kept gradients": "[part.retain_grad() for part in leaf.expand(N // 16, 3).unbind()]",
+    "saved tensors": "Many.apply(*[leaf] * (N // 8)).sum().backward()",
+    "next functions": "T.stack([leaf] * (N // 8)).grad_fn.next_functions",
+    "keywords": "T.add(leaf, leaf, **{str(i): 1 for i in range(N // 8)})",
+    "inputs": "T.autograd.grad((leaf * 2).sum(), [leaf] * (N // 8))",
+}
+MANY = """
+leaf = T.ones(3, requires_grad=True)
+y = leaf * 2
+
+class Many(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, *all):
+        ctx.save_for_backward(*all)
+        return all[0] * 2
+    @staticmethod
+    def backward(ctx, g):
+        return (g,) * len(ctx.saved_tensors)
+"""
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("name", CROWDS)
+def test_crowds_beyond_memory(name):
+    python_ok(f"{STARVED}\n{LONG}\n{MANY}\nrefused(lambda: ({CROWDS[name]}))\n")

@@ -3,6 +3,7 @@
 use crate::python::function::context::Ctx;
 use crate::python::graph::node::{PyNode, node_object, view_object};
 use crate::python::graph::tensor_or_edge::TensorOrEdge;
+use crate::python::objects::ClassName;
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Edge, Kind, NodeRef};
 use gradiron_macros::pyfunction;
@@ -31,7 +32,7 @@ pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
     let Some(node) = node_of(&first) else {
         return Err(PyRuntimeError::new_err(format!(
             "GradientEdge's first object must be an autograd.graph.Node but got {}",
-            first.get_type().name()?
+            first.class_name()?
         )));
     };
     let output: u32 = tuple.get_item(1)?.extract()?;

@@ -5,6 +5,7 @@ use crate::backward::graph_task;
 use crate::python::autograd::gradient_edge::node_of;
 use crate::python::errors;
 use crate::python::graph::node;
+use crate::python::objects::ClassName;
 use crate::python::wrapper::collector;
 use crate::tensor::{Node, NodeRef, node_hooks};
 use gradiron_macros::pyfunction;
@@ -63,7 +64,7 @@ pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
     if !hook.bind(py).is_callable() {
         return Err(PyTypeError::new_err(format!(
             "_push_node_creation_hook(): incompatible function arguments. The hook must be callable, but it is {}",
-            hook.bind(py).get_type().name()?
+            hook.bind(py).class_name()?
         )));
     }
     collector::follow(py)?;
@@ -73,7 +74,7 @@ pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
             if returned.is_none() {
                 return Ok(());
             }
-            let kind = returned.get_type().name()?;
+            let kind = returned.class_name()?;
             Err(PyRuntimeError::new_err(format!("node creation hook must return None, got {kind}")))
         };
         Python::attach(tell).map_err(errors::carry)

@@ -1,5 +1,6 @@
 //! What nodes of the graph can be asked in Python.
 
+use crate::base::try_alloc;
 use crate::operator::Out;
 use crate::python::call::run::result;
 use crate::python::graph::hooks;
@@ -123,6 +124,7 @@ impl PyNode {
     }
     /// `_saved_self`, `_raw_saved_self`, …
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        try_alloc::check_text(name.len())?;
         match values::attribute(py, &self.node, name)? {
             Some(value) => Ok(value),
             None => Err(no_attribute(&self.node, name)),
@@ -136,6 +138,9 @@ fn no_attribute(node: &Node, name: &str) -> PyErr {
 
 /// Attributes are for reading.
 fn unwritable(slf: &Bound<'_, PyNode>, name: &str) -> PyErr {
+    if let Err(error) = try_alloc::check_text(name.len()) {
+        return error.into();
+    }
     match slf.getattr(name) {
         Err(error) if error.is_instance_of::<PyAttributeError>(slf.py()) => error,
         _ => PyAttributeError::new_err(format!(

@@ -4,6 +4,7 @@ use crate::base::views::checked_numel;
 use crate::base::{ConjNeg, DType, Dims, Layout};
 use crate::ops::complex::{RESOLVE_CONJ, RESOLVE_NEG};
 use crate::python::data::nested_lists::is_plain;
+use crate::python::objects::ClassName;
 use crate::python::sequences::Listed;
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -205,7 +206,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 #[pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !is_array(array)? {
-        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.get_type().name()?)));
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.class_name()?)));
     }
     let py = array.py();
     let shown = Shown::of(array)?;

@@ -9,7 +9,7 @@ use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
-use crate::python::objects::{made, to_list};
+use crate::python::objects::{ClassName, made, to_list};
 use crate::python::sequences::look_up;
 use crate::python::transforms::vmap;
 use crate::python::types::device_from;
@@ -71,7 +71,7 @@ enum Noted {
 fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> {
     let Some(scalar) = scalar_from(object) else {
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
-            let name = object.get_type().name()?;
+            let name = object.class_name()?;
             return Err(PyTypeError::new_err(format!("new(): invalid data type '{name}'")));
         }
         if object.is_instance_of::<PyInt>() {
@@ -81,7 +81,7 @@ fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> 
         return Err(if object.is_none() {
             PyRuntimeError::new_err("Could not infer dtype of NoneType")
         } else {
-            PyRuntimeError::new_err(format!("Could not infer dtype of {}", object.get_type().name()?))
+            PyRuntimeError::new_err(format!("Could not infer dtype of {}", object.class_name()?))
         });
     };
     let dtype = crate::operator::pointwise::scalar_dtype(scalar);
@@ -122,7 +122,7 @@ fn flatten(
     }
     if depth == shape.len() {
         if is_sequence(object) {
-            let name = object.get_type().name()?;
+            let name = object.class_name()?;
             let real = kind.is_some_and(DType::is_differentiable);
             return Err(PyTypeError::new_err(if real {
                 format!("must be real number, not {name}")

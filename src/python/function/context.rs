@@ -10,7 +10,7 @@ use crate::python::function::options::{Options, Read, Said};
 use crate::python::graph::hooks::{Early, node_hook};
 use crate::python::graph::metadata;
 use crate::python::graph::node::next_functions;
-use crate::python::objects::{to_tuple, tuple};
+use crate::python::objects::{ClassName, to_tuple, tuple};
 use crate::python::saved::values;
 use crate::python::wrapper::class::wrap;
 use crate::python::wrapper::collector::{self, Start};
@@ -237,7 +237,7 @@ impl Ctx {
         })
     }
     fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(slf.get_type().name()?.to_string())
+        Ok(slf.class_name()?)
     }
     #[getter]
     fn next_functions<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

@@ -6,7 +6,7 @@ use crate::python::errors;
 use crate::python::function::context::{Ctx, Flags};
 use crate::python::function::options::Asked;
 use crate::python::graph::node;
-use crate::python::objects::tuple;
+use crate::python::objects::{ClassName, tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Custom, Edge, Grads, Kind, Node, NodeRef, Step};
 use gradiron_macros::pyfunction;
@@ -36,7 +36,7 @@ pub struct PyFunction {
 
 impl Custom for PyFunction {
     fn name(&self) -> String {
-        let named = |py: Python<'_>| Some(self.context(py)?.get_type().name().ok()?.to_string());
+        let named = |py: Python<'_>| Some(self.context(py)?.class_name().ok()?);
         Python::attach(named).unwrap_or_else(|| "Function".into())
     }
     fn apply(&self, step: &Step) -> crate::base::Result<Grads> {
@@ -186,7 +186,7 @@ impl PyFunction {
                 }
                 Ok(t) => Some(t.get().tensor.clone()),
                 Err(_) => {
-                    let message = format!("expected Variable or None (got {})", value.get_type().name()?);
+                    let message = format!("expected Variable or None (got {})", value.class_name()?);
                     let advice = "let backward return tensors, None where there is no gradient";
                     return Err(Guidance::new(message).node("operator", step.node).advice(advice).done().into());
                 }

@@ -6,7 +6,7 @@ use crate::base::DType;
 use crate::operator::write::count_write;
 use crate::python::function::context::Ctx;
 use crate::python::graph::hooks;
-use crate::python::objects::{list, to_tuple, tuple};
+use crate::python::objects::{ClassName, list, to_tuple, tuple};
 use crate::python::types::PyDType;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Meta, Tensor};
@@ -61,7 +61,7 @@ impl Options {
             let given = class.getattr(intern!(class.py(), "clear_saved_tensors_on_access"))?;
             return Err(PyRuntimeError::new_err(format!(
                 "clear_saved_tensors_on_access must be a bool, got {}",
-                given.get_type().name()?
+                given.class_name()?
             )));
         }
         let read = if style & ONCE != 0 { Read::Once } else { Read::Often };
@@ -179,7 +179,7 @@ fn declarations(
         let Ok(dtype) = object.cast::<PyDType>() else {
             return Err(PyRuntimeError::new_err(format!(
                 "set_output_grad_dtype expects each declaration to be a torch.dtype or None, but got {}",
-                object.get_type().name()?
+                object.class_name()?
             )));
         };
         if !output.as_ref().is_some_and(differentiable) {
@@ -244,7 +244,7 @@ fn tensors_of(
             Ok(t.unbind())
         }
         Err(e) => {
-            let kind = e.into_inner().get_type().name()?.to_string();
+            let kind = e.into_inner().class_name()?;
             Err(PyRuntimeError::new_err(wrong(i, &kind)))
         }
     };
@@ -261,7 +261,7 @@ pub fn tuple_of<'py>(
         return Ok(None);
     };
     value.cast_into::<PyTuple>().map(Some).map_err(|other| {
-        let kind = other.into_inner().get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        let kind = other.into_inner().class_name().unwrap_or_else(|_| "?".into());
         PyRuntimeError::new_err(format!(
             "autograd internal error: {name} attribute is expected to be a tuple but is {kind}"
         ))
@@ -335,7 +335,7 @@ impl Ctx {
             Err(_) => {
                 return Err(PyRuntimeError::new_err(format!(
                     "set_output_grad_dtype expects the declarations to be a tuple, but got: {}",
-                    value.get_type().name()?
+                    value.class_name()?
                 )));
             }
         };

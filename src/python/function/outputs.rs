@@ -8,6 +8,7 @@ use crate::operator::write::Write;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Asked, Said};
+use crate::python::objects::{ClassName, name_of};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector;
 use crate::tensor::{
@@ -46,7 +47,7 @@ fn among(list: &[Py<PyTensor>], t: &Tensor) -> bool {
 /// What a Function wrote in place may not be written.
 #[cold]
 fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
-    let name = call.class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    let name = name_of(&call.class, "Function");
     let (text, line) = written.describe();
     Guidance::new(message).note("operator", name, None).note("written", text, line).done().into()
 }
@@ -291,7 +292,7 @@ fn save(node: &NodeRef, list: &Bound<'_, PyTuple>, known: &Known) -> PyResult<Pl
         let Ok(t) = object.cast::<PyTensor>() else {
             return Err(PyTypeError::new_err(format!(
                 "save_for_backward can only save variables, but argument {i} is of type {}",
-                object.get_type().name()?
+                object.class_name()?
             )));
         };
         let t = &t.get().tensor;

@@ -6,7 +6,7 @@ use crate::operator::results::Seen;
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
-use crate::python::objects::{to_tuple, tuple};
+use crate::python::objects::{ClassName, name_of, to_tuple, tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
@@ -108,7 +108,7 @@ pub fn function_tangents<'py>(
 /// What a Function's `jvp` returned does not fit.
 #[cold]
 fn misuse(class: &Bound<'_, PyAny>, message: impl Into<String>) -> PyErr {
-    let name = class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    let name = name_of(class, "Function");
     Error::from(Guidance::new(message).note("operator", format!("{name}.jvp"), None)).into()
 }
 
@@ -128,7 +128,7 @@ fn take_tangent(
         Err(_) => {
             return Err(misuse(
                 class,
-                format!("expected Variable or None (got {}) for grad output {i}.", value.get_type().name()?),
+                format!("expected Variable or None (got {}) for grad output {i}.", value.class_name()?),
             ));
         }
     };

@@ -1,7 +1,7 @@
 //! A Python callable as a hook of a node: what it is given, and what it may return.
 
 use crate::base::Error;
-use crate::python::objects::to_tuple;
+use crate::python::objects::{ClassName, name_of, to_tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Hook, NodeRef, Tensor, When};
 use pyo3::prelude::*;
@@ -63,14 +63,14 @@ impl PyHook {
             Err(other) => {
                 return Err(Error::type_error(format!(
                     "expected tuple, but hook returned '{}'",
-                    other.into_inner().get_type().name()?
+                    other.into_inner().class_name()?
                 )));
             }
         };
         if values.len() != before.len() {
             return Err(Error::runtime(format!(
                 "hook '{}' has returned an incorrect number of values (got {}, but expected {})",
-                name_of(self.callable.bind(py)),
+                name_of(self.callable.bind(py), "<unknown>"),
                 values.len(),
                 before.len()
             )));
@@ -86,10 +86,6 @@ impl PyHook {
     }
 }
 
-fn name_of(hook: &Bound<'_, PyAny>) -> String {
-    hook.getattr("__name__").map_or_else(|_| "<unknown>".into(), |n| n.to_string())
-}
-
 /// A hook's replacement must be what it replaces.
 fn check(
     value: &Bound<'_, PyAny>,
@@ -102,11 +98,11 @@ fn check(
     let Ok(new) = value.cast::<PyTensor>() else {
         return Err(Error::type_error(format!(
             "expected Variable, but hook returned '{}'",
-            value.get_type().name()?
+            value.class_name()?
         )));
     };
     let new = new.get().tensor.clone();
-    let name = || name_of(hook);
+    let name = || name_of(hook, "<unknown>");
     if let Some(old) = old {
         if new.dtype() != old.dtype() {
             return Err(Error::runtime(format!(

@@ -1,9 +1,10 @@
 //! Hooks as Python sees them: handles that remove them again, and the lists that a tensor has.
 
 use crate::arena::Id;
+use crate::base::try_alloc;
 use crate::python::graph::callable_hook::add_callable;
 use crate::python::graph::tensor_or_edge::no_hook;
-use crate::python::objects::Made;
+use crate::python::objects::{ClassName, Made};
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::collector;
 use crate::storage::reserve;
@@ -170,7 +171,7 @@ impl Assigned {
                 continue;
             }
             if !made.is_instance_of::<PyTensor>() {
-                let kind = made.get_type().name()?;
+                let kind = made.class_name()?;
                 return Err(PyTypeError::new_err(format!("expected Variable, but hook returned '{kind}'")));
             }
             current = made;
@@ -186,15 +187,20 @@ impl Assigned {
 }
 
 /// A tensor's hooks of one moment, with their numbers.
-fn found<'py>(slf: &Bound<'py, PyTensor>, at: impl Fn(When, u32) -> bool) -> Vec<(u64, Bound<'py, PyAny>)> {
+fn found<'py>(
+    slf: &Bound<'py, PyTensor>,
+    at: impl Fn(When, u32) -> bool,
+    most: usize,
+) -> PyResult<Vec<(u64, Bound<'py, PyAny>)>> {
     let py = slf.py();
     let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
     let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
     let hooks = edge.node.hooks();
-    hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, held(h.2.host()))).collect()
+    let found = hooks.list.iter().filter(|(_, hook)| at(hook.0, edge.output));
+    Ok(try_alloc::all(found.take(most).map(|(id, hook)| (*id, held(hook.1.host()))))?)
 }
 
 /// The hooks of one moment as an ordered dictionary, None when there is none.
@@ -202,7 +208,7 @@ fn listed<'py>(
     slf: &Bound<'py, PyTensor>,
     at: impl Fn(When, u32) -> bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let (py, found) = (slf.py(), found(slf, at));
+    let (py, found) = (slf.py(), found(slf, at, usize::MAX)?);
     if let [(_, only)] = &found[..]
         && let Ok(assigned) = only.cast::<Assigned>()
     {
@@ -230,15 +236,13 @@ pub fn join_assigned<'py>(
     if !slf.get().tensor.is_leaf() {
         return Ok(None);
     }
-    for (_, own) in found(slf, |own, _| own == when) {
-        if let Ok(assigned) = own.cast::<Assigned>() {
-            let hooks = assigned.get().hooks.bind(slf.py());
-            let handle = Bound::new(slf.py(), Handle::by_hand(hooks, None)?)?;
-            hooks.as_any().set_item(handle.get().id().0, hook)?;
-            return Ok(Some(handle.into_any()));
-        }
-    }
-    Ok(None)
+    // What is assigned takes the place of all before it: it is the first, or there is none.
+    let first = found(slf, |own, _| own == when, 1)?;
+    let Some(Ok(assigned)) = first.first().map(|(_, own)| own.cast::<Assigned>()) else { return Ok(None) };
+    let hooks = assigned.get().hooks.bind(slf.py());
+    let handle = Bound::new(slf.py(), Handle::by_hand(hooks, None)?)?;
+    hooks.as_any().set_item(handle.get().id().0, hook)?;
+    Ok(Some(handle.into_any()))
 }
 
 /// `x._backward_hooks = hooks`: a leaf has these from now on, and no others. (Of other tensors PyTorch's engine does not look
@@ -249,7 +253,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
         Ok(dict) => Some(dict),
         Err(_) if hooks.is_none() => None,
         Err(_) => {
-            let kind = hooks.get_type().name()?;
+            let kind = hooks.class_name()?;
             return Err(PyTypeError::new_err(format!("hooks are assigned as a dict or None, not {kind}")));
         }
     };
@@ -262,7 +266,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
             _ => Ok(()),
         };
     };
-    for (id, _) in found(slf, |own, _| own == when) {
+    for (id, _) in found(slf, |own, _| own == when, usize::MAX)? {
         edge.node.remove_hook(id);
     }
     if let Some(dict) = dict {
@@ -282,7 +286,7 @@ pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> 
     let (Some(node), Some(edge)) = (node, tensor.edge_for_hooks()) else { return Ok(()) };
     if !node.ptr_eq(&edge.node) {
         let output = tensor.history().map_or(0, |edge| edge.output);
-        let hooks = edge.node.hooks_at(|when| when == When::Output(edge.output));
+        let hooks = edge.node.hooks_at(|when| when == When::Output(edge.output))?;
         for (_, hook) in hooks {
             node.add_hook(When::Output(output), hook);
         }
@@ -321,7 +325,7 @@ impl PyTensor {
 /// A flag, as PyTorch's parser reads it.
 pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.cast::<pyo3::types::PyBool>().map(|b| b.is_true()).map_err(|_| {
-        let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+        let kind = object.class_name().unwrap_or_else(|_| "?".into());
         PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be bool, not {kind}"))
     })
 }

@@ -1,11 +1,13 @@
 //! Anomaly mode and source lines: where the user's program stands, in Python's terms.
 
-use crate::base::Line;
+use crate::base::{Line, try_alloc};
+use crate::python::objects::start_of;
 use crate::tensor::anomaly;
 use gradiron_macros::pyfunction;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyList;
 use std::any::Any;
 
 fn install() {
@@ -53,8 +55,8 @@ fn line() -> Option<Line> {
         // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
         let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
         loop {
-            let file: String =
-                frame.getattr("f_code").and_then(|c| c.getattr("co_filename")?.extract()).ok()?;
+            let code = frame.getattr("f_code").ok()?;
+            let file = start_of(code.getattr("co_filename").ok()?.cast().ok()?).ok()?;
             if !file.starts_with(package(py)) {
                 let number = frame.getattr("f_lineno").and_then(|n| n.extract()).ok()?;
                 return Some(Line { file: file.into(), number });
@@ -78,7 +80,7 @@ fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
 pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
     let text =
         py.import("linecache").and_then(|m| m.call_method1("getline", (&*line.file, line.number))).ok()?;
-    let text: String = text.extract().ok()?;
+    let text = start_of(text.cast().ok()?).ok()?;
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
 
@@ -86,12 +88,16 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
 fn here() -> Option<String> {
     Python::attach(|py| {
         let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
-        let mut lines = lines.extract::<Vec<String>>().ok()?;
+        let lines = lines.cast::<PyList>().ok()?;
+        try_alloc::check_text(lines.len() * size_of::<String>()).ok()?;
+        let mut lines =
+            lines.iter().map(|line| start_of(line.cast()?)).collect::<PyResult<Vec<String>>>().ok()?;
         // `Function.apply` is no place of the user's.
         let own = format!("{}autograd/function.py", package(py));
         while lines.last().is_some_and(|line| line.contains(&own)) {
             lines.pop();
         }
+        try_alloc::check_text(lines.iter().map(String::len).sum()).ok()?;
         Some(lines.concat())
     })
 }

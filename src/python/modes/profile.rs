@@ -2,7 +2,7 @@
 
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
-use crate::python::objects::{text_of, to_list};
+use crate::python::objects::{name_of, text_of, to_list};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::mode;
 use gradiron_macros::{pyfunction, pymethods};
@@ -110,7 +110,7 @@ pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Opt
 
 #[cold]
 fn begin_function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
-    let name = class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    let name = name_of(class, "Function");
     open(Kind::Function, name.into(), || arguments.iter().map(|a| shape_of(&a)).collect())
 }
 

@@ -1,11 +1,12 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
+use crate::base::try_alloc;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Forms, Kind};
 use crate::ops;
 use crate::python::errors;
 use crate::python::graph::node;
-use crate::python::objects::{to_list, to_tuple};
+use crate::python::objects::{ClassName, Made, to_list, to_tuple};
 use crate::python::saved::arguments;
 use crate::python::saved::names;
 use crate::python::sequences::Listed;
@@ -52,7 +53,7 @@ impl PyHooks {
             if !hook.bind(py).is_callable() {
                 return Err(PyTypeError::new_err(format!(
                     "hooks of saved tensors must be callable, but got {}",
-                    hook.bind(py).get_type().name()?
+                    hook.bind(py).class_name()?
                 )));
             }
         }
@@ -87,7 +88,7 @@ impl PyPacked {
             Ok(t) => Ok(t.get().tensor.clone()),
             Err(_) => Err(PyTypeError::new_err(format!(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type {}",
-                returned.get_type().name()?
+                returned.class_name()?
             ))),
         }
     }
@@ -115,14 +116,15 @@ pub fn pop_saved_hooks() {
 
 /// Forbids pairs of hooks, with the message of the error; None allows them again.
 #[pyfunction]
-pub fn disable_saved_hooks(message: Option<String>) -> PyResult<()> {
-    Ok(saved_hooks::disable(message)?)
+pub fn disable_saved_hooks(message: Option<&str>) -> PyResult<()> {
+    try_alloc::check_text(message.map_or(0, str::len))?;
+    Ok(saved_hooks::disable(message.map(str::to_owned))?)
 }
 
 /// The message with which hooks are forbidden now.
 #[pyfunction]
-pub fn saved_hooks_disabled() -> Option<String> {
-    saved_hooks::disabled_message()
+pub fn saved_hooks_disabled() -> PyResult<Option<Made<String>>> {
+    Ok(saved_hooks::disabled_message()?.map(Made))
 }
 
 /// The node whose values a pack hook is given now.

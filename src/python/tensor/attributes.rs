@@ -7,6 +7,7 @@ use crate::ops::shape::view;
 use crate::python::call::signature_errors::dtype_argument;
 use crate::python::data::nested_lists::from_nested;
 use crate::python::numbers::scalar_from;
+use crate::python::objects::ClassName;
 use crate::python::sequences::ints;
 use crate::python::tensor::index;
 use crate::python::types::type_name;
@@ -50,7 +51,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     if let Some(sizes) = sizes.filter(|_| number) {
         return empty(&sizes);
     }
-    if first.get_type().name()? == "Size" {
+    if first.class_name()? == "Size" {
         return empty(&ints("new", "size", &first)?);
     }
     if first.is_instance_of::<PyString>() {
@@ -59,7 +60,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     if first.is_none() || scalar_from(&first).is_some() {
         return Err(PyTypeError::new_err(format!(
             "new(): data must be a sequence (got {})",
-            first.get_type().name()?
+            first.class_name()?
         )));
     }
     Ok(copies::to_device(&from_nested(&first, Some(dtype))?, device)?)

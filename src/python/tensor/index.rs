@@ -12,6 +12,7 @@ use crate::python::data::arrays;
 use crate::python::data::nested_lists;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
+use crate::python::objects::ClassName;
 use crate::python::transforms::func::{check_write, write_name};
 use crate::python::types::type_name;
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -90,7 +91,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     Err(PyIndexError::new_err(format!(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
-        object.get_type().name()?
+        object.class_name()?
     )))
 }
 

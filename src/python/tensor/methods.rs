@@ -16,7 +16,7 @@ use crate::python::data::nested_lists;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
-use crate::python::objects::{Made, made};
+use crate::python::objects::{ClassName, Made, made};
 use crate::python::tensor::index;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
@@ -136,7 +136,7 @@ fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Poi
         return Err(PyTypeError::new_err(format!(
             "unsupported operand type(s) for {}=: 'Tensor' and '{}'",
             op.row.name,
-            other.get_type().name()?
+            other.class_name()?
         )));
     };
     let target = &slf.get().tensor;
@@ -170,7 +170,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
         Some(Operand::Scalar(s)) => Arg::from(s),
         None => {
             known(exponent)?;
-            let name = exponent.get_type().name()?;
+            let name = exponent.class_name()?;
             return Err(PyTypeError::new_err(format!(
                 "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
             )));
@@ -439,7 +439,7 @@ impl PyTensor {
                 None => {
                     return Err(PyTypeError::new_err(format!(
                         "copy_(): argument 'other' (position 1) must be Tensor, not {}",
-                        src.get_type().name()?
+                        src.class_name()?
                     )));
                 }
             },

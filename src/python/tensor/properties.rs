@@ -10,7 +10,7 @@ use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
 use crate::python::numbers::int_from;
-use crate::python::objects::{Made, made, numbers};
+use crate::python::objects::{ClassName, Made, made, numbers};
 use crate::python::size::size_object;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
@@ -262,7 +262,7 @@ impl PyTensor {
         let Ok(grad) = value.cast::<PyTensor>() else {
             return Err(PyTypeError::new_err(format!(
                 "assigned grad expected to be a Tensor or None but got grad of type {}",
-                value.get_type().name()?
+                value.class_name()?
             )));
         };
         let (own, new) = (self.tensor.body(), grad.get().tensor.body());
@@ -309,7 +309,7 @@ impl PyTensor {
             Ok(dtype) => GradType::Other(dtype.get().0),
             Err(_) if value.is_none() => GradType::Any,
             Err(_) => {
-                let name = value.get_type().name()?;
+                let name = value.class_name()?;
                 return fault(format!("grad_dtype must be a torch.dtype or None, but got {name}"));
             }
         };
@@ -394,7 +394,7 @@ impl PyTensor {
         let Ok(other) = value.cast::<PyTensor>() else {
             return Err(PyTypeError::new_err(format!(
                 "Variable data has to be a tensor, but got {}",
-                value.get_type().name()?
+                value.class_name()?
             )));
         };
         let body = other.get().tensor.body().clone();

@@ -1,5 +1,6 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
+use crate::base::try_alloc;
 use crate::operator::views;
 use crate::python::sequences::{Listed, collected};
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -87,6 +88,7 @@ pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
 }
 
 fn randomness_of(name: &str) -> PyResult<Randomness> {
+    try_alloc::check_text(name.len())?;
     Ok(match name {
         "error" => Randomness::Error,
         "different" => Randomness::Different,

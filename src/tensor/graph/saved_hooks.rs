@@ -1,7 +1,7 @@
 //! Pack hooks: what a thread does with the values that its operators save. A node is packed right after it was published,
 //! or, for a write in place, with its inputs before the write and with its outputs after it.
 
-use crate::base::Error;
+use crate::base::{Error, try_alloc};
 use crate::tensor::graph::saved::{Kept, Packed, Saved, Unpack};
 use crate::tensor::node::{Derivative, Kind, NodeRef};
 use crate::tensor::{Body, Tensor, mode, node_hooks};
@@ -93,7 +93,7 @@ pub fn active() -> bool {
 pub fn push(hooks: Arc<dyn Pack>) -> Result<(), Error> {
     STATE.with_borrow_mut(|state| {
         if let Some(message) = &state.disabled {
-            return Err(Error::runtime(message.clone()));
+            return Err(forbidden(message));
         }
         state.hooks.push(hooks);
         ACTIVE.set(true);
@@ -211,14 +211,22 @@ pub fn disable(message: Option<String>) -> Result<(), Error> {
     STATE.with_borrow_mut(|state| {
         state.disabled = message;
         match &state.disabled {
-            Some(message) if !state.hooks.is_empty() => Err(Error::runtime(message.clone())),
+            Some(message) if !state.hooks.is_empty() => Err(forbidden(message)),
             _ => Ok(()),
         }
     })
 }
 
-pub fn disabled_message() -> Option<String> {
-    STATE.with_borrow(|state| state.disabled.clone())
+fn forbidden(message: &str) -> Error {
+    try_alloc::check_text(message.len())
+        .map_or_else(|refused| refused, |()| Error::runtime(message.to_owned()))
+}
+
+pub fn disabled_message() -> Result<Option<String>, Error> {
+    STATE.with_borrow(|state| {
+        try_alloc::check_text(state.disabled.as_ref().map_or(0, String::len))?;
+        Ok(state.disabled.clone())
+    })
 }
 
 /// Has `watcher` told of each write that this thread is about to do.
