@@ -4,12 +4,12 @@ use super::View;
 use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::fault::{self, Origin};
+use super::fault::{self, Origin, Wrong};
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::stream::Launch;
-use crate::base::{DType, Fault, Result};
+use crate::base::{DType, Fault, Line, Result};
 use smallvec::SmallVec;
 
 /// The most samples that one workgroup shall sum.
@@ -33,7 +33,8 @@ pub enum Joined {
 }
 
 /// The losses, or what they come to. A class that there is not is a fault.
-pub fn nll(origin: Origin, out: View<'_>, x: View<'_>, classes: Nll<'_>, joined: Joined) -> Result<()> {
+pub fn nll(line: Option<Line>, out: View<'_>, x: View<'_>, classes: Nll<'_>, joined: Joined) -> Result<()> {
+    let origin = Origin { op: "nll_loss", line, wrong: Wrong::Index };
     let part = if joined == Joined::No { Part::Each } else { Part::Loss { mean: joined == Joined::Mean } };
     let n = if joined == Joined::No { classes.samples().div_ceil(GROUP) } else { 1 };
     classes.launch(part, Some(origin), &[out, x], n)

@@ -225,13 +225,12 @@ impl Classes {
             let (x, line) = (dense(&input.body(), input.dtype())?, crate::tensor::anomaly::line());
             let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
-            let origin = crate::gpu::Origin { op: "nll_loss", line, wrong: crate::gpu::Wrong::Index };
             let joined = match how {
                 Reduction::None => nll::Joined::No,
                 Reduction::Sum => nll::Joined::Sum,
                 Reduction::Mean => nll::Joined::Mean,
             };
-            nll::nll(origin, out.gpu()?, x.gpu()?, own.view()?, joined)?;
+            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, joined)?;
             return Ok(Some(out));
         }
         Ok(None)
