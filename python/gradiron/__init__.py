@@ -148,6 +148,7 @@ _NAMES = {
     **dict.fromkeys(_SETTINGS, "_settings"),
     **dict.fromkeys(("_assert", "_assert_async"), "_settings"),
     **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), "types"),
+    **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_symbols"),
     "ScriptModule": "jit",
     "lu": "_tensor",
     **dict.fromkeys(("sparse_coo_tensor", "spmm", "dsmm"), "sparse._coo"),
@@ -172,11 +173,11 @@ _NAMES = {
 
 # Methods that are functions as well: `relu_(x)`.
 _WRITES = """
-    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
-    atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_
-    erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ gcd_ i0_ index_put_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
-    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_
-    tan_ tanh_ trunc_ xlogy_ zero_
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_ atan_ atanh_
+    ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_ erf_ erfc_ exp2_ exp_ expm1_
+    fill_ fix_ floor_ frac_ gcd_ get_device i0_ index_put_ is_distributed lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_
+    nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_
+    square_ tan_ tanh_ trunc_ xlogy_ zero_
 """.split()
 
 

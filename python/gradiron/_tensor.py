@@ -486,6 +486,33 @@ def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
     return made if get_infos else tuple(made)[:2]
 
 
+def array_wrap(self: Tensor, array: Any, *how: Any) -> Tensor:
+    """What NumPy's functions make of a tensor is a tensor; truth values are bytes, as in PyTorch."""
+    return _core.from_numpy(array.astype("uint8") if array.dtype == bool else array)
+
+
+def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Any) -> Tensor:
+    if self.requires_grad:
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    lists = [t.expand(self.shape).reshape(-1).tolist() for t in (self, *others)]
+    return self.copy_(self.new_tensor(list(map(function, *lists))).reshape(self.shape))
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """A function of Python over the elements of two tensors, in place."""
+    return _mapped("map_", self, (tensor,), callable)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """A function of Python over the elements of three tensors, in place."""
+    return _mapped("map2_", self, (x, y), callable)
+
+
+def is_distributed(self: Tensor) -> bool:
+    """No."""
+    return False
+
+
 def pickled_generator(generator: Generator) -> tuple[Any, ...]:
     """A generator of random numbers that goes on where this one is."""
     from .random import rebuilt_generator
@@ -549,6 +576,10 @@ def install() -> None:
         "values": sparse_only("values", ""),
         **{name: no_backend(name) for name in ("_nnz", "_indices", "_values")},
         "lu": lu,
+        "__array_wrap__": array_wrap,
+        "map_": map_,
+        "map2_": map2_,
+        "is_distributed": is_distributed,
         "polygamma": polygamma,
         "polygamma_": polygamma_,
         "float_power_": float_power_,

@@ -314,3 +314,42 @@ def test_hooks_left_out_of_a_pickle_are_told():
 def test_classes_that_operators_would_not_ask_are_refused():
     with pytest.raises(NotImplementedError, match="Asks defines __torch_dispatch__"):
         type("Asks", (T.Tensor,), {"__torch_dispatch__": classmethod(lambda *args: None)})
+
+
+@pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")
+def test_numpy_functions_of_tensors_give_tensors():
+    np = pytest.importorskip("numpy")
+    x, n = T.tensor([1.0, 4.0]), np.array([2.0, 3.0])
+    for found, expected in [
+        (np.sqrt(x), [1.0, 2.0]),
+        (np.add(x, x), [2.0, 8.0]),
+        (np.multiply(2, x), [2.0, 8.0]),
+        (x * n, [2.0, 12.0]),
+        (np.maximum(x, n), [2.0, 4.0]),
+        (np.greater(x, 2), [0, 1]),
+        (np.sqrt(x[1]), 2.0),
+    ]:
+        assert isinstance(found, T.Tensor)
+        assert found.tolist() == expected
+    assert np.sqrt(x).dtype == T.float32
+    assert (x * n).dtype == T.float64
+    assert np.greater(x, 2).dtype == T.uint8
+    assert all(isinstance(part, T.Tensor) for part in np.divmod(x, 2))
+
+
+def test_functions_of_python_over_elements():
+    x = T.tensor([1.0, 4.0])
+    assert x.clone().map_(x, lambda a, b: a + b).tolist() == [2.0, 8.0]
+    assert x.clone().map2_(x, x, lambda a, b, c: a + b * c).tolist() == [2.0, 20.0]
+    with pytest.raises(RuntimeError, match="must match the existing size"):
+        x.clone().map_(T.ones(3), lambda a, b: a)
+    with pytest.raises(RuntimeError, match=r"Can't call map_\(\) on Variable that requires grad"):
+        x.requires_grad_().map_(x, lambda a, b: a)
+
+
+def test_numbers_that_are_known():
+    assert (T.sym_int(-2.7), T.sym_float(3), T.sym_not(True), T.sym_sqrt(4), T.sym_sum([1, 2])) == (-2, 3.0, False, 2.0, 3)
+    assert [type(n) for n in (T.sym_max(2, 3), T.sym_max(2, 3.0), T.sym_min(2, 3.0))] == [int, float, float]
+    assert T.sym_ite(True, 1, 2) == 1
+    assert T.get_device(T.ones(1)) == -1
+    assert not T.is_distributed(T.ones(1))
