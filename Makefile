@@ -18,7 +18,7 @@ WHEEL := $(VENV)/.wheel
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom asan pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom machinery asan pytest vulkan clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -43,11 +43,11 @@ $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.
 demo: build
 	$(BIN)/python examples/demo.py
 
-## make test     format, lints, Rust tests, loom, AddressSanitizer, wheel, Python tests, stubs, examples of the docs
+## make test     format, lints, Rust tests, loom, machinery, AddressSanitizer, wheel, Python tests, stubs, examples of the docs
 test: $(READY)
 	@# The last step of the wheel (LTO) keeps one core busy: it is built beside the Rust checks.
 	@$(MAKE) build > $(VENV)/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel; exit 130' INT TERM; \
-	$(MAKE) lint rust loom asan || { kill $$wheel; exit 1; }; \
+	$(MAKE) lint rust loom machinery asan || { kill $$wheel; exit 1; }; \
 	wait $$wheel || { cat $(VENV)/wheel.log; exit 1; }
 	@$(MAKE) pytest stubs docs
 	@echo "make test: all of it passed"
@@ -75,6 +75,10 @@ rust: vulkan
 ## make loom     every interleaving of the arena's threads
 loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --manifest-path tests/loom/Cargo.toml --target-dir target/loom
+
+## make machinery  whether what runs operators builds without any
+machinery:
+	cargo check --locked --manifest-path tests/machinery/Cargo.toml --target-dir target/machinery
 
 ## make asan     the Rust tests under AddressSanitizer, which lets what is too large be refused
 asan:

@@ -135,15 +135,6 @@ for row in _core.rows():
         ROWS.setdefault(name + "_", []).append(row["inplace_signatures"] or row["signatures"])
 
 
-def spread_at(params: list[Any]) -> int | None:
-    """Which of the parameters that a caller gives can be given as several arguments: `zeros(2, 3)`."""
-    placed = [kind for _, kind, _, _, keyword_only in params if not keyword_only]
-    at = next((i for i, kind in enumerate(placed) if kind in ("Sizes", "Several")), None)
-    if at is None:
-        return 0 if placed == ["Ints"] else None
-    return at if at == 0 or placed[at] == "Several" else None
-
-
 def of_rows(name: str, value: Any, bound: bool) -> list[Any]:
     """The signatures of the row that has the parameters Python tells of, if there is one."""
     extra = {"self", "out", "alpha"}
@@ -171,12 +162,12 @@ def row_signatures(name: str, value: Any, first: str | None, rows: list[Any]) ->
     """The signatures of an operator, an overload each."""
     taken = inspect.signature(value).parameters
     found = []
-    for params, returns, out in rows:
+    for params, returns, out, spreads in rows:
         given = params[1:] if first else params
         returned = "Tensor" if returns == "None" and name.endswith("_") else named(returns)  # what it wrote
         alpha = "alpha" in taken and all(param[0] != "alpha" for param in given)
         tail = [*(["alpha: _Number = ..."] if alpha else []), *(["out: Any = ..."] if out and not first else [])]
-        at = spread_at(given)
+        at = spreads[first is not None]
         for spread in (None, at) if at is not None else (None,):
             parts = [first] if first else []
             starred = False
@@ -211,7 +202,7 @@ def returned(name: str, first: str | None) -> str:
     """What a call returns of which Python tells no parameters, or which no row has."""
     if first != "self":
         return "Any"
-    told = {named(returns) for found in ROWS.get(name, ()) for _, returns, _ in found} - {"None"}
+    told = {named(returns) for found in ROWS.get(name, ()) for _, returns, *_ in found} - {"None"}
     return RETURNS.get(name) or (told.pop() if len(told) == 1 else "Tensor" if name in ROWS else "Any")
 
 

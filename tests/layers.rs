@@ -107,6 +107,44 @@ const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["base"], 1, 4),
 ];
 
+/// Globals that are set once while the program runs. One of functions would let a room call what stands above it, unseen by the
+/// other tests: only the host language sets such: `LOOK`, `TELL` and `HOST`.
+const ONCE: &[(&str, &str)] = &[
+    ("src/base/profile.rs", "FIRST"),
+    ("src/base/signals.rs", "LOOK"),
+    ("src/base/warning.rs", "TELL"),
+    ("src/gpu/device.rs", "GPU"),
+    ("src/gpu/prelude.rs", "ITEMS"),
+    ("src/operator/generator.rs", "GLOBAL"),
+    ("src/operator/registry.rs", "ROWS"),
+    ("src/tensor/graph/anomaly.rs", "HOST"),
+];
+
+/// Operators of every kind, of which only the file of their row, and their kernels, may say more than a call.
+const IN_ONE_FILE: &[&str] = &[
+    "exp",
+    "softmax",
+    "cumprod",
+    "std",
+    "cat",
+    "index_put",
+    "matmul",
+    "scatter_reduce",
+    "layer_norm",
+    "dropout",
+    "cumsum",
+    "sigmoid",
+    "index_select",
+    "topk",
+    "var_mean",
+    "logsumexp",
+    "nll_loss",
+    "kthvalue",
+    "searchsorted",
+    "diag_embed",
+    "masked_select",
+];
+
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut folders = vec![root.join("src")];
@@ -282,7 +320,7 @@ fn operators(sources: &[(String, String)]) -> BTreeSet<(String, String)> {
                 add(word(name));
             }
         }
-        for part in text.split("\npointwise! {\n").skip(1) {
+        for part in text.split("\npointwise! {\n").skip(1).chain(text.split("\nrenamed! {\n").skip(1)) {
             let rows = part.split("\n}\n").next().unwrap_or(part);
             rows.lines().filter_map(pointwise_name).for_each(|name| {
                 add(name);
@@ -340,6 +378,60 @@ fn operators_are_known_in_their_rows() {
     }
 }
 
+/// Whether code says of an operator more than that it is called: it takes the row, has an entry for it in a table, or says its name.
+fn tells_of(name: &str, code: &str, text: &str) -> bool {
+    let constant = name.to_uppercase();
+    let row = format!("{name}::ROW");
+    let entry = format!("    {name}(");
+    let words = |said: &str| code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == said);
+    code.contains(&format!("::{row}"))
+        || code.contains(&format!(" {row}"))
+        || (constant.len() > 3 && words(&constant))
+        || code
+            .lines()
+            .any(|line| line.starts_with(&entry) && (line.contains(") = ") || line.ends_with(");")))
+        || text.contains(&format!("\"{name}\""))
+}
+
+#[test]
+fn an_operator_is_told_of_in_one_file() {
+    let sources = sources();
+    let known = operators(&sources);
+    let mut complaints = Vec::new();
+    for name in IN_ONE_FILE {
+        assert!(known.iter().any(|(own, _)| own == name), "{name} is no operator");
+        for (file, text) in &sources {
+            let kernel = ["src/cpu/", "src/gpu/", "src/base/"].iter().any(|room| file.starts_with(room));
+            let own = known.contains(&((*name).to_owned(), file.clone()));
+            let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or(text);
+            if !kernel && !own && tells_of(name, &code(text), text) {
+                complaints.push(format!("{file} tells of {name}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn no_global_hides_a_callback() {
+    let mut complaints = Vec::new();
+    for (file, text) in sources().iter().filter(|(file, _)| !file.starts_with("src/python/")) {
+        for line in code(text).lines().filter(|line| line.contains("static ")) {
+            let Some((name, kind)) = line.rsplit_once("static ").and_then(|(_, rest)| rest.split_once(':'))
+            else {
+                continue;
+            };
+            let once = kind.contains("OnceLock<") || kind.contains("LazyLock<");
+            let calls = kind.contains(" fn(") || kind.contains("<fn(") || kind.contains("dyn ");
+            let global = name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+            if global && (once || calls) && !ONCE.contains(&(file.as_str(), name.trim())) {
+                complaints.push(format!("{file} has the global {}", name.trim()));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "hand it over with what it belongs to\n{}", complaints.join("\n"));
+}
+
 #[test]
 fn circles_shrink() {
     let modules = circles::Modules::read(&sources());
@@ -359,7 +451,7 @@ fn circles_shrink() {
         let circle = modules.folders_circle(room);
         assert!(circle.is_empty(), "folders of {room} know one another: {circle:?}");
     }
-    let found = modules.arrows(&["operator", "transforms"], "ops");
+    let found = modules.arrows(&["tensor", "operator", "transforms", "backward"], "ops");
     assert!(found == 0, "the machinery knows no operator, and names families {found} times");
 }
 

@@ -47,7 +47,7 @@ def _check_targets(input: Tensor, out: Any) -> None:
         if to.dtype != input.dtype:
             raise RuntimeError(
                 f"torch.histogram: input tensor and {name} tensor should have the same dtype, but got input "
-                f"{_c_name(input)} and {name} {_c_name(to)}"
+                f"{input.dtype._c_name} and {name} {to.dtype._c_name}"
             )
         if to.requires_grad:
             raise RuntimeError(
@@ -87,11 +87,11 @@ def _counted(points: Tensor, bins: list[Any], limits: Any, weight: Tensor | None
         if weight.dtype != points.dtype:
             raise RuntimeError(
                 "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
-                f"but got input({_c_name(points)}), and weight({_c_name(weight)})"
+                f"but got input({points.dtype._c_name}), and weight({weight.dtype._c_name})"
             )
     edges = _edges(points, bins, limits)
     if points.dtype not in (_core.float32, _core.float64):
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{_scalar_name(points)}'")
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{points.dtype._scalar_name}'")
     shape = [len(line) - 1 for line in edges]
     inside = _core.ones(count, dtype=_core.bool, device=points.device)
     place = _core.zeros(count, dtype=_core.int64, device=points.device)
@@ -144,7 +144,7 @@ def _check_edges(points: Tensor, line: Tensor, at: int) -> None:
     if line.dtype != points.dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-            f"{_c_name(points)} and bins for dimension {at} with dtype {_c_name(line)}"
+            f"{points.dtype._c_name} and bins for dimension {at} with dtype {line.dtype._c_name}"
         )
 
 
@@ -160,14 +160,3 @@ def _range(points: Tensor, at: int, limits: Any) -> tuple[float, float]:
     if low > high:
         raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {at}")
     return (low - 0.5, high + 0.5) if low == high else (low, high)
-
-
-def _c_name(t: Tensor) -> str:
-    names = {"float32": "float", "float64": "double", "int8": "signed char", "uint8": "unsigned char", "int16": "short int"}
-    names |= {"int32": "int", "int64": "long int"}
-    name = str(t.dtype).removeprefix("torch.")
-    return names.get(name, name)
-
-
-def _scalar_name(t: Tensor) -> str:
-    return str(t.type()).rpartition(".")[2].removesuffix("Tensor")

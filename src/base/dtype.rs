@@ -141,7 +141,7 @@ impl DType {
             Bool => "bool",
             U8 => "unsigned char",
             I8 => "signed char",
-            I16 => "short",
+            I16 => "short int",
             I32 => "int",
             I64 => "long int",
             F16 => "c10::Half",

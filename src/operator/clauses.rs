@@ -151,13 +151,18 @@ macro_rules! clauses {
     ($c:ident;) => {};
     // `loops!` reads these.
     ($c:ident; complex $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
-    ($c:ident; complex = $formula:ident $(, $($rest:tt)*)?) => {
+    ($c:ident; complex = |$($x:ident),+| $formula:expr $(, $($rest:tt)*)?) => {
         #[cfg(feature = "gpu")]
         {
-            $c.by_parts = Some(complex_formulas::$formula);
+            $c.by_parts = Some(|operands| {
+                let [$($x),+] = operands else { return None };
+                Some($crate::operator::pointwise::complex_formula::Made::from($formula))
+            });
         }
         clauses!($c; $($($rest)*)?);
     };
+    // What formulas call a row is the matter of `word!`.
+    ($c:ident; word = $word:ident $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; narrow $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };

@@ -1,6 +1,6 @@
 //! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
-//! the GPU and, in derivatives, over tensors: there its names are those of the module `formula` that the rows' file imports
-//! (and `complex_formulas`, where a clause `complex = f` names one).
+//! the GPU and, in derivatives, over tensors: there its names are those of the module `formula` that the rows' file imports,
+//! which has them from the rows (`words`, and `layouts` over layouts).
 //! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
 //! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
 //! no use for it: who writes over it, or runs the node twice, gets the same error.
@@ -110,7 +110,8 @@ macro_rules! pointwise {
                             $crate::operator::V::from($d)
                         },
                         layout: |values| {
-                            use $crate::operator::pointwise::layout_formula::*;
+                            use super::formula::layouts::*;
+                            use $crate::operator::pointwise::layout_formula::{LayoutFormula, conj, select, truth};
                             let [$($arg),*] = values else { return LayoutFormula(None) };
                             LayoutFormula::from($d)
                         },
@@ -123,7 +124,34 @@ macro_rules! pointwise {
                 $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
             }
         )*
+        /// The rows, as formulas over values name them.
+        pub mod words {
+            $($crate::operator::declare::word!(value [$($($clause)*)?] $name ($($in),+ $(, $($p),+)?));)*
+        }
+        /// The rows, as formulas over layouts name them.
+        pub mod layouts {
+            $($crate::operator::declare::word!(layout [$($($clause)*)?] $name ($($in),+ $(, $($p),+)?));)*
+        }
         pub static ROWS: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
+/// A row as a function of formulas, called as its clause `word` says, or as the row.
+macro_rules! word {
+    ($of:ident [word = $word:ident $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $word $name $in); };
+    ($of:ident [$other:tt $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!($of [$($rest)*] $name $in); };
+    ($of:ident [] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $name $name $in); };
+    (@value $word:ident $name:ident ($($in:ident),+)) => {
+        pub fn $word($($in: impl Into<$crate::operator::V>),+) -> $crate::operator::V {
+            $crate::operator::V::apply(&super::$name::ROW, &[$($in.into()),+])
+        }
+    };
+    (@layout $word:ident $name:ident ($($in:ident),+)) => {
+        pub fn $word(
+            $($in: impl Into<$crate::operator::pointwise::layout_formula::LayoutFormula>),+
+        ) -> $crate::operator::pointwise::layout_formula::LayoutFormula {
+            $crate::operator::pointwise::layout_formula::combined(&[$($in.into()),+])
+        }
     };
 }
 
@@ -192,4 +220,4 @@ macro_rules! any {
     };
 }
 
-pub(crate) use {any, on_values, pointwise, renamed};
+pub(crate) use {any, on_values, pointwise, renamed, word};

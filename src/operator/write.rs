@@ -14,7 +14,9 @@ impl<'a> Write<'a> {
     #[inline]
     pub fn begin(target: &'a Tensor, recording: bool) -> Result<Write<'a>> {
         saved_hooks::before_write(target)?;
-        anomaly::wrote(target);
+        if anomaly::keeps_lines() {
+            anomaly::wrote(&target.body().storage);
+        }
         if recording && mode::grad_enabled() {
             check_recorded(target)?;
         }

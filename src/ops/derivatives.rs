@@ -6,7 +6,6 @@ use crate::operator::V;
 use crate::operator::declare::on_values;
 use crate::ops::complex;
 use crate::ops::elementwise::{arithmetic, unary};
-use crate::ops::linalg::matmul;
 use crate::ops::shape::view;
 
 impl V {
@@ -30,10 +29,6 @@ impl V {
 
     pub fn transpose(self, a: i64, b: i64) -> V {
         self.then(|t| view::transpose(&t, a, b))
-    }
-
-    pub fn matmul(&self, other: impl Into<V>) -> V {
-        self.with(other, matmul::product)
     }
 
     /// The conjugate of the matrix transpose.

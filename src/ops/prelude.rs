@@ -6,8 +6,6 @@ pub use crate::operator::derivative::Unread;
 pub use crate::operator::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
 pub(crate) use crate::operator::kernel::{done, fork, no_shader};
 pub use crate::operator::{Arg, Ints, Several, Sizes, V, Value};
-#[cfg(feature = "gpu")]
-pub use crate::ops::elementwise::complex_formulas;
 pub use crate::ops::elementwise::formula;
 pub use crate::ops::elementwise::formula::*;
 pub use crate::tensor::{Body, Meta, Tensor};

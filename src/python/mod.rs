@@ -112,8 +112,11 @@ fn convert<'py>(
 /// A parameter as stubs read it: name, kind, whether it is optional, default, whether it must be named.
 type ParamFacts = (&'static str, String, bool, Option<String>, bool);
 
-/// A signature: its parameters, what it returns, whether it takes `out=`.
-fn signature_facts(row: &'static Row) -> (Vec<ParamFacts>, &'static str, bool) {
+/// A signature: its parameters, what it returns, whether it takes `out=`; which of the parameters takes several arguments one by
+/// one in a function, and which (counted after the receiver) in a method.
+type SignatureFacts = (Vec<ParamFacts>, &'static str, bool, [Option<usize>; 2]);
+
+fn signature_facts(row: &'static Row) -> SignatureFacts {
     let facts = |p: &Param| {
         (
             p.name,
@@ -123,7 +126,9 @@ fn signature_facts(row: &'static Row) -> (Vec<ParamFacts>, &'static str, bool) {
             p.keyword,
         )
     };
-    (row.params.iter().map(facts).collect(), row.returns, row.forms.has(Forms::OUT))
+    let spread = [true, false]
+        .map(|function| call::signature::spread(row, function).map(|at| at - usize::from(!function)));
+    (row.params.iter().map(facts).collect(), row.returns, row.forms.has(Forms::OUT), spread)
 }
 
 /// What the tests and the stubs are generated from: one dict per row.

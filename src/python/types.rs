@@ -31,6 +31,16 @@ impl PyDType {
     fn is_complex(&self) -> bool {
         self.0.is_complex()
     }
+    /// What most of PyTorch's messages call it: `Float`.
+    #[getter]
+    fn _scalar_name(&self) -> PyResult<&'static str> {
+        Ok(self.0.scalar_name())
+    }
+    /// What others do, after C: `float`.
+    #[getter]
+    fn _c_name(&self) -> PyResult<&'static str> {
+        Ok(self.0.c_name())
+    }
     /// The complex type of the same precision.
     #[allow(clippy::wrong_self_convention, reason = "Python's name, and a Python object")]
     fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {

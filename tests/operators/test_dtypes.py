@@ -351,3 +351,14 @@ def test_the_slope_of_a_loss_of_logits_along_its_target_may_be_infinite():
     x, target = T.tensor([math.inf, -math.inf, 1e30]), T.full((3,), 0.25).requires_grad_()
     T.nn.functional.binary_cross_entropy_with_logits(x, target, reduction="sum").backward()
     assert T.equal(target.grad, -x)
+
+
+def test_dtypes_are_named_as_in_c():
+    for a, b, names in (
+        (T.int16, T.float32, "short int != float"),
+        (T.uint8, T.complex64, r"unsigned char != c10::complex<float>"),
+    ):
+        with pytest.raises(RuntimeError, match=f"expected m1 and m2 to have the same dtype, but got: {names}"):
+            T.mm(T.ones(2, 2, dtype=a), T.ones(2, 2, dtype=b))
+    with pytest.raises(RuntimeError, match="but got input float and hist short int"):
+        T.histogram(T.ones(3), 2, out=(T.ones(2, dtype=T.int16), T.ones(3)))

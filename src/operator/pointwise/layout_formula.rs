@@ -1,5 +1,5 @@
-//! The names that formulas use, over layouts: the fourth reading of an expression says in which order the dimensions of its
-//! result lie in memory, had each step been an operator of its own.
+//! The fourth reading of an expression says in which order the dimensions of its result lie in memory, had each step been an
+//! operator of its own. The names are those of rows; here are the signs, and what is no row.
 
 use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{Dims, Layout, broadcast};
@@ -22,7 +22,7 @@ impl From<&LayoutFormula> for LayoutFormula {
 }
 
 /// The layout of an operator's result, by those of its operands, of which the first counts most.
-fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
+pub fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
     let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|formula| formula.0.as_ref()).collect();
     let Some((first, others)) = found.split_first() else { return LayoutFormula(None) };
     if operands.len() == 1 {
@@ -37,24 +37,6 @@ fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
         .try_fold(first.shape.clone(), |shape, other| broadcast(&shape, &other.shape))
         .unwrap_or_else(|_| first.shape.clone());
     LayoutFormula(Some(ordered(&shape, found.into_iter())))
-}
-
-macro_rules! formulas {
-    ($($name:ident ( $($x:ident),+ );)*) => { $(
-        // A formula may name any of them.
-        #[allow(dead_code)]
-        pub fn $name($($x: impl Into<LayoutFormula>),+) -> LayoutFormula {
-            combined(&[$($x.into()),+])
-        }
-    )* };
-}
-
-formulas! {
-    abs(x); exp(x); exp2(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
-    tanh(x); sigmoid(x); erf(x); erfinv(x); ndtr(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
-    not(x); sign(x); first_power(x); zeroth_power(x); zero_of(x); constant_zero(x); acosh_slope(x); polygamma(n, x);
-    atan2(x, y); floor_div(x, y); trunc_div(x, y); maximum(x, y); minimum(x, y); eq(x, y); ne(x, y); lt(x, y); le(x, y);
-    gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y); angle_gradient(g, x); sgn_gradient(g, x, y);
 }
 
 /// A choice asks its condition first.

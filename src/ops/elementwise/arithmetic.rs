@@ -2,11 +2,11 @@
 
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::operator::declare::{pointwise, renamed};
+#[cfg(feature = "gpu")]
+use crate::operator::pointwise::complex_formula::Complex;
 use crate::operator::pointwise::{Operand, Pointwise, result_type};
 use crate::operator::row::{Arg, Row};
 use crate::operator::{V, addition};
-#[cfg(feature = "gpu")]
-use crate::ops::elementwise::complex_formulas;
 use crate::ops::elementwise::formula;
 use crate::tensor::tangents::DualLevel;
 use smallvec::SmallVec;
@@ -126,34 +126,34 @@ fn each_gradient(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
 
 pointwise! {
     /// Difference of both operands: `input - alpha * other`.
-    [complex = sub, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
-    [complex = add_scaled, hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input - alpha * other`.
-    [complex = sub_scaled, hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
+    [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex = rsub, no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex = |a, b| b.sub(a), no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// `other - alpha * input`.
     [complex, hidden, node = "RsubBackward0"] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
     /// `rsub` of a number.
     [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
-    [complex = mul, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient)] mul(input, other): Arith = input * other,
+    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient)] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [complex = div, hidden, wraps, aten(Tensor, Tensor), unbatched = Refused] div(input, other): Float = input / other,
+    [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// `input * 2 ** other`.
     [complex, tensors] ldexp(input, other) -> y: Float = input * exp2(other),
         input: |g, other| g * conj(exp2(other)), other: |g, y| g * conj(y * 0.6931471805599453);
     /// The opposite, `-input`.
-    [complex = neg, alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
+    [complex = |a| Complex::new(-&a.re, -&a.im), alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
     /// The quotient rounded down, with a gradient of zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode"] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode", word = floor_div] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Quotient rounded towards zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode"] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode", word = trunc_div] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1))] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
@@ -161,7 +161,7 @@ pointwise! {
     [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex = pow, hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
+    [complex = |base, exponent| base.pow(exponent), hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -172,18 +172,18 @@ pointwise! {
                 -1.0: g * (exponent * recip(input * input)),
             };
     /// `input` to the power of a tensor.
-    [complex = pow, hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex = |exponent, base| base.pow(exponent), hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex = pow, hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| constant_zero(g);
+    [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| constant_zero(g);
     /// `input * input`, as a power.
-    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2), aten = "pow.Tensor_Scalar"] pow_square(input): Arith = input * input, input: |g, input| g * (conj(first_power(input)) * 2.0);
+    [complex = |a| a.mul(a), hidden, node = "PowBackward0", shows(exponent = 2), aten = "pow.Tensor_Scalar", word = square] pow_square(input): Arith = input * input, input: |g, input| g * (conj(first_power(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
-    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar"] pow_one(input): Arith = first_power(input), input: |g, input| g * conj(zeroth_power(input));
+    [complex = |a| a.clone(), hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar", word = first_power] pow_one(input): Arith = first_power(input), input: |g, input| g * conj(zeroth_power(input));
     /// Angle of the point (`other`, `input`).
     [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
@@ -212,7 +212,7 @@ pointwise! {
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [complex = logaddexp, tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
+    [complex = |a, b| a.logaddexp(b), tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
@@ -232,9 +232,9 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex = eq, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im)), narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both differ.
-    [complex = ne, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::not(formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im))), narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less.
     [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less or equal.
@@ -244,11 +244,11 @@ pointwise! {
     /// Whether `input` is greater or equal.
     [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both are not zero.
-    [complex = logical_and, tensors, unbatched = Refused] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
+    [complex = |a, b| formula::both(a.truth(), b.truth()), tensors, unbatched = Refused, word = both] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.
-    [complex = logical_or, tensors, unbatched = Refused] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
+    [complex = |a, b| formula::either(a.truth(), b.truth()), tensors, unbatched = Refused, word = either] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
     /// Whether exactly one is not zero.
-    [complex = logical_xor, tensors, unbatched = Refused] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
+    [complex = |a, b| formula::ne(a.truth(), b.truth()), tensors, unbatched = Refused] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
     /// Bitwise and.
     [numbers, overloads((1, 1), (1, 1))] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
     /// Bitwise or.
@@ -260,7 +260,7 @@ pointwise! {
     /// Bits shifted to the right.
     [numbers, kernel = "rshift_cpu", overloads((1, 1), (1, 1))] bitwise_right_shift(input, other): Shift = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex = choose, hidden, wraps, no_wrap, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+    [complex = |yes, no, condition| Complex::chosen(no, yes, &condition.truth()), hidden, wraps, no_wrap, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
     [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
@@ -278,13 +278,13 @@ pointwise! {
     /// `input`, but at most a number.
     [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max"] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
-    [complex = lerp, aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [complex = addcmul, tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
+    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    [complex = addcdiv, tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
+    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

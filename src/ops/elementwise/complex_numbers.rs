@@ -1,4 +1,4 @@
-//! Functions of complex numbers by those of their parts.
+//! Functions of complex numbers by those of their parts: what GPUs compute, whose shaders know real numbers only.
 
 use crate::base::Scalar;
 use crate::operator::V;
@@ -12,11 +12,7 @@ fn new(re: V, im: V) -> Complex {
     Complex::new(re, im)
 }
 
-pub fn number(re: f64) -> Complex {
-    new(V::from(re), V::from(0.0))
-}
-
-pub fn length(re: &V, im: &V) -> V {
+fn length(re: &V, im: &V) -> V {
     V::apply(&crate::ops::elementwise::arithmetic::hypot::ROW, &[re.clone(), im.clone()])
 }
 
@@ -25,6 +21,10 @@ fn asinh(x: V) -> V {
 }
 
 impl Complex {
+    pub fn one() -> Complex {
+        new(V::from(1.0), V::from(0.0))
+    }
+
     pub fn is_real(&self) -> bool {
         matches!(&self.im, V::Scalar(Scalar::Float(im)) if *im == 0.0)
     }
@@ -62,6 +62,31 @@ impl Complex {
         let square = (&re * &re + &im * &im) * &size;
         let top = self.mul(&new(re, -im));
         new(top.re / &square, top.im / square)
+    }
+
+    pub fn abs(&self) -> V {
+        length(&self.re, &self.im)
+    }
+
+    /// The direction: of magnitude 1, or zero.
+    pub fn sgn(&self) -> Complex {
+        let size = self.abs();
+        let size = select(&size, 1.0, eq(&size, 0.0));
+        new(&self.re / &size, &self.im / size)
+    }
+
+    pub fn sinc(&self) -> Complex {
+        let turn = self.times(std::f64::consts::PI);
+        let wave = turn.turned().sinh().turned_back().div(&turn);
+        Complex::chosen(&Complex::one(), &wave, &self.truth())
+    }
+
+    pub fn logaddexp(&self, other: &Complex) -> Complex {
+        let first = le(&other.re, &self.re);
+        let (top, low) = (Complex::chosen(other, self, &first), Complex::chosen(self, other, &first));
+        let apart = low.sub(&top).exp().add(&Complex::one()).log();
+        let alike = both(eq(&self.re, &other.re), both(eq(&self.im, &other.im), is_inf(&self.re)));
+        Complex::chosen(&top.add(&apart), self, &alike)
     }
 
     pub fn conj(&self) -> Complex {
@@ -145,7 +170,7 @@ impl Complex {
     }
 
     pub fn sigmoid(&self) -> Complex {
-        number(1.0).div(&new(-&self.re, -&self.im).exp().add(&number(1.0)))
+        Complex::one().div(&new(-&self.re, -&self.im).exp().add(&Complex::one()))
     }
 
     /// Whether it is not zero.

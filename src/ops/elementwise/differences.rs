@@ -15,7 +15,7 @@ use crate::ops::shape::rearrange::part;
 
 pointwise! {
     /// `sin(πx) / πx`, 1 at 0.
-    [complex = sinc] sinc(input): Float = select(sin(input * 3.141592653589793) / (input * 3.141592653589793), 1.0, eq(input, 0.0)),
+    [complex = |a| a.sinc()] sinc(input): Float = select(sin(input * 3.141592653589793) / (input * 3.141592653589793), 1.0, eq(input, 0.0)),
         input: |g, input| g * select(
             conj((input * 3.141592653589793 * cos(input * 3.141592653589793) - sin(input * 3.141592653589793)) / (input * input * 3.141592653589793)),
             0.0, eq(input, 0.0));

@@ -1,59 +1,33 @@
-//! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors.
+//! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors. Rows bring their own;
+//! here stands what is made of several, or asks first what it is given.
 
 use crate::operator::{V, copies};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 
-macro_rules! formal {
-    ($($name:ident ( $($x:ident),+ ) = $row:path;)*) => { $(
-        pub fn $name($($x: impl Into<V>),+) -> V {
-            V::apply(&$row, &[$($x.into()),+])
-        }
-    )* };
-}
+pub use crate::ops::elementwise::arithmetic::words::*;
+pub use crate::ops::elementwise::unary::words::*;
 
-formal! {
-    abs(x) = u::abs::ROW;
-    exp(x) = u::exp::ROW;
-    exp2(x) = u::exp2::ROW;
-    expm1(x) = u::expm1::ROW;
-    log(x) = u::log::ROW;
-    log1p(x) = u::log1p::ROW;
-    sqrt(x) = u::sqrt::ROW;
-    rsqrt(x) = u::rsqrt::ROW;
-    recip(x) = u::reciprocal::ROW;
-    square(x) = a::pow_square::ROW;
-    first_power(x) = a::pow_one::ROW;
-    zero_of(x) = u::zeros_of::ROW;
-    sin(x) = u::sin::ROW;
-    cos(x) = u::cos::ROW;
-    tan(x) = u::tan::ROW;
-    sinh(x) = u::sinh::ROW;
-    cosh(x) = u::cosh::ROW;
-    tanh(x) = u::tanh::ROW;
-    sigmoid(x) = u::sigmoid::ROW;
-    erf(x) = u::erf::ROW;
-    erfinv(x) = u::erfinv::ROW;
-    digamma(x) = u::digamma::ROW;
-    trigamma(x) = u::trigamma::ROW;
-    floor(x) = u::floor::ROW;
-    trunc(x) = u::trunc::ROW;
-    atan2(x, y) = a::atan2::ROW;
-    floor_div(x, y) = a::floor_quotient::ROW;
-    trunc_div(x, y) = a::trunc_quotient::ROW;
-    maximum(x, y) = a::maximum::ROW;
-    minimum(x, y) = a::minimum::ROW;
-    eq(x, y) = a::eq::ROW;
-    ne(x, y) = a::ne::ROW;
-    lt(x, y) = a::lt::ROW;
-    le(x, y) = a::le::ROW;
-    gt(x, y) = a::gt::ROW;
-    is_nan(x) = u::isnan::ROW;
-    is_inf(x) = u::isinf::ROW;
-    is_finite(x) = u::isfinite::ROW;
-    both(x, y) = a::logical_and::ROW;
-    either(x, y) = a::logical_or::ROW;
-    not(x) = u::logical_not::ROW;
-    copysign(x, y) = a::copysign::ROW;
+/// The same names over layouts.
+pub mod layouts {
+    use crate::operator::pointwise::layout_formula::{LayoutFormula, combined};
+    pub use crate::ops::elementwise::arithmetic::layouts::*;
+    pub use crate::ops::elementwise::unary::layouts::*;
+
+    macro_rules! combined {
+        ($($name:ident ( $($x:ident),+ );)*) => { $(
+            pub fn $name($($x: impl Into<LayoutFormula>),+) -> LayoutFormula {
+                combined(&[$($x.into()),+])
+            }
+        )* };
+    }
+    combined! {
+        ndtr(x);
+        constant_zero(x);
+        zeroth_power(x);
+        acosh_slope(x);
+        angle_gradient(g, x);
+        sgn_gradient(g, x, y);
+    }
 }
 
 /// `yes` where `condition`, else `no`.

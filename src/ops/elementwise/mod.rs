@@ -3,8 +3,6 @@
 pub mod arithmetic;
 pub mod compare;
 #[cfg(feature = "gpu")]
-pub mod complex_formulas;
-#[cfg(feature = "gpu")]
 pub mod complex_numbers;
 pub mod differences;
 #[cfg(test)]

@@ -1,68 +1,68 @@
 //! Pointwise operators on one operand: exponential, trigonometric, hyperbolic, rounding, activations.
 
 use crate::operator::declare::pointwise;
-use crate::ops::elementwise::arithmetic::atan2;
 #[cfg(feature = "gpu")]
-use crate::ops::elementwise::complex_formulas;
+use crate::operator::pointwise::complex_formula::Complex;
+use crate::ops::elementwise::arithmetic::atan2;
 use crate::ops::elementwise::formula;
 
 pointwise! {
     /// Magnitude of each element.
-    [complex = abs, alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
+    [complex = |a| a.abs(), alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
     [no_complex = Words("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."), out(found)] sign(input): Arith = sign(input), input: |g| constant_zero(g);
     /// The direction of each element: its sign, or a complex number of magnitude 1.
-    [complex = sgn, out(found)] sgn(input) -> y: Arith = sign(input),
+    [complex = |a| a.sgn(), out(found)] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| sgn_gradient(g, input, y);
     /// The angle in the plane: 0 or π for real numbers.
-    [complex = angle, no_inplace, of_parts = atan2] angle(input): Angle = angle(input),
+    [complex = |a| formula::atan2(&a.im, &a.re), no_inplace, of_parts = atan2] angle(input): Angle = angle(input),
         input: |g, input| angle_gradient(g, input);
     /// The complex conjugate, computed.
-    [complex = conj_physical, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
+    [complex = |a| a.conj(), hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
     /// e to the power of each element.
-    [complex = exp] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
+    [complex = |a| a.exp()] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
     /// 2 to the power of each element.
-    [complex = exp2] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
+    [complex = |a| a.times(std::f64::consts::LN_2).exp()] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
     /// `exp(input) - 1`, exact near 0.
-    [complex = expm1] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
+    [complex = |a| a.exp().sub(&Complex::one())] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
     /// Natural logarithm.
-    [complex = log] log(input): Float = log(input), input: |g, input| g / conj(input);
+    [complex = |a| a.log()] log(input): Float = log(input), input: |g, input| g / conj(input);
     /// Logarithm to the base 2.
-    [complex = log2] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
+    [complex = |a| a.log().times(std::f64::consts::LN_2.recip())] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
     /// Logarithm to the base 10.
-    [complex = log10] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
+    [complex = |a| a.log().times(std::f64::consts::LN_10.recip())] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
     /// `log(1 + input)`, exact near 0.
-    [complex = log1p] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
+    [complex = |a| a.add(&Complex::one()).log()] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
     /// Square root.
-    [complex = sqrt] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
+    [complex = |a| a.sqrt()] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
     /// `1 / sqrt(input)`.
-    [complex = rsqrt] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
+    [complex = |a| Complex::one().div(&a.sqrt())] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
     /// `1 / input`.
-    [complex = reciprocal] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
+    [complex = |a| Complex::one().div(a), word = recip] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
     /// Sine of each element.
-    [complex = sin] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
+    [complex = |a| a.turned().sinh().turned_back()] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
     /// Cosine of each element.
-    [complex = cos] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
+    [complex = |a| a.turned().cosh()] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
     /// Tangent of each element.
-    [complex = tan] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
+    [complex = |a| a.turned().tanh().turned_back()] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
     /// Arcsine.
-    [complex = asin, alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
+    [complex = |a| a.asin(), alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
     /// Arccosine.
-    [complex = acos, alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
+    [complex = |a| a.acos(), alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
     /// Arctangent.
-    [complex = atan, alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
+    [complex = |a| a.turned().atanh().turned_back(), alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
     /// Hyperbolic sine.
-    [complex = sinh] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
+    [complex = |a| a.sinh()] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
     /// Hyperbolic cosine.
-    [complex = cosh] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
+    [complex = |a| a.cosh()] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
     /// Hyperbolic tangent.
-    [complex = tanh] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
+    [complex = |a| a.tanh()] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
     /// Inverse hyperbolic sine.
-    [complex = asinh, alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
+    [complex = |a| a.turned().asin().turned_back(), alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
-    [complex = acosh, alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
+    [complex = |a| a.acosh(), alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.
-    [complex = atanh, alias = "arctanh"] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
+    [complex = |a| a.atanh(), alias = "arctanh"] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
     /// Error function.
     [kernel = "erf_vml_cpu"] erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
     /// `1 - erf(input)`.
@@ -82,11 +82,11 @@ pointwise! {
         = select(select(-(input * log(input)), 0.0, eq(input, 0.0)), log(input * 0.0), lt(input, 0.0)),
         input: |g, input| g * (-log(input) - 1.0);
     /// `1 / (1 + exp(-input))`.
-    [complex = sigmoid] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
+    [complex = |a| a.sigmoid()] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
     [nn, node = "LogSigmoidBackward0", kernel = "log_sigmoid_cpu", out(silent, called = "log_sigmoid_forward")] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// Zeros that know of `input`.
-    [hidden] zeros_of(input): Plain = zero_of(input), input: |g| constant_zero(g);
+    [hidden, word = zero_of] zeros_of(input): Plain = zero_of(input), input: |g| constant_zero(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(zero_of(y), g, not(le(y, 0.0)));
     /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
@@ -105,7 +105,7 @@ pointwise! {
     [nn, kernel = "softplus_cpu", one_pass, out(found)] softplus(input; beta = 1, threshold = 20): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex = silu, hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
+    [complex = |a| a.mul(&a.sigmoid()), hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * ndtr(input),
@@ -135,13 +135,13 @@ pointwise! {
     /// Radians to degrees.
     [no_complex = Words("rad2deg is not supported for complex tensors.")] rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
     /// Whether each element is zero.
-    [complex = logical_not] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
+    [complex = |a| formula::not(a.truth()), word = not] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
     /// Bits inverted; for bool the opposite.
     [hidden, kernel = "bitwise_not_cpu"] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.
-    [complex = isnan, no_inplace] isnan(input): Test = is_nan(input);
+    [complex = |a| formula::either(formula::is_nan(&a.re), formula::is_nan(&a.im)), no_inplace, word = is_nan] isnan(input): Test = is_nan(input);
     /// Whether each element is infinite.
-    [complex = isinf, no_inplace] isinf(input): Test = is_inf(input);
+    [complex = |a| formula::either(formula::is_inf(&a.re), formula::is_inf(&a.im)), no_inplace, word = is_inf] isinf(input): Test = is_inf(input);
     /// Whether each element is neither infinite nor NaN.
-    [complex = isfinite, no_inplace] isfinite(input): Test = is_finite(input);
+    [complex = |a| formula::both(formula::is_finite(&a.re), formula::is_finite(&a.im)), no_inplace, word = is_finite] isfinite(input): Test = is_finite(input);
 }

@@ -494,9 +494,3 @@ pub fn linalg_diagonal(
 ) -> Result<Tensor> {
     slices::diagonal(A, offset, dim1, dim2)
 }
-
-/// Matrix product.
-#[operator(function, space = "linalg", out(declared, called = "matmul"), sample = "any_product('matmul')")]
-pub fn linalg_matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    super::matmul::matmul(input, other)
-}

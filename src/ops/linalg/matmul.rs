@@ -435,6 +435,19 @@ pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     }
 }
 
+/// Matrix product.
+#[operator(function, space = "linalg", out(declared, called = "matmul"), sample = "any_product('matmul')")]
+pub fn linalg_matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    matmul(input, other)
+}
+
+impl V {
+    /// The product of matrices, or of batches of them.
+    pub fn matmul(&self, other: impl Into<V>) -> V {
+        self.with(other, product)
+    }
+}
+
 /// A vector as a matrix of one column.
 pub(super) fn column(t: &Tensor) -> Result<Body> {
     let body = t.body();

@@ -39,7 +39,7 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
 }
 
 /// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
-fn spread(row: &Row, function: bool) -> Option<usize> {
+pub fn spread(row: &Row, function: bool) -> Option<usize> {
     let from = usize::from(!function);
     let placed = row.params.get(from..)?.iter().filter(|p| !p.keyword).map(|p| p.kind).collect::<Vec<_>>();
     match placed.iter().position(|kind| matches!(kind, Kind::Sizes | Kind::Several)) {

@@ -62,11 +62,19 @@ fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
     if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
 }
 
+/// Python's sign for products of matrices.
+const PRODUCT: &str = "__matmul__";
+
+/// What PyTorch calls what a slot of Python's does, where both have the same name for it.
+fn of_slot(slot: &'static str) -> &'static str {
+    slot.trim_matches('_')
+}
+
 /// The product with what is no tensor: its class may know it.
 #[cold]
 fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    Asked::of_slot("__matmul__", slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
+    Asked::of_slot(PRODUCT, slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
 }
 
 /// `x @ y` goes the way of its method where somebody wants to know of it.
@@ -76,7 +84,7 @@ fn watched_product<'py>(
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     match other.is_instance_of::<PyTensor>() {
-        true => slf.call_method1(intern!(slf.py(), ops::linalg::matmul::MATMUL.name), (other,)),
+        true => slf.call_method1(of_slot(PRODUCT), (other,)),
         false => no_product(slf, other),
     }
 }
@@ -306,7 +314,6 @@ pub fn slot_methods() -> HashMap<&'static str, String> {
         ("__rmul__", &a::mul::ROW.row),
         ("__truediv__", &a::div::ROW.row),
         ("__mod__", &a::remainder::ROW.row),
-        ("__matmul__", &ops::linalg::matmul::MATMUL),
         ("__rand__", &a::bitwise_and::ROW.row),
         ("__ror__", &a::bitwise_or::ROW.row),
         ("__rxor__", &a::bitwise_xor::ROW.row),
@@ -323,6 +330,7 @@ pub fn slot_methods() -> HashMap<&'static str, String> {
         ("__itruediv__", &a::div::ROW.row),
     ];
     let names = plain.iter().map(|(slot, row)| (*slot, row.name.to_owned()));
+    let names = names.chain([(PRODUCT, of_slot(PRODUCT).to_owned())]);
     names.chain(inplace.iter().map(|(slot, row)| (*slot, format!("{}_", row.name)))).collect()
 }
 

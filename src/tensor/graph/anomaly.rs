@@ -3,7 +3,6 @@
 
 use crate::base::Line;
 use crate::storage::Storage;
-use crate::tensor::Tensor;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -182,16 +181,9 @@ pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &st
     }
 }
 
-/// Remembers a write in place, with the version that it found, where lines are kept.
-#[inline]
-pub fn wrote(target: &Tensor) {
-    if keeps_lines() {
-        keep_write(&target.body().storage);
-    }
-}
-
+/// Remembers a write in place, with the version that it found: for whom lines are kept ([`keeps_lines`]).
 #[cold]
-fn keep_write(storage: &Storage) {
+pub fn wrote(storage: &Storage) {
     let Some(line) = HOST.get().and_then(|host| (host.line)()) else { return };
     let mut writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
     if writes.len() == REMEMBERED {
