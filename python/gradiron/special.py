@@ -1,6 +1,12 @@
 """Special functions, by the names that they have in `special`."""
 
+from __future__ import annotations
+
+import math
+
 from ._core import (
+    Tensor,
+    add,
     digamma,
     erf,
     erfc,
@@ -36,10 +42,15 @@ from ._core import special_ndtr as ndtr
 from ._core import special_ndtri as ndtri
 from ._core import special_xlog1py as xlog1py
 from ._core import special_zeta as zeta
+from ._polynomials import POLYNOMIALS
 
 __all__ = [
     "bessel_j0",
     "bessel_j1",
+    "chebyshev_polynomial_t",
+    "chebyshev_polynomial_u",
+    "chebyshev_polynomial_v",
+    "chebyshev_polynomial_w",
     "digamma",
     "entr",
     "erf",
@@ -52,24 +63,57 @@ __all__ = [
     "gammainc",
     "gammaincc",
     "gammaln",
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
     "i0",
     "i0e",
     "i1",
     "i1e",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
     "log1p",
     "log_ndtr",
     "log_softmax",
     "logit",
     "logsumexp",
+    "modified_bessel_i0",
+    "modified_bessel_i1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "psi",
     "round",
+    "shifted_chebyshev_polynomial_t",
+    "shifted_chebyshev_polynomial_u",
+    "shifted_chebyshev_polynomial_v",
+    "shifted_chebyshev_polynomial_w",
     "sinc",
     "softmax",
+    "spherical_bessel_j0",
     "xlog1py",
     "xlogy",
     "zeta",
 ]
+
+modified_bessel_i0, modified_bessel_i1 = i0, i1
+
+
+def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`sin(input) / input`; 1 at 0."""
+    found = sinc(input / math.pi)
+    return found if out is None else add(found, 0, out=out)
+
+
+chebyshev_polynomial_t = POLYNOMIALS["chebyshev_polynomial_t"]
+chebyshev_polynomial_u = POLYNOMIALS["chebyshev_polynomial_u"]
+chebyshev_polynomial_v = POLYNOMIALS["chebyshev_polynomial_v"]
+chebyshev_polynomial_w = POLYNOMIALS["chebyshev_polynomial_w"]
+hermite_polynomial_h = POLYNOMIALS["hermite_polynomial_h"]
+hermite_polynomial_he = POLYNOMIALS["hermite_polynomial_he"]
+laguerre_polynomial_l = POLYNOMIALS["laguerre_polynomial_l"]
+legendre_polynomial_p = POLYNOMIALS["legendre_polynomial_p"]
+shifted_chebyshev_polynomial_t = POLYNOMIALS["shifted_chebyshev_polynomial_t"]
+shifted_chebyshev_polynomial_u = POLYNOMIALS["shifted_chebyshev_polynomial_u"]
+shifted_chebyshev_polynomial_v = POLYNOMIALS["shifted_chebyshev_polynomial_v"]
+shifted_chebyshev_polynomial_w = POLYNOMIALS["shifted_chebyshev_polynomial_w"]
