@@ -5,10 +5,15 @@ use super::device::gpu;
 use super::map::copy;
 use super::pool::{Buffer, alloc};
 use super::stream::{arrive, synchronize};
-use crate::base::{DType, Error, Result};
+use crate::base::{DType, Error, Result, try_alloc};
 
 /// Larger transfers go in pieces of this size, so that staging memory stays small. A multiple of four.
 const PIECE: usize = 64 << 20;
+
+/// From so many bytes on the host is asked for staging memory before: where wgpu finds none, the device is lost.
+const STAGED: usize = 64 << 10;
+/// It takes staging memory in blocks of this size.
+const HELD: usize = 64 << 20;
 
 /// Copies bytes from the host; `data` may be reused at once.
 pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
@@ -21,6 +26,9 @@ pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     // wgpu writes whole words: the bytes past the end of a buffer are ours to overwrite, others are not.
     if !offset.is_multiple_of(4) || !(end.is_multiple_of(4) || end == buffer.len()) {
         return upload_between(buffer, offset, data);
+    }
+    if data.len() >= STAGED {
+        try_alloc::check(1, 2 * data.len().min(PIECE) + HELD)?;
     }
     let mut stream = gpu.stream();
     stream.flush(gpu);

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from library import T, assert_values
+from library import T, assert_values, python_ok
 
 S = T.special
 
@@ -132,3 +132,18 @@ def test_blocks_and_slices():
     assert_values(T.dist(double(1.0, 2.0), double(4.0, 6.0)), 5.0)
     rows, columns = T.unravel_index(T.tensor([5, 7]), (3, 4))
     assert rows.tolist() == [1, 1] and columns.tolist() == [1, 3]
+
+
+@pytest.mark.gradiron
+def test_ctrl_c_ends_a_long_mvlgamma():
+    """Its terms come one after another, as many as the caller says, and none is kept."""
+    python_ok("""
+import threading, _thread
+threading.Timer(0.5, _thread.interrupt_main).start()
+try:
+    T.mvlgamma(T.full((100_000,), 4e4), 1 << 16)
+except KeyboardInterrupt:
+    pass
+else:
+    raise AssertionError("went on to its end")
+""")
