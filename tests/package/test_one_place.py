@@ -21,6 +21,8 @@ OTHERWISE = {
     "python/gradiron/__init__.py": None,
     # The operators that list functions repeat: the row of each is asked for by its name.
     "python/gradiron/_foreach.py": None,
+    # What tensors in coordinate format answer themselves, by the names of the functions that are called.
+    "python/gradiron/sparse/_coo.py": None,
     # A kind of Chebyshev's polynomials.
     "python/gradiron/_polynomials.py": {"t"},
     # A window.
