@@ -112,6 +112,10 @@ def test_group_norm_with_its_statistics():
     assert T.allclose(mean, groups.mean(-1), atol=1e-6)
     assert T.allclose(factor, (groups.var(-1, correction=0) + 1e-5).rsqrt(), atol=1e-5)
 
+    found, mean, _ = T.native_group_norm(T.ones(0, 2), None, None, 0, 2, 1, 1, 1e-5)
+    assert found.shape == (0, 2)
+    assert mean.shape == (0, 1)
+
 
 def test_other_names():
     v = T.tensor([[3.0, 4.0], [6.0, 8.0]])

@@ -164,7 +164,7 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`nn.functional.group_norm`, and the mean and the factor of each group."""
     found = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
-    variance, mean = _core.var_mean(input.reshape(N, group, -1), -1, correction=0)
+    variance, mean = _core.var_mean(input.reshape(N, group, C * HxW // group), -1, correction=0)
     return found, mean, (variance + eps).rsqrt()
 
 

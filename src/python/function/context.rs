@@ -237,7 +237,7 @@ impl Ctx {
         })
     }
     fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(slf.class_name()?)
+        slf.class_name()
     }
     #[getter]
     fn next_functions<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

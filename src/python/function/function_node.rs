@@ -36,7 +36,7 @@ pub struct PyFunction {
 
 impl Custom for PyFunction {
     fn name(&self) -> String {
-        let named = |py: Python<'_>| Some(self.context(py)?.class_name().ok()?);
+        let named = |py: Python<'_>| self.context(py)?.class_name().ok();
         Python::attach(named).unwrap_or_else(|| "Function".into())
     }
     fn apply(&self, step: &Step) -> crate::base::Result<Grads> {

@@ -47,7 +47,7 @@ fn among(list: &[Py<PyTensor>], t: &Tensor) -> bool {
 /// What a Function wrote in place may not be written.
 #[cold]
 fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
-    let name = name_of(&call.class, "Function");
+    let name = name_of(call.class, "Function");
     let (text, line) = written.describe();
     Guidance::new(message).note("operator", name, None).note("written", text, line).done().into()
 }
