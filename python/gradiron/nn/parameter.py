@@ -31,9 +31,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             data = _core.empty([0])
         if type(data) in (Tensor, Parameter):
             return _core.make_subclass(cls, data, requires_grad)
+        values = data.detach()
         if data.is_sparse:
             raise NotImplementedError("a sparse tensor cannot be a parameter: make one of its values")
-        made = _core.make_subclass(type(data), data.detach(), requires_grad)
+        made = _core.make_subclass(type(data), values, requires_grad)
         made._is_param = True
         return made
 
