@@ -38,6 +38,8 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
 /// Adds a gradient to the leaf's.
 fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let Some(Some(grad)) = grad else { return Ok(()) };
+    // One node may lead to leaves without number.
+    crate::storage::reserve::check()?;
     let tensor = leaf.tensor_again(&turn.node);
     if tensor.history().is_some() {
         return Err(Guidance::new("leaf variable has been moved into the graph interior")

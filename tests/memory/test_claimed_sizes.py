@@ -463,10 +463,17 @@ CROWDS = {
     "next functions": "T.stack([leaf] * (N // 8)).grad_fn.next_functions",
     "keywords": "T.add(leaf, leaf, **{str(i): 1 for i in range(N // 8)})",
     "inputs": "T.autograd.grad((leaf * 2).sum(), [leaf] * (N // 8))",
+    "meshgrid": "T.meshgrid(*[T.ones(1)] * 2000, indexing='ij')",
+    "leaves of one node": "T.cat([T.ones(1, requires_grad=True) for _ in range(N // 16)]).sum().backward()",
+    "leaves in anomaly mode": "told(lambda: T.cat([T.ones(1, requires_grad=True) for _ in range(N // 32)]))",
 }
 MANY = """
 leaf = T.ones(3, requires_grad=True)
 y = leaf * 2
+
+def told(call):
+    with T.autograd.detect_anomaly():
+        call()
 
 class Many(T.autograd.Function):
     @staticmethod

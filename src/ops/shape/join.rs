@@ -263,6 +263,8 @@ pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor
     if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
         return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
     }
+    // As many views as tensors, with as many dimensions each, whose sizes and strides are listed on the way.
+    try_alloc::check(tensors.0.len().saturating_mul(tensors.0.len()), 64)?;
     let swap = match indexing.as_deref() {
         None => {
             static TOLD: AtomicBool = AtomicBool::new(false);

@@ -2,6 +2,7 @@
 
 use crate::base::{Line, try_alloc};
 use crate::python::objects::start_of;
+use crate::storage::reserve;
 use crate::tensor::anomaly;
 use gradiron_macros::pyfunction;
 use pyo3::ffi;
@@ -86,6 +87,10 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
 
 /// Python's stack as text.
 fn here() -> Option<String> {
+    // One call may make many nodes: where memory ends they go without.
+    if reserve::is_spent() {
+        return None;
+    }
     Python::attach(|py| {
         let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
         let lines = lines.cast::<PyList>().ok()?;
