@@ -31,7 +31,7 @@ pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
 /// Refuses a list of more tensors than memory can hold the work on: what lies in lists beside each, and its object in
 /// Python, or more.
 pub fn check_list(count: usize) -> Result<()> {
-    if count < 1 << 16 { Ok(()) } else { check(count, 512) }
+    if count < 1 << 14 { Ok(()) } else { check(count, 2048) }
 }
 
 /// Refuses a text of too many bytes: messages repeat it, and Python makes an object of them.
