@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _TensorMeta = type(Tensor)
+_disabled_torch_function_impl = _core._disabled_torch_function_impl
 
 
 def _get_tracing_state() -> None:
@@ -35,6 +36,13 @@ def _get_tracing_state() -> None:
 def _are_functorch_transforms_active() -> bool:
     """Whether a `vmap` is running; other transforms see the tensors themselves."""
     return _core.vmap_depth() > 0
+
+
+def _get_default_device() -> str:
+    """The kind of device that new tensors lie on."""
+    from ._settings import get_default_device
+
+    return str(get_default_device().type)
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -32,7 +32,11 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
+    "sparse_bsc",
+    "sparse_bsr",
     "sparse_coo",
+    "sparse_csc",
+    "sparse_csr",
     "strided",
     "tensor",
     "tensordot",
@@ -59,6 +63,8 @@ class memory_format(str):
 
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
+# No tensor has these: programs ask.
+sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -330,13 +330,37 @@ def storage_type(self: Tensor) -> type[TypedStorage]:
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The same values and history as an instance of `cls`."""
+    _check_subclass(cls)
     return _core.as_subclass(self, cls)
+
+
+def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
+    """A leaf of a class of tensors, over the memory of another tensor."""
+    if not isinstance(data, Tensor):
+        raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
+    _check_subclass(cls)
+    return _core.make_subclass(cls, data.detach(), require_grad)
+
+
+def _check_subclass(cls: type) -> None:
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor."
+        )
+    if hasattr(cls, "__torch_dispatch__"):
+        _refuse_dispatch(cls)
+
+
+def _refuse_dispatch(cls: type, *args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError(f"{cls.__name__} defines __torch_dispatch__, which no operator would call: not supported")
 
 
 def init_subclass(cls: type[Tensor], /, **kwargs: Any) -> None:
     """Classes that override operators are asked from now on."""
     if "__torch_dispatch__" in vars(cls):
-        raise NotImplementedError(f"{cls.__name__} defines __torch_dispatch__, which no operator would call: not supported")
+        # Packages define such classes that their users may never ask for.
+        cls.__new__ = staticmethod(_refuse_dispatch)  # type: ignore[method-assign, assignment]
     super(Tensor, cls).__init_subclass__(**kwargs)
     # (Our own tensors without a shape are asked while there are any.)
     if cls.__torch_function__ is not _core._disabled_torch_function_impl and not cls.__module__.startswith("gradiron."):
@@ -566,6 +590,7 @@ def install() -> None:
         "storage": storage,
         "storage_type": storage_type,
         "as_subclass": as_subclass,
+        "_make_subclass": staticmethod(make_subclass),
         "to_sparse": to_sparse,
         "to_sparse_coo": to_sparse_coo,
         "to_dense": to_dense,

@@ -30,7 +30,7 @@ class PrintOptions:
         self.sci_mode: bool | None = None
 
 
-OPTIONS = PrintOptions()
+PRINT_OPTS = PrintOptions()
 
 PROFILES: dict[str, dict[str, float]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -56,13 +56,13 @@ def set_printoptions(
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen = PROFILES.get(profile, {}) if profile is not None else {}
     for name, value in {**chosen, **{k: v for k, v in given.items() if v is not None}}.items():
-        setattr(OPTIONS, name, value)
-    OPTIONS.sci_mode = sci_mode
+        setattr(PRINT_OPTS, name, value)
+    PRINT_OPTS.sci_mode = sci_mode
 
 
 def get_printoptions() -> dict[str, Any]:
     """The options in force, as keyword arguments for `set_printoptions`."""
-    return dict(vars(OPTIONS))
+    return dict(vars(PRINT_OPTS))
 
 
 @contextmanager
@@ -98,7 +98,7 @@ def _layered(layer: tuple[int, int | None, Tensor], tracked: bool = False) -> st
 
 def _text(t: Tensor) -> str:
     opening = "tensor(" if _is_plain(t) else f"{type(t).__name__}("
-    text = _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
+    text = _with_notes(opening + _tensor_str(t.detach(), len(opening)), _notes(t), len(opening))
     return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 
@@ -108,7 +108,7 @@ def sparse_str(t: Any) -> str:
     parts = []
     for name, of in (("indices", t._indices()), ("values", t._values().detach())):
         start = f"{name}=tensor("
-        text = _body(of, indent + len(start))
+        text = _tensor_str(of, indent + len(start))
         parts.append(start + text + (f", size={tuple(of.shape)}" if of.numel() == 0 else "") + ")")
     notes = [f"device='{t.device}'"] if t.device.type != "cpu" else []
     notes += [f"size={tuple(t.shape)}", f"nnz={t._nnz()}"]
@@ -140,7 +140,7 @@ def _notes(t: Tensor) -> list[str]:
     empty = t.numel() == 0 or t.is_meta
     if t.device.type != "cpu":
         notes.append(f"device='{t.device}'")
-    if t.is_meta or (t.dim() != 1 if empty else not OPTIONS.edgeitems):
+    if t.is_meta or (t.dim() != 1 if empty else not PRINT_OPTS.edgeitems):
         notes.append(f"size={tuple(t.shape)}")
     usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
     if t.dtype not in (usual[:1] if empty else usual):
@@ -176,9 +176,9 @@ def _origin(t: Tensor) -> str | None:
 
 
 def _with_notes(text: str, notes: list[str], indent: int, below: bool = False) -> str:
-    column = OPTIONS.linewidth if below else len(text) - text.rfind("\n") + 1
+    column = PRINT_OPTS.linewidth if below else len(text) - text.rfind("\n") + 1
     for note in notes:
-        if column + len(note) + 2 > OPTIONS.linewidth:
+        if column + len(note) + 2 > PRINT_OPTS.linewidth:
             text += ",\n" + " " * indent + note
             column = indent + len(note)
         else:
@@ -190,13 +190,13 @@ def _with_notes(text: str, notes: list[str], indent: int, below: bool = False) -
 # --- the values ---
 
 
-def _body(t: Tensor, indent: int) -> str:
+def _tensor_str(t: Tensor, indent: int) -> str:
     if t.is_meta:
         return "..."
     if t.numel() == 0:
         return "[]"
-    edge = OPTIONS.edgeitems
-    summarised = t.numel() > OPTIONS.threshold
+    edge = PRINT_OPTS.edgeitems
+    summarised = t.numel() > PRINT_OPTS.threshold
     if summarised and edge <= 0 and t.dim() > 0:
         return "[...]"
     gaps = [summarised and size > 2 * edge for size in t.shape]
@@ -231,7 +231,7 @@ def _float_cells(values: list[float]) -> tuple[list[str], int]:
     telling = [value for value in values if value and isfinite(value)]
     whole = all(value == ceil(value) for value in telling)
     scientific = bool(telling) and _is_scientific(telling)
-    style = f".{OPTIONS.precision}e" if scientific else ".0f" if whole else f".{OPTIONS.precision}f"
+    style = f".{PRINT_OPTS.precision}e" if scientific else ".0f" if whole else f".{PRINT_OPTS.precision}f"
     point = whole and not scientific
     # Zeros and non-finite values may be wider than the rest: they then stick out, as they do in PyTorch.
     width = max((len(format(value, style)) for value in telling), default=0) + point
@@ -251,8 +251,8 @@ def _complex_cells(values: list[complex]) -> tuple[list[str], int]:
 
 
 def _is_scientific(values: list[float]) -> bool:
-    if OPTIONS.sci_mode is not None:
-        return OPTIONS.sci_mode
+    if PRINT_OPTS.sci_mode is not None:
+        return PRINT_OPTS.sci_mode
     sizes = [abs(value) for value in values]
     least, greatest = min(sizes), max(sizes)
     return greatest / least > 1000.0 or greatest > 1.0e8 or least < 1.0e-4
@@ -274,14 +274,14 @@ class _Page:
             return self.row(indent)
         parts = [self.block(dim + 1, indent + 1) for _ in range(self.shape[dim])]
         if self.gaps[dim]:
-            parts.insert(OPTIONS.edgeitems, "...")
+            parts.insert(PRINT_OPTS.edgeitems, "...")
         return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
 
     def row(self, indent: int) -> str:
         start, self.next = self.next, self.next + self.shape[-1]
         cells = self.cells[start : self.next]
         if self.gaps[-1]:
-            cells.insert(OPTIONS.edgeitems, " ...")
-        a_line = max(1, (OPTIONS.linewidth - indent) // (self.width + 2))
+            cells.insert(PRINT_OPTS.edgeitems, " ...")
+        a_line = max(1, (PRINT_OPTS.linewidth - indent) // (self.width + 2))
         lines = [", ".join(cells[i : i + a_line]) for i in range(0, len(cells), a_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"

@@ -102,6 +102,12 @@ def test_of_every_dtype(kind):
     assert s.to_dense().tolist() == expected.to(values.dtype).tolist() == s.coalesce().to_dense().tolist()
 
 
+def test_order_can_be_promised():
+    s = T.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2))
+    assert s._coalesced_(True) is s and s.is_coalesced() and s.indices().tolist() == [[0, 1], [1, 0]]
+    assert not s._coalesced_(False).is_coalesced()
+
+
 def test_ways_to_make_one():
     assert T.sparse_coo_tensor(PLACES, VALUES).shape == (3, 4)
     assert T.sparse_coo_tensor(T.tensor(PLACES), [1, 2, 3, 4, 5]).dtype is T.int64

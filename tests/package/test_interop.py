@@ -312,8 +312,34 @@ def test_hooks_left_out_of_a_pickle_are_told():
 
 @pytest.mark.gradiron
 def test_classes_that_operators_would_not_ask_are_refused():
-    with pytest.raises(NotImplementedError, match="Asks defines __torch_dispatch__"):
-        type("Asks", (T.Tensor,), {"__torch_dispatch__": classmethod(lambda *args: None)})
+    class Asks(T.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*args)
+
+    class Heir(Asks):
+        def __new__(cls, x):
+            return super().__new__(cls, x)
+
+    x = T.ones(2)
+    for cls in (Asks, Heir):
+        for make in (cls, lambda x, cls=cls: x.as_subclass(cls), lambda x, cls=cls: T.Tensor._make_subclass(cls, x)):
+            with pytest.raises(NotImplementedError, match=f"{cls.__name__} defines __torch_dispatch__"):
+                make(x)
+
+
+def test_an_instance_of_a_class_of_tensors():
+    class Mine(T.Tensor):
+        pass
+
+    x = T.ones(2, requires_grad=True)
+    made = T.Tensor._make_subclass(Mine, x)
+    assert type(made) is Mine and not made.requires_grad and made.data_ptr() == x.data_ptr()
+    assert T.Tensor._make_subclass(Mine, x, True).requires_grad
+    with pytest.raises(TypeError, match="Creating a Tensor subclass from a class that does not inherit from Tensor"):
+        T.Tensor._make_subclass(int, x)
+    with pytest.raises(TypeError, match="argument 'data' .position 2. must be Tensor, not int"):
+        T.Tensor._make_subclass(Mine, 3)
 
 
 @pytest.mark.filterwarnings("ignore:__array_wrap__:DeprecationWarning")

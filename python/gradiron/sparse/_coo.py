@@ -116,6 +116,11 @@ class SparseTensor(Tensor):
     def mT(self) -> SparseTensor:
         return _transpose(self, -2, -1)
 
+    def _coalesced_(self, coalesced: bool) -> SparseTensor:
+        """Says whether the places are sorted and each is there once; nobody looks."""
+        self._in_order = coalesced
+        return self
+
     def __radd__(self, other: Any) -> Tensor:
         # Unlike elsewhere, what stands first matters.
         return _add(other, self)
