@@ -189,6 +189,9 @@ def test_in_place():
     assert held is s
     close(s, dense_sample())
     assert s.zero_()._nnz() == 0 and s.to_dense().abs().sum() == 0
+    x = T.ones(3, 4)
+    x += sample()
+    close(x, 1 + dense_sample())
 
 
 def test_sums():
@@ -290,6 +293,28 @@ def test_a_leaf():
     through = other((3, 4), grad=True)
     (through.to_sparse() @ x).sum().backward()
     T.testing.assert_close(through.grad, expected)
+
+
+def test_it_is_saved_by_functions():
+    class Product(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, places, values, size, x):
+            matrix = T.sparse_coo_tensor(places, values, size)
+            ctx.save_for_backward(matrix, x)
+            return T.matmul(matrix, x)
+
+        @staticmethod
+        def backward(ctx, g):
+            matrix, x = ctx.saved_tensors
+            whole = g.matmul(x.t())
+            return None, whole[tuple(matrix._indices())], None, matrix.t().matmul(g)
+
+    values, x = tensor(VALUES, grad=True), other((4, 2), grad=True)
+    Product.apply(T.tensor(PLACES), values, T.Size([3, 4]), x).sum().backward()
+    first = values.grad, x.grad
+    values.grad = x.grad = None
+    T.sparse.mm(T.sparse_coo_tensor(PLACES, values, (3, 4)), x).sum().backward()
+    T.testing.assert_close(first, (values.grad, x.grad))
 
 
 def test_other_dtypes_and_devices():

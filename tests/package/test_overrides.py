@@ -261,3 +261,18 @@ m(T.ones(1, 2)).sum().backward()
 assert "gradiron.overrides" not in sys.modules
 """
     python_ok(code)
+
+
+def test_writing_with_an_operand_that_overrides():
+    seen = []
+
+    class Asked(T.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x, other = T.ones(2), T.ones(2).as_subclass(Asked)
+    x += other
+    x *= other
+    assert seen == ["add_", "mul_"] and x.tolist() == [2, 2]

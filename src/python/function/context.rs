@@ -12,12 +12,13 @@ use crate::python::graph::metadata;
 use crate::python::graph::node::next_functions;
 use crate::python::objects::{ClassName, to_tuple, tuple};
 use crate::python::saved::values;
-use crate::python::wrapper::class::wrap;
+use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::{Node, NodeRef, When};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
@@ -169,8 +170,17 @@ impl Ctx {
         Ctx::default()
     }
     #[pyo3(signature = (*tensors))]
-    fn save_for_backward(&self, tensors: &Bound<'_, PyTuple>) {
-        self.set_to_save(tensors.as_any());
+    fn save_for_backward(slf: &Bound<'_, Self>, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = slf.py();
+        for tensor in tensors.iter().filter(|t| !t.is_exact_instance_of::<PyTensor>()) {
+            // What is more than the core's tensor would be lost with its object.
+            if tensor.hasattr(intern!(py, "_is_more_than_its_core"))? {
+                slf.setattr("_saved_objects", tensors)?;
+                break;
+            }
+        }
+        slf.get().set_to_save(tensors.as_any());
+        Ok(())
     }
     #[getter]
     fn requires_grad(&self) -> bool {

@@ -138,7 +138,17 @@ fn watched<'py>(
     compute(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
 }
 
-fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Pointwise) -> PyResult<()> {
+fn inplace(
+    slf: &Bound<'_, PyTensor>,
+    other: &Bound<'_, PyAny>,
+    op: &'static Pointwise,
+    slot: &'static str,
+) -> PyResult<()> {
+    if watch::has(watch::OVERRIDES)
+        && let Some(taken) = Asked::of_slot(slot, slf, other)
+    {
+        return taken.map(drop);
+    }
     let Some(value) = operand(other) else {
         known(other)?;
         return Err(PyTypeError::new_err(format!(
@@ -203,7 +213,7 @@ macro_rules! slots {
                 })?
             )*
             $(fn $iname(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                inplace(slf, other, &$irow)
+                inplace(slf, other, &$irow, stringify!($iname))
             })*
             fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
                 use pyo3::basic::CompareOp;
