@@ -360,7 +360,7 @@ def init_subclass(cls: type[Tensor], /, **kwargs: Any) -> None:
     """Classes that override operators are asked from now on."""
     if "__torch_dispatch__" in vars(cls):
         # Packages define such classes that their users may never ask for.
-        cls.__new__ = staticmethod(_refuse_dispatch)  # type: ignore[method-assign, assignment]
+        cls.__new__ = staticmethod(_refuse_dispatch)  # type: ignore[method-assign]
     super(Tensor, cls).__init_subclass__(**kwargs)
     # (Our own tensors without a shape are asked while there are any.)
     if cls.__torch_function__ is not _core._disabled_torch_function_impl and not cls.__module__.startswith("gradiron."):

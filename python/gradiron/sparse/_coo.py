@@ -104,8 +104,8 @@ class SparseTensor(Tensor):
     def grad(self, value: Tensor | None) -> None:
         self._held.grad = None if value is None else _expect(value, "grad")._held
 
-    @property
-    def data(self) -> SparseTensor:
+    @property  # type: ignore[misc]
+    def data(self) -> SparseTensor:  # type: ignore[override]
         return _like(self, self._held.detach())
 
     @property
@@ -128,12 +128,12 @@ class SparseTensor(Tensor):
     def __iter__(self) -> Any:
         return iter(_unbind(self))
 
-    def __repr__(self, *, tensor_contents: object = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:  # type: ignore[override]
         from .._tensor_str import sparse_str
 
         return sparse_str(self)
 
-    __str__ = __repr__
+    __str__ = __repr__  # type: ignore[assignment]
     __format__ = object.__format__  # type: ignore[assignment]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SparseTensor:
@@ -455,7 +455,8 @@ def _getitem(x: SparseTensor, index: Any) -> Tensor:
         parts[at : at + 1] = [slice(None)] * (x.dim() - len(parts) + 1)
     if len(parts) > x.dim():
         raise IndexError(f"too many indices for tensor of dimension {x.dim()}")
-    dim, found = 0, x
+    dim = 0
+    found: Any = x
     for part in parts:
         if isinstance(part, int):
             found = found.select(dim, part)
@@ -684,9 +685,9 @@ def mm(input: Any, mat2: Any) -> Tensor:
         return _core.mm(input, mat2)
     _check_matrices(input, mat2)
     if not is_coo(mat2):
-        return _product(input, mat2, "mm")  # type: ignore[arg-type]
+        return _product(input, mat2, "mm")
     if not is_coo(input):
-        return _product(_t(mat2), input.t(), "mm").t()  # type: ignore[arg-type]
+        return _product(_t(mat2), input.t(), "mm").t()
     a: Any = input
     b: Any = mat2
     one, other = _pairs(a._at[1], b._at[0], b.shape[0])
