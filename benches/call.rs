@@ -4,7 +4,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
 use gradiron::operator::constant;
 use gradiron::ops::elementwise::{arithmetic, unary};
-use gradiron::ops::shape::view;
+use gradiron::ops::shape::slices;
 use gradiron::tensor::Tensor;
 use std::hint::black_box;
 
@@ -22,7 +22,7 @@ fn call(c: &mut Criterion) {
         b.iter(|| arithmetic::mul(black_box(&leaf), 2.0))
     });
     c.bench_function("exp of 4", |b| b.iter(|| unary::exp(black_box(&plain))));
-    c.bench_function("select", |b| b.iter(|| view::select(black_box(&plain), 0, 1)));
+    c.bench_function("select", |b| b.iter(|| slices::select(black_box(&plain), 0, 1)));
     c.bench_function("item", |b| {
         let one = constant::full(&[], Scalar::Float(1.0), DType::F32, Device::Cpu).expect("one element fits");
         b.iter(|| black_box(&one).item())
