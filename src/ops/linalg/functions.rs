@@ -448,11 +448,7 @@ pub fn linalg_vecdot(
 }
 
 /// Powers of the elements, from 0 on.
-#[operator(
-    function,
-    space = "linalg",
-    sample = "on_host(fixed([(3,)], lambda x: T.linalg.vander(x)))"
-)]
+#[operator(function, space = "linalg", sample = "on_host(fixed([(3,)], lambda x: T.linalg.vander(x)))")]
 pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
     let dtype = x.dtype();
     if dtype == DType::Bool || dtype.size() == 2 && dtype.is_differentiable() {
