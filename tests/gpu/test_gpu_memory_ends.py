@@ -2,7 +2,7 @@
 
 import pytest
 
-from library import NO_GPU, python_ok
+from library import NO_GPU, python, python_ok
 
 pytestmark = [pytest.mark.gradiron, pytest.mark.skipif(NO_GPU, reason="GRADIRON_TEST_NO_GPU is set")]
 
@@ -59,7 +59,12 @@ CALLS = [
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_address_space_ends(call):
-    python_ok(f"{STARVED}\nassert starved(lambda: {call}) > 0\n")
+    for _ in range(3):
+        done = python(f"{STARVED}\nassert starved(lambda: {call}) > 0\n")
+        # Mesa's threads may still be compiling when the room ends: then Mesa ends the process, and not what is tested here.
+        if "LLVM ERROR" not in done.stderr:
+            break
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("size", ["1 << 50", "1 << 62", "10**12"])
