@@ -13,6 +13,8 @@ _First = Callable[[Tensor], Tensor]
 # The next polynomial of the order, the argument, and the last two.
 _Next = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 
+_LARGEST_ORDER = 2**20  # a step of the recurrence is several passes over the tensor
+
 
 def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
     if not isinstance(x, Tensor) and not isinstance(n, Tensor):
@@ -37,11 +39,14 @@ def _polynomial(name: str, first: _First, following: _Next, doc: str, shifted: b
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
         x, order = _pair(name, input, n)
         order = order.detach().trunc()
+        largest = float(_core.where(order == order, order, -1).max()) if order.numel() else 0.0
+        if largest > _LARGEST_ORDER:
+            raise NotImplementedError(f"special_{name}() of an order above {_LARGEST_ORDER:,}, but got {largest:g}")
         if shifted:
             x = 2 * x - 1
         last, made = _core.ones_like(x), first(x)
         found = _core.where(order == 0, last, _core.where(order == 1, made, _core.zeros_like(x)))
-        for k in range(1, int(order.max().item()) if order.numel() else 0):
+        for k in range(1, int(largest)):
             last, made = made, following(k, x, made, last)
             found = _core.where(order == k + 1, made, found)
         return found if out is None else _core.add(found, 0, out=out)

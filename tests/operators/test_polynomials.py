@@ -57,6 +57,16 @@ def test_dtypes_and_refusals():
         f(T.ones(2), T.ones(3))
 
 
+@pytest.mark.parametrize("order", [2**21, 2**62, 1e300, math.inf])
+def test_orders_that_would_never_end(order):
+    with pytest.raises(NotImplementedError, match=r"special_legendre_polynomial_p\(\) of an order above 1,048,576"):
+        S.legendre_polynomial_p(T.ones(2, dtype=T.float64), order)
+
+
+def test_an_order_that_is_no_number():
+    assert S.legendre_polynomial_p(T.ones(2), T.tensor([math.nan, 1.0])).tolist() == [0.0, 1.0]
+
+
 def test_bessel_functions_by_other_names():
     x = T.tensor([0.0, 0.3, -5.0])
     assert T.equal(S.modified_bessel_i0(x), S.i0(x))
