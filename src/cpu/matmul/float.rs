@@ -16,9 +16,11 @@ pub const PARALLEL: usize = 1_500_000;
 const SHARED: usize = 100_000_000;
 /// Fewer rows or columns are not worth a thread's packing of the other matrix.
 const SHARE: usize = 32;
-/// Longer sums `gemm` cuts the same way only for parts that are not small.
-const SHARED_DEPTH: usize = 256;
-const DEEP_SHARE: usize = 128;
+/// Terms that `gemm` sums at a time, more of them where there are very many: long runs are inexact. It would cut sums only
+/// from the last of these on, and not always alike.
+const RUN: [usize; 2] = [192, 512];
+/// For so few results `gemm` multiplies dense rows and columns in many lanes.
+const DOTS: usize = 256;
 /// Up to this size in every direction, packing costs more than the product.
 const TINY: usize = 8;
 /// Elements of a dot product that are summed in the element type before they are added in f64.
@@ -40,10 +42,21 @@ fn crowds<T>(s: &Sizes) -> bool {
 
 /// Into how many parts the longer side of a product is cut, if each thread that is worth it gets one that is large enough.
 fn shares(s: &Sizes) -> Option<usize> {
-    let least = if s.k <= SHARED_DEPTH { SHARE } else { DEEP_SHARE };
     let wanted = par::threads().min(s.work().div_ceil(PARALLEL)).max(1);
-    let large = s.m.min(s.n) > 2 && s.m.max(s.n) / least >= wanted;
+    let (short, long) = (s.m.min(s.n), s.m.max(s.n));
+    // No part may be summed otherwise than the whole.
+    let large = short > 2 && long / wanted >= SHARE && long / wanted * short > DOTS;
     (large && s.work() <= SHARED).then_some(wanted)
+}
+
+/// How many terms of a product are summed at a time.
+fn run(s: &Sizes) -> usize {
+    let dots = s.m * s.n <= DOTS && s.a[1] == 1 && s.b[0] == 1;
+    if s.k <= RUN[0] || dots {
+        return s.k.max(1);
+    }
+    let pieces = s.k.div_ceil(s.k.isqrt().clamp(RUN[0], RUN[1]));
+    s.k.div_ceil(pieces).next_multiple_of(16)
 }
 
 macro_rules! kernels {
@@ -82,8 +95,9 @@ macro_rules! kernels {
                     {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
                         let (by_rows, long) = (s.m >= s.n, s.m.max(s.n));
-                        par::ranges(long, long.div_ceil(shares), |part| {
-                            let (first, count) = (part.start, part.len());
+                        par::ranges(shares, 1, |part| {
+                            let [first, end] = [part.start, part.end].map(|i| i * long / shares);
+                            let count = end - first;
                             let (rows, columns) = if by_rows { (first, 0) } else { (0, first) };
                             let out = out.get().add(rows * or + columns * oc);
                             let (a, b) = (a.get().add(rows * s.a[0]), b.get().add(columns * s.b[1]));
@@ -185,13 +199,34 @@ macro_rules! kernels {
             ) {
                 let ([or, oc], [ar, ac], [br, bc]) =
                     (s.out.map(usize::cast_signed), s.a.map(usize::cast_signed), s.b.map(usize::cast_signed));
-                let read = beta != 0.0;
-                // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
-                unsafe {
-                    gemm::gemm(
-                        s.m, s.n, s.k, out, oc, or, read, a, ac, ar, b, bc, br, beta, alpha, false, false,
-                        false, how,
-                    );
+                let run = run(s);
+                for first in (0..s.k.max(1)).step_by(run) {
+                    let (k, beta) = (run.min(s.k - first), if first == 0 { beta } else { 1.0 });
+                    // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
+                    unsafe {
+                        let (a, b) = (a.add(first * s.a[1]), b.add(first * s.b[0]));
+                        gemm::gemm(
+                            s.m,
+                            s.n,
+                            k,
+                            out,
+                            oc,
+                            or,
+                            beta != 0.0,
+                            a,
+                            ac,
+                            ar,
+                            b,
+                            bc,
+                            br,
+                            beta,
+                            alpha,
+                            false,
+                            false,
+                            false,
+                            how,
+                        );
+                    }
                 }
             }
 

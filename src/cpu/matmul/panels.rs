@@ -10,7 +10,7 @@ use crate::cpu::simd::{Level, level, simd_fn};
 /// Rows that are multiplied together.
 pub const ROWS: usize = 4;
 /// Terms that a register sums before its sum is put aside, so that long sums stay exact.
-const DEPTH: usize = 512;
+const DEPTH: usize = 256;
 
 /// One panel's product, `out[i][j] = sum over p of a[i][p] * panel[p][j]`, or added to `out` where there is `more` than this.
 type Run<T> = unsafe fn(
