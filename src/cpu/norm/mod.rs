@@ -12,7 +12,7 @@ use crate::cpu::simd::simd_fn;
 const SHORT: usize = 32;
 /// Elements of a run that are summed in their own type before they are added in f64.
 const BLOCK: usize = 4096;
-/// Rows that a column is summed over in its own type before it is added in f64.
+/// Rows whose columns one task sums: as many on any number of threads.
 const ROWS: usize = 64;
 /// Into how many parts rows are cut for sums over them: as many on any number of threads.
 const PARTS: usize = 32;
@@ -195,7 +195,7 @@ macro_rules! kernels {
                         }
                     } else {
                         for i in 0..n {
-                            *out.add(i) = (*x.add(i) - mean) * scale * *weight.add(i) + *bias.add(i);
+                            *out.add(i) = ((*x.add(i) - mean) * scale).mul_add(*weight.add(i), *bias.add(i));
                         }
                     }
                     if !bias.is_null() && weight.is_null() {
@@ -225,12 +225,12 @@ macro_rules! kernels {
                     let shift = if centred { plain / n as $T } else { 0.0 };
                     if one {
                         for i in 0..n {
-                            *out.add(i) = (*g.add(i) - shift - (*x.add(i) - mean) * slope) * scale;
+                            *out.add(i) = (mean - *x.add(i)).mul_add(slope, *g.add(i) - shift) * scale;
                         }
                     } else {
                         for i in 0..n {
-                            *out.add(i) =
-                                (*g.add(i) * *weight.add(i) - shift - (*x.add(i) - mean) * slope) * scale;
+                            let weighted = (*g.add(i)).mul_add(*weight.add(i), -shift);
+                            *out.add(i) = (mean - *x.add(i)).mul_add(slope, weighted) * scale;
                         }
                     }
                 }
@@ -379,7 +379,7 @@ macro_rules! kernels {
             simd_fn! {
                 unsafe fn run_affine(n: usize, out: *mut $T, x: *const $T, mean: $T, scale: $T, shift: $T) {
                     for i in 0..n {
-                        *out.add(i) = (*x.add(i) - mean) * scale + shift;
+                        *out.add(i) = (*x.add(i) - mean).mul_add(scale, shift);
                     }
                 }
             }
@@ -389,33 +389,34 @@ macro_rules! kernels {
                     n: usize, out: *mut $T, g: *const $T, x: *const $T, mean: $T, scale: $T, slope: $T, shift: $T,
                 ) {
                     for i in 0..n {
-                        *out.add(i) = *g.add(i) * scale + (*x.add(i) - mean) * slope + shift;
+                        let rest = (*x.add(i) - mean).mul_add(slope, shift);
+                        *out.add(i) = (*g.add(i)).mul_add(scale, rest);
                     }
                 }
             }
 
             simd_fn! {
-                unsafe fn columns_sum(w: usize, sums: *mut $T, x: *const $T) {
+                unsafe fn columns_sum(w: usize, sums: *mut f64, x: *const $T) {
                     for i in 0..w {
-                        *sums.add(i) += *x.add(i);
+                        *sums.add(i) += f64::from(*x.add(i));
                     }
                 }
             }
 
             simd_fn! {
-                unsafe fn columns_spread(w: usize, sums: *mut $T, x: *const $T, mean: *const $T) {
+                unsafe fn columns_spread(w: usize, sums: *mut f64, x: *const $T, mean: *const $T) {
                     for i in 0..w {
                         let d = *x.add(i) - *mean.add(i);
-                        *sums.add(i) += d * d;
+                        *sums.add(i) += f64::from(d * d);
                     }
                 }
             }
 
             simd_fn! {
-                unsafe fn columns_dots(w: usize, sums: *mut $T, g: *const $T, x: *const $T, mean: *const $T) {
+                unsafe fn columns_dots(w: usize, sums: *mut f64, g: *const $T, x: *const $T, mean: *const $T) {
                     for i in 0..w {
-                        *sums.add(i) += *g.add(i);
-                        *sums.add(w + i) += *g.add(i) * (*x.add(i) - *mean.add(i));
+                        *sums.add(i) += f64::from(*g.add(i));
+                        *sums.add(w + i) += f64::from(*g.add(i) * (*x.add(i) - *mean.add(i)));
                     }
                 }
             }
@@ -424,7 +425,7 @@ macro_rules! kernels {
                 /// A row of columns; `by` holds means, scales and shifts, a line each.
                 unsafe fn columns_affine(w: usize, out: *mut $T, x: *const $T, by: *const $T) {
                     for i in 0..w {
-                        *out.add(i) = (*x.add(i) - *by.add(i)) * *by.add(w + i) + *by.add(2 * w + i);
+                        *out.add(i) = (*x.add(i) - *by.add(i)).mul_add(*by.add(w + i), *by.add(2 * w + i));
                     }
                 }
             }
@@ -432,23 +433,22 @@ macro_rules! kernels {
             simd_fn! {
                 unsafe fn columns_slope(w: usize, out: *mut $T, g: *const $T, x: *const $T, by: *const $T) {
                     for i in 0..w {
-                        *out.add(i) = *g.add(i) * *by.add(w + i)
-                            + (*x.add(i) - *by.add(i)) * *by.add(2 * w + i)
-                            + *by.add(3 * w + i);
+                        let rest = (*x.add(i) - *by.add(i)).mul_add(*by.add(2 * w + i), *by.add(3 * w + i));
+                        *out.add(i) = (*g.add(i)).mul_add(*by.add(w + i), rest);
                     }
                 }
             }
 
-            /// Sums over the rows of columns, `lines` lines of them, joined in f64 and then for each set.
+            /// Sums over the rows of columns, `lines` lines of them, and then for each set.
             fn column_sums(
                 sets: Sets,
                 lines: usize,
-                add: impl Fn(usize, *mut $T) + Sync,
+                add: impl Fn(usize, *mut f64) + Sync,
             ) -> Result<Vec<Vec<f64>>> {
                 let w = sets.sets * sets.run;
                 let parts = sets.n.div_ceil(ROWS);
                 let made = par::map(parts, (par::GRAIN / (ROWS * w).max(1)).max(1), |part| {
-                    let mut sums = scratch(lines * w, 0.0 as $T)?;
+                    let mut sums = scratch(lines * w, 0.0f64)?;
                     for row in part * ROWS..((part + 1) * ROWS).min(sets.n) {
                         add(row * w, sums.as_mut_ptr());
                     }
@@ -456,8 +456,7 @@ macro_rules! kernels {
                 })?;
                 let mut all = scratch(lines * w, 0.0f64)?;
                 for part in made {
-                    // SAFETY: both are that long.
-                    unsafe { add_to(lines * w, all.as_mut_ptr(), part?.as_ptr()) };
+                    all.iter_mut().zip(part?).for_each(|(to, sum)| *to += sum);
                 }
                 let set = |line: &[f64]| try_alloc::all(line.chunks_exact(sets.run).map(|run| run.iter().sum()));
                 try_alloc::collect(all.chunks_exact(w.max(1)).map(set))
@@ -546,7 +545,13 @@ macro_rules! kernels {
             pub unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Result<()> {
                 debug_assert_eq!(sets.numel(), x.numel());
                 let w = sets.sets * sets.run;
-                let lines = if sets.as_columns() { spread_out(by, sets.run)? } else { Vec::new() };
+                // What a mean loses when it is rounded, the shift makes up for.
+                let rounded = |&[mean, scale, shift]: &[f64; 3]| {
+                    let near = f64::from(mean as $T);
+                    [near, scale, if near == mean { shift } else { shift + (near - mean) * scale }]
+                };
+                let by: Vec<[f64; 3]> = try_alloc::all(by.iter().map(rounded))?;
+                let lines = if sets.as_columns() { spread_out(&by, sets.run)? } else { Vec::new() };
                 each(
                     sets,
                     // SAFETY: runs, or rows, inside the views, each of one task alone.

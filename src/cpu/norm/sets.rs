@@ -60,12 +60,17 @@ pub struct Grads<'a> {
 pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Sets, eps: f64) -> Result<()> {
     // SAFETY: handed on.
     unsafe {
-        for (i, [mean, var]) in moments(x, sets)?.into_iter().enumerate() {
+        let found = moments(x, sets)?;
+        for (i, &[mean, var]) in found.iter().enumerate() {
             with.mean.set(i, mean);
             with.scale.set(i, 1.0 / (var + eps).sqrt());
             spread.set(i, var);
         }
-        settled(out, x, with, sets)
+        let of = |(i, &[mean, var]): (usize, &[f64; 2])| {
+            [mean, or(with.weight, i, 1.0) / (var + eps).sqrt(), or(with.bias, i, 0.0)]
+        };
+        let by: Vec<[f64; 3]> = try_alloc::all(found.iter().enumerate().map(of))?;
+        affine(out, x, &by, sets)
     }
 }
 
@@ -154,14 +159,14 @@ pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f
     let whole = Sets { n: 1, sets: groups.n * groups.groups, run: groups.each() * groups.run };
     // SAFETY: handed on.
     unsafe {
-        for (i, [mean, var]) in moments(x, whole)?.into_iter().enumerate() {
+        let found = moments(x, whole)?;
+        for (i, &[mean, var]) in found.iter().enumerate() {
             with.mean.set(i, mean);
             with.scale.set(i, 1.0 / (var + eps).sqrt());
         }
         let of = |plane: usize| {
-            let (group, channel) = (groups.group(plane), plane % groups.channels);
-            let scale = with.scale.get(group) * or(with.weight, channel, 1.0);
-            [with.mean.get(group), scale, or(with.bias, channel, 0.0)]
+            let (channel, [mean, var]) = (plane % groups.channels, found[groups.group(plane)]);
+            [mean, or(with.weight, channel, 1.0) / (var + eps).sqrt(), or(with.bias, channel, 0.0)]
         };
         let by: Vec<[f64; 3]> = try_alloc::all((0..groups.n * groups.channels).map(of))?;
         affine(out, x, &by, groups.planes())
