@@ -4,7 +4,7 @@
 use super::kernel::{DEPTH, LARGEST, LanesBlock, Real, SHORT};
 use super::planes::Planes;
 use super::sizes::{Conv, Image, Moved, Window};
-use crate::base::{Result, Strided, try_alloc};
+use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, GRAIN, Shared};
 use crate::cpu::simd::{fetch, turn_square};
@@ -146,10 +146,14 @@ impl Panels {
     }
 }
 
-/// How many strips `n` is cut into, for so many panels.
+/// How many strips `n` is cut into, for so many panels: each thread gets as many as the others.
 fn strips(n: usize, panels: usize) -> usize {
-    let shared = (2 * par::threads()).div_ceil(panels.max(1)).min(n.div_ceil(STRIP / 8));
-    n.div_ceil(STRIP).max(shared)
+    let threads = par::threads();
+    let most = n.div_ceil(STRIP / 8);
+    let strips = n.div_ceil(STRIP).max((2 * threads).div_ceil(panels.max(1)).min(most));
+    let even = (1..threads).find(|m| (m * panels).is_multiple_of(threads)).unwrap_or(threads);
+    let shared = strips.next_multiple_of(even);
+    if shared <= most { shared } else { strips }
 }
 
 /// As [`super::few::product`], for many channels.
@@ -177,8 +181,31 @@ pub unsafe fn product<T: Real>(
     let follows = |d: usize| moved.every[d] == 1 && result.strides[d] == steps[d];
     let dense = (0..3).all(|d| positions[d] == 1 || follows(d));
     let lie = if dense { [1, 1, positions.iter().product()] } else { positions };
+    let of = |piece: usize| piece * depth..k.min((piece + 1) * depth);
+    let (w, weights_at) = (&w, &weights_at);
+    // SAFETY: weights of the caller's; there is room for a piece.
+    let turn = |panel: usize, piece: usize, to: *mut T| unsafe {
+        let (group, first, lanes, block) = panels.get::<T>(panel);
+        let from = w.ptr.cast::<T>().add(group * conv.outputs * w.sample + first * far);
+        turn_in(from, far, lanes, &weights_at[of(piece)], to, block.width);
+    };
+    // Weights that several strips meet are turned before.
+    let one: usize = positions.iter().product();
+    let before = if conv.samples * one > STRIP { all * k * panels.width } else { 0 };
+    let turned = scratch(before, T::ZERO)?;
+    let turned_at = |panel: usize, piece: usize| {
+        let place = (panel * k + piece * depth) * panels.width;
+        Shared::new(turned.as_ptr().wrapping_add(place))
+    };
+    if before > 0 {
+        par::ranges(all * pieces, (GRAIN / (depth * panels.width)).max(1), |range| {
+            range.for_each(|task| {
+                turn(task / pieces, task % pieces, turned_at(task / pieces, task % pieces).get())
+            });
+        });
+    }
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
-        let total = samples.len() * positions.iter().product::<usize>();
+        let total = samples.len() * one;
         let strips = strips(total, all);
         // Cut where lines of the cache are, so that results fill whole ones.
         let lines = total.div_ceil(LINE);
@@ -186,13 +213,12 @@ pub unsafe fn product<T: Real>(
         let longest = (lines.div_ceil(strips) * LINE).next_multiple_of(STRIP / 8);
         let offsets = field.offsets(0..sums);
         let work = total.div_ceil(strips) * panels.width * k;
-        let (w, weights_at, offsets) = (&w, &weights_at, &offsets);
+        let offsets = &offsets;
         par::try_ranges(all * strips, (GRAIN * 16 / work.max(1)).max(1), |range| {
-            let mut packed = scratch(depth * panels.width, T::ZERO)?;
+            let mut packed = scratch(if before > 0 { 0 } else { depth * panels.width }, T::ZERO)?;
             let mut acc = scratch(longest * panels.width, T::ZERO)?;
             let mut at = scratch(longest, 0)?;
             let mut own = [T::ZERO; LARGEST];
-            let mut held = None;
             for task in range {
                 let (panel, strip) = (task / strips, task % strips);
                 let (group, first, lanes, block) = panels.get::<T>(panel);
@@ -209,27 +235,19 @@ pub unsafe fn product<T: Real>(
                     acc.fill(T::ZERO);
                 }
                 for piece in 0..pieces {
-                    let terms = piece * depth..k.min((piece + 1) * depth);
-                    // SAFETY: weights of the caller's; the planes have every offset; blocks of these sizes.
+                    let terms = of(piece);
+                    let b = if before > 0 { turned_at(panel, piece).get() } else { packed.as_mut_ptr() };
+                    if before == 0 {
+                        turn(panel, piece, b);
+                    }
+                    // SAFETY: the planes have every offset; blocks of these sizes.
                     unsafe {
-                        if held != Some((panel, piece)) {
-                            let from = w.ptr.cast::<T>().add(group * conv.outputs * w.sample + first * far);
-                            turn_in(
-                                from,
-                                far,
-                                lanes,
-                                &weights_at[terms.clone()],
-                                packed.as_mut_ptr(),
-                                block.width,
-                            );
-                            held = Some((panel, piece));
-                        }
                         let a = memory.get().add(group * sums * field.channel);
                         for i in (0..count).step_by(block.rows) {
                             let (rows, steps) = (at.as_ptr().add(i), offsets.as_ptr().add(terms.start));
                             let (to, size) =
                                 (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
-                            let (terms, b) = ([terms.len(), SHORT], packed.as_ptr());
+                            let terms = [terms.len(), SHORT];
                             if piece == 0 {
                                 (block.run)(terms, a, rows, steps, b, to, bias.is_some());
                                 continue;
@@ -282,9 +300,7 @@ pub unsafe fn weights<T: Real>(
     let mut turned = vec![];
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * one;
-        let (mut at, mut from) = (try_alloc::with_capacity(total)?, try_alloc::with_capacity(total)?);
-        at.resize(total, 0);
-        from.resize(total, 0);
+        let (mut at, mut from) = (scratch(total, 0)?, scratch(total, 0)?);
         field.places(positions, 0..total, &mut at);
         gradient.places(positions, 0..total, &mut from);
         if turned.is_empty() {
