@@ -16,12 +16,17 @@ Function = Callable[..., Any]
 # What is computed, of which shapes, and the largest root of the mean square error, of the result and of each gradient, in
 # units of 2**-24 of what they are: it grows as the root of how many terms a register sums.
 CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
+    ("matmul, inner", lambda a, b: a @ b, [(24, 4096), (4096, 20)], 5.2),
+    ("matmul, rows", lambda a, b: a @ b, [(4096, 24), (24, 20)], 5.2),
+    ("linear", F.linear, [(3000, 20), (30, 20), (30,)], 5.2),
     ("conv2d, few channels", lambda x, w: F.conv2d(x, w, padding=1), [(1, 3, 9, 9), (64, 3, 3, 3)], 2.9),
     ("conv2d, many positions", lambda x, w: F.conv2d(x, w, padding=1), [(2, 16, 48, 48), (16, 16, 3, 3)], 2.9),
     ("conv2d, 1x1", F.conv2d, [(4, 48, 32, 32), (24, 48, 1, 1)], 2.9),
     ("conv2d, stem", lambda x, w: F.conv2d(x, w, stride=2, padding=3), [(1, 3, 20, 20), (64, 3, 7, 7)], 2.9),
     ("conv3d", lambda x, w: F.conv3d(x, w, padding=1), [(1, 4, 16, 16, 16), (12, 4, 3, 3, 3)], 2.9),
     ("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, stride=2), [(1, 128, 6, 6), (128, 3, 4, 4)], 2.9),
+    ("batch_norm, short runs", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [(32, 16, 4, 4), (16,), (16,)], 1.4),
+    ("batch_norm, long runs", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [(8, 8, 32, 32), (8,), (8,)], 2.6),
     ("sum", lambda x: x.sum(0), [(20000, 4)], 1.4),
 ]
 
