@@ -148,6 +148,20 @@ impl Code {
         text
     }
 
+    /// The first statements of an invocation: it ends beyond the `n` elements (four an invocation for `quads`), else knows its
+    /// coordinates `c0`, `c1`...
+    pub fn enter(&mut self, rank: usize, quads: bool) {
+        let n = self.word();
+        self.push(&format!("  let n = {n};\n"));
+        self.push(if quads {
+            "  if (i >= (n + 3u) / 4u) { return; }\n  let left = n - 4u * i;\n"
+        } else {
+            "  if (i >= n) { return; }\n"
+        });
+        let dims = self.words(rank - 1);
+        self.push(&Code::split("i", "c", &dims));
+    }
+
     /// The offset that coordinates `PREFIX0..` mean under `strides`.
     pub fn dot(prefix: &str, strides: &[String]) -> String {
         let terms: Vec<_> = strides.iter().enumerate().map(|(d, s)| format!("{prefix}{d} * {s}")).collect();

@@ -41,6 +41,22 @@ pub(super) struct Map<'a> {
     pub bits: bool,
 }
 
+impl Map<'_> {
+    /// Moves elements that a shader sees as `value`.
+    pub const fn copy(value: Value) -> Map<'static> {
+        Map {
+            family: "copy",
+            name: "copy_",
+            inputs: &["x"],
+            body: &|| String::from("return x_;"),
+            compute: value,
+            result: value,
+            words: &[],
+            bits: true,
+        }
+    }
+}
+
 /// Computes `expr` over `ins`, which are broadcast to the shape of `out` already. Operands are converted to
 /// `compute` as they are read, and the result to the dtype of `out`.
 pub fn pointwise(expr: &Expr, compute: DType, out: View<'_>, ins: &[Source<'_>]) -> Result<()> {
@@ -73,7 +89,6 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
     if out.dtype == src.dtype && out.shape == src.shape && out.numel() > 0 && transpose(gpu, out, src)? {
         return Ok(());
     }
-    let body = || "return x_;".to_owned();
     let (cell, value) = if out.dtype == src.dtype {
         (Cell::bits(out.dtype), Cell::bits(out.dtype).value())
     } else {
@@ -81,17 +96,7 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
         gpu.supports("copy_", out.dtype)?;
         (Cell::of(out.dtype), Cell::of(src.dtype).value())
     };
-    let map = Map {
-        family: "copy",
-        name: "copy_",
-        inputs: &["x"],
-        body: &body,
-        compute: value,
-        result: value,
-        words: &[],
-        bits: true,
-    };
-    run(gpu, &map, out, cell, &[Source::View(src)])
+    run(gpu, &Map::copy(value), out, cell, &[Source::View(src)])
 }
 
 /// `src` with the order of `dims` reversed: strides count backwards, as indices of 32 bits do that wrap.

@@ -126,15 +126,7 @@ impl Plan<'_> {
 
     fn main(&self, code: &mut Code, names: &[String]) {
         let map = self.map;
-        let n = code.word();
-        code.push(&format!("  let n = {n};\n"));
-        code.push(if self.quads {
-            "  if (i >= (n + 3u) / 4u) { return; }\n  let left = n - 4u * i;\n"
-        } else {
-            "  if (i >= n) { return; }\n"
-        });
-        let dims = code.words(self.rank - 1);
-        code.push(&Code::split("i", "c", &dims));
+        code.enter(self.rank, self.quads);
         self.place("o", code);
         // What `element` is called with, per lane.
         let lanes = if self.quads { 4 } else { 1 };
@@ -261,18 +253,7 @@ mod tests {
     fn copies_and_fills_are_valid() {
         for from in CELLS {
             for to in CELLS.into_iter().filter(|&to| (to == Cell::Bits64) == (from == Cell::Bits64)) {
-                let body = || "return x_;".to_owned();
-                let value = from.value();
-                let map = Map {
-                    family: "copy",
-                    name: "copy_",
-                    inputs: &["x"],
-                    body: &body,
-                    compute: value,
-                    result: value,
-                    words: &[],
-                    bits: true,
-                };
+                let map = Map::copy(from.value());
                 for (rank, quads, access) in
                     [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))]
                 {

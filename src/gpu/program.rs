@@ -138,15 +138,7 @@ impl Plan<'_> {
         }
         code.push(&element);
         code.main_by_item();
-        let n = code.word();
-        code.push(&format!("  let n = {n};\n"));
-        code.push(if self.quads {
-            "  if (i >= (n + 3u) / 4u) { return; }\n  let left = n - 4u * i;\n"
-        } else {
-            "  if (i >= n) { return; }\n"
-        });
-        let dims = code.words(self.rank - 1);
-        code.push(&Code::split("i", "c", &dims));
+        code.enter(self.rank, self.quads);
         let lanes = if self.quads { 4 } else { 1 };
         let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
         for (k, operand) in self.operands.iter().enumerate() {
