@@ -34,6 +34,8 @@ pub struct Param {
     pub keyword: bool,
     /// An `Option` that must be given.
     pub required: bool,
+    /// No tensor with dimensions is taken for its number, no number for its list.
+    pub strict: bool,
     /// Its tensors may lie on another device.
     pub elsewhere: bool,
     /// An operand that has no gradient.
@@ -67,7 +69,7 @@ impl Param {
     }
     /// Whether it is `&[i64]`.
     pub fn is_ints(&self) -> bool {
-        matches!(&self.ty, Type::Reference(r) if matches!(&*r.elem, Type::Slice(s) if is(&s.elem, "i64")))
+        is_ints(&self.ty)
     }
     /// An owned value of its name lent as the parameter's type.
     pub fn lend_owned(&self) -> TokenStream {
@@ -90,6 +92,11 @@ fn last(ty: &Type) -> Option<&syn::PathSegment> {
 
 pub fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|s| s.ident == name)
+}
+
+/// `&[i64]`
+fn is_ints(ty: &Type) -> bool {
+    matches!(ty, Type::Reference(r) if matches!(&*r.elem, Type::Slice(s) if is(&s.elem, "i64")))
 }
 
 /// `&Body`
@@ -137,6 +144,8 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
             param.default = Some(attr.meta.require_list()?.tokens.clone());
         } else if path.is_ident("keyword") {
             param.keyword = true;
+        } else if path.is_ident("strict") {
+            param.strict = true;
         } else if path.is_ident("required") {
             param.required = true;
         } else if path.is_ident("constant") {
@@ -152,7 +161,7 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
         } else if path.is_ident("doc") || path.is_ident("allow") {
             attrs.push(attr);
         } else {
-            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
+            let message = "a parameter may have #[default(…)], #[keyword], #[strict], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
             return Err(Error::new(path.span(), message));
         }
     }
@@ -172,6 +181,9 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
         let (owned, mode) = read(&arg.ty);
         let name = name.ident.clone();
         let ty = (*arg.ty).clone();
+        // What is named so says which dimension: a number.
+        let dim = name.to_string().starts_with("dim") && is(argument(&ty, "Option").unwrap_or(&ty), "i64");
+        let strict = dim || is_ints(&ty);
         let mut param = Param {
             name,
             ty,
@@ -179,6 +191,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             mode,
             default: None,
             keyword: false,
+            strict,
             required: false,
             elsewhere: false,
             constant: false,

@@ -167,7 +167,12 @@ fn row(name: &Ident) -> Ident {
 /// Code for a parameter: its static, how it is taken, how it is given.
 fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     let op = quote!(crate::operator);
-    let (name, owned, keyword, required, elsewhere) = (&p.name, &p.owned, p.keyword, p.required, p.elsewhere);
+    let (name, keyword, strict, required, elsewhere) =
+        (&p.name, p.keyword, p.strict, p.required, p.elsewhere);
+    // Operands are lent by the arguments.
+    let lent = matches!(p.mode, crate::call::Mode::One | crate::call::Mode::Maybe | crate::call::Mode::List);
+    let ty = &p.ty;
+    let taken = if lent { quote!(#ty) } else { p.owned.clone() };
     let text = name.unraw().to_string();
     let maybe = matches!(p.mode, crate::call::Mode::Maybe);
     let optional = crate::call::argument(&p.ty, "Option").is_some() || maybe;
@@ -176,8 +181,9 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
         None if optional && !required => (quote!(Some("None")), quote!(None)),
         None => (quote!(None), quote!(None)),
     };
-    let lent = match p.mode {
+    let given = match p.mode {
         crate::call::Mode::Value { by_ref: false } => quote!(#name),
+        _ if lent => quote!(#name),
         _ => p.lend(quote!(#name)),
     };
     [
@@ -185,18 +191,19 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
             &p.ty,
             quote!(#op::Param {
                 name: #text,
-                kind: <#owned as #op::FromArg>::KIND,
-                optional: <#owned as #op::FromArg>::OPTIONAL,
+                kind: <#taken as #op::FromArg>::KIND,
+                optional: <#taken as #op::FromArg>::OPTIONAL,
                 keyword: #keyword,
+                strict: #strict,
                 elsewhere: #elsewhere,
                 default: #shown,
             }),
         ),
         at(
             &p.ty,
-            quote!(let #name: #owned = #op::take(#static_name.name, #static_name.params, args, #number, #default)?;),
+            quote!(let #name: #taken = #op::take(#static_name.name, #static_name.params, args, #number, #default)?;),
         ),
-        lent,
+        given,
     ]
 }
 
@@ -303,7 +310,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     // What has no operand has no gradient.
     let operands = params
         .iter()
-        .any(|p| p.is_tensor() || crate::call::is(&p.ty, "Value") || crate::call::is(&p.ty, "Several"));
+        .any(|p| p.is_tensor() || crate::call::is(&p.ty, "Operand") || crate::call::is(&p.ty, "Several"));
     let composite = match (&of, role) {
         (Some(of), Role::Overload) => quote!(#composite || #of.composite),
         _ => quote!(#composite),

@@ -53,12 +53,9 @@ macro_rules! pointwise {
                             $($crate::operator::Param {
                                 name: stringify!($in),
                                 kind: $crate::operator::operand_kind(FORMS, Place::$in as usize, COUNT),
-                                optional: false,
-                                default: None,
-                                keyword: false,
-                                elsewhere: false,
+                                ..$crate::operator::Param::PLAIN
                             },)+
-                            $($($crate::operator::Param { name: stringify!($p), kind: $crate::operator::Kind::Scalar, optional: false, default: Some(stringify!($pd)), keyword: false, elsewhere: false },)+)?
+                            $($($crate::operator::Param { name: stringify!($p), kind: $crate::operator::Kind::Scalar, default: Some(stringify!($pd)), ..$crate::operator::Param::PLAIN },)+)?
                         ],
                         forms: FORMS,
                         differentiable: $crate::operator::declare::any!($($wrt)*)

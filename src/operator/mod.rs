@@ -53,7 +53,7 @@ pub use pointwise::row::source_bits;
 pub use registry::{Registered, rows};
 pub use row::{
     Arg, Autocast, Forms, FromArg, IntArgs, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled,
-    Several, Sizes, Value, operand_kind, take,
+    Several, Sizes, operand_kind, take,
 };
 pub use smallvec;
 

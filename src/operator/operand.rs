@@ -1,10 +1,10 @@
-//! What a pointwise operator is given: tensors, and numbers beside them.
+//! What an operator is given: tensors, and numbers beside them.
 
-use crate::base::Scalar;
-use crate::operator::row::Value;
+use crate::base::{Result, Scalar};
+use crate::operator::row::{Arg, FromArg, Kind};
 use crate::tensor::Tensor;
 
-/// A borrowed operand.
+/// A tensor or a number, borrowed. (A kernel's are bytes or numbers, `Input`; an expression's may have failed, `V`.)
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     Tensor(&'a Tensor),
@@ -14,6 +14,20 @@ pub enum Operand<'a> {
 impl<'a> Operand<'a> {
     pub fn tensor(&self) -> Option<&'a Tensor> {
         if let Operand::Tensor(t) = *self { Some(t) } else { None }
+    }
+
+    pub fn item(self) -> Result<Scalar> {
+        match self {
+            Operand::Tensor(t) => t.item(),
+            Operand::Scalar(s) => Ok(s),
+        }
+    }
+
+    pub fn is_complex(&self) -> bool {
+        match self {
+            Operand::Tensor(t) => t.dtype().is_complex(),
+            Operand::Scalar(s) => matches!(s, Scalar::Complex(..)),
+        }
     }
 
     pub fn is_batched(&self) -> bool {
@@ -41,11 +55,9 @@ impl From<Scalar> for Operand<'_> {
         Operand::Scalar(x)
     }
 }
-impl<'a> From<&'a Value> for Operand<'a> {
-    fn from(v: &'a Value) -> Self {
-        match v {
-            Value::Tensor(t) => Operand::Tensor(t),
-            Value::Scalar(s) => Operand::Scalar(*s),
-        }
+impl<'a> FromArg<'a> for Operand<'a> {
+    const KIND: Kind = Kind::Operand;
+    fn from_arg(arg: &'a Arg) -> Option<Operand<'a>> {
+        if let Arg::Tensor(t) = arg { Some(t.into()) } else { arg.number().map(Operand::Scalar) }
     }
 }

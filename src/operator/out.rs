@@ -8,26 +8,19 @@ use crate::operator::row::{Arg, OutRule, Row};
 use crate::operator::write::Write;
 use crate::tensor::{Tensor, any_requires_grad};
 use crate::transforms::func;
-use smallvec::SmallVec;
 
 /// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
 /// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
 pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
     // Inside a transform, what is written to may be captured.
-    let Some(values) = (!func::is_inside()).then(|| pointwise::values(op, args).ok()).flatten() else {
-        return false;
-    };
-    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
-    computed_into(op, target, &operands).is_some()
+    let operands = (!func::is_inside()).then(|| pointwise::operands(op, args).ok()).flatten();
+    operands.and_then(|operands| computed_into(op, target, &operands)).is_some()
 }
 
 /// Computes the in-place form of a composed row over its target, where it comes to one pointwise row. Says whether it did.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
     let call = row.formula.filter(|_| !func::is_inside()).and_then(|formula| formula(args));
-    call.is_some_and(|(op, values)| {
-        let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
-        computed_into(op, target, &operands).is_some()
-    })
+    call.and_then(|(op, operands)| computed_into(op, target, &operands)).is_some()
 }
 
 fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {

@@ -3,6 +3,7 @@
 
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use crate::operator::generator::Generator;
+use crate::operator::operand::Operand;
 use crate::operator::pointwise::Pointwise;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Body, Tensor};
@@ -42,14 +43,23 @@ pub struct Param {
     pub default: Option<&'static str>,
     /// Whether it must be named.
     pub keyword: bool,
+    /// No tensor with dimensions is taken for its number, no number for its list.
+    pub strict: bool,
     /// Whether its tensors may lie on another device than the other operands.
     pub elsewhere: bool,
 }
 
 impl Param {
     /// What most parameters do not say.
-    pub const PLAIN: Param =
-        Param { name: "", kind: Kind::Any, optional: false, default: None, keyword: false, elsewhere: false };
+    pub const PLAIN: Param = Param {
+        name: "",
+        kind: Kind::Any,
+        optional: false,
+        default: None,
+        keyword: false,
+        strict: false,
+        elsewhere: false,
+    };
 }
 
 /// The fast path of a method that is called with whole numbers: no argument is converted to [`Arg`]. What does not fit
@@ -229,10 +239,10 @@ pub type CountFlops = fn(&[Vec<usize>], Option<&str>) -> u64;
 pub type WriteExpanded = fn(&Body, &[Arg]) -> Result<bool>;
 
 /// The formula for these arguments, where there is one.
-pub type FindFormula = fn(&[Arg]) -> Option<Formula>;
+pub type FindFormula = for<'a> fn(&'a [Arg]) -> Option<Formula<'a>>;
 
 /// A pointwise row and its operands.
-pub type Formula = (&'static Pointwise, SmallVec<[Value; 3]>);
+pub type Formula<'a> = (&'static Pointwise, SmallVec<[Operand<'a>; 3]>);
 
 /// What `out=` asks of its target before it is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -383,23 +393,24 @@ impl Returned for Out {
 
 pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
 
-/// How a Rust type is read from an argument.
-pub trait FromArg: Sized {
+/// How a Rust type is read from an argument, or lent by it.
+pub trait FromArg<'a>: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
-    fn from_arg(arg: &Arg) -> Option<Self>;
+    fn from_arg(arg: &'a Arg) -> Option<Self>;
 }
 
 macro_rules! from_arg {
     ($($ty:ty, $kind:ident, |$arg:ident| $get:expr;)*) => { $(
-        impl FromArg for $ty {
+        impl<'a> FromArg<'a> for $ty {
             const KIND: Kind = Kind::$kind;
-            fn from_arg($arg: &Arg) -> Option<$ty> { $get }
+            fn from_arg($arg: &'a Arg) -> Option<$ty> { $get }
         }
     )* };
 }
 from_arg! {
-    Vec<Tensor>, Tensors, |arg| if let Arg::Tensors(t) = arg { Some(t.clone()) } else { None };
+    &'a Tensor, Tensor, |arg| if let Arg::Tensor(t) = arg { Some(t) } else { None };
+    &'a [Tensor], Tensors, |arg| if let Arg::Tensors(t) = arg { Some(t) } else { None };
     Vec<Option<Tensor>>, MaybeTensors, |arg| match arg {
         Arg::MaybeTensors(t) => Some(t.clone()),
         Arg::Tensors(t) => Some(t.iter().cloned().map(Some).collect()),
@@ -409,7 +420,7 @@ from_arg! {
     i64, Int, |arg| match arg { Arg::Int(i) => Some(*i), Arg::Bool(b) => Some(i64::from(*b)), _ => None };
     Ints, Ints, |arg| match arg { Arg::Ints(i) => Some(i.clone()), Arg::Int(i) => Some(smallvec::smallvec![*i]), _ => None };
     Sizes, Sizes, |arg| Ints::from_arg(arg).map(Sizes);
-    Several, Several, |arg| Vec::<Tensor>::from_arg(arg).map(Several);
+    Several, Several, |arg| if let Arg::Tensors(t) = arg { Some(Several(t.clone())) } else { None };
     f64, Float, |arg| arg.number().filter(|n| !matches!(n, Scalar::Complex(..))).map(Scalar::as_f64);
     Scalar, Scalar, |arg| arg.number();
     DType, DType, |arg| if let Arg::DType(d) = arg { Some(*d) } else { None };
@@ -418,32 +429,21 @@ from_arg! {
     String, Str, |arg| if let Arg::Str(s) = arg { Some(s.clone()) } else { None };
     MemoryFormat, Str, |arg| if let Arg::Str(s) = arg { MemoryFormat::parse(s) } else { None };
     Arg, Any, |arg| Some(arg.clone());
-    Value, Operand, |arg| match arg {
-        Arg::Tensor(t) => Some(Value::Tensor(t.clone())),
-        other => other.number().map(Value::Scalar),
-    };
-}
-
-impl FromArg for Tensor {
-    const KIND: Kind = Kind::Tensor;
-    fn from_arg(arg: &Arg) -> Option<Tensor> {
-        if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None }
-    }
 }
 
 /// Arguments that only other operators pass.
 macro_rules! internal {
-    ($($ty:ty),*) => { $(impl FromArg for $ty {
+    ($($ty:ty),*) => { $(impl FromArg<'_> for $ty {
         const KIND: Kind = Kind::Any;
         fn from_arg(_: &Arg) -> Option<$ty> { None }
     })* };
 }
 internal!(crate::base::Dims, crate::base::Layout, crate::base::Put, crate::tensor::Part);
 
-impl<T: FromArg> FromArg for Option<T> {
+impl<'a, T: FromArg<'a>> FromArg<'a> for Option<T> {
     const KIND: Kind = T::KIND;
     const OPTIONAL: bool = true;
-    fn from_arg(arg: &Arg) -> Option<Option<T>> {
+    fn from_arg(arg: &'a Arg) -> Option<Option<T>> {
         match arg {
             Arg::None | Arg::Missing => Some(None),
             other => T::from_arg(other).map(Some),
@@ -474,18 +474,11 @@ impl Keep for Generator {
     }
 }
 
-/// An owned operand: a tensor or a number.
-#[derive(Clone)]
-pub enum Value {
-    Tensor(Tensor),
-    Scalar(Scalar),
-}
-
 /// Reads argument `at` of an operator; the default stands in for a missing one.
-pub fn take<T: FromArg>(
+pub fn take<'a, T: FromArg<'a>>(
     row: &str,
     params: &[Param],
-    args: &[Arg],
+    args: &'a [Arg],
     at: usize,
     default: Option<fn() -> T>,
 ) -> Result<T> {

@@ -1,12 +1,12 @@
 //! The in-place forms of pointwise rows, such as `x.mul_(y)`: the kernel writes over its first operand.
 
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
+use crate::operator::pointwise::operands;
 use crate::operator::pointwise::record::refused;
-use crate::operator::pointwise::values;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
 };
-use crate::operator::row::{Arg, Value};
+use crate::operator::row::Arg;
 use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Edge, Tensor, mode, records, saved_hooks};
 use smallvec::SmallVec;
@@ -23,13 +23,12 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
 }
 
 pub fn call_inplace(op: &'static Pointwise, args: &[Arg]) -> Result<Tensor> {
-    let values = values(op, args)?;
-    let Some(Value::Tensor(target)) = values.first() else {
+    let operands = operands(op, args)?;
+    let Some(Operand::Tensor(target)) = operands.first() else {
         return Err(Error::type_error("an in-place operator needs a tensor to write to"));
     };
-    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
     apply_inplace(op, target, &operands)?;
-    Ok(target.clone())
+    Ok((*target).clone())
 }
 
 /// Writes the result over the target, with its history; tangents stay as they are.

@@ -17,7 +17,7 @@ pub mod row;
 pub mod small;
 
 use crate::base::{Error, Result};
-use crate::operator::row::{Arg, Out, Value, take};
+use crate::operator::row::{Arg, Out, take};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 
@@ -68,8 +68,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
 
 /// The call from parsed arguments.
 pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
-    let values = values(op, args)?;
-    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    let operands = operands(op, args)?;
     if !operands[..op.inputs].iter().any(|o| matches!(o, Operand::Tensor(_))) {
         return Err(Error::type_error(format!(
             "{}(): argument '{}' (position 1) must be Tensor, not {}",
@@ -85,18 +84,13 @@ pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
     apply(op, &operands).map(Out::Tensor)
 }
 
-pub fn values(op: &'static Pointwise, args: &[Arg]) -> Result<SmallVec<[Value; 4]>> {
+/// The operands among parsed arguments, then the row's numbers.
+pub fn operands<'a>(op: &'static Pointwise, args: &'a [Arg]) -> Result<SmallVec<[Operand<'a>; 4]>> {
     let (name, params) = (op.row.name, op.row.params);
-    let mut values: SmallVec<[Value; 4]> = SmallVec::new();
-    for i in 0..params.len() {
-        values.push(if i < op.inputs {
-            take(name, params, args, i, None)?
-        } else {
-            match args.get(i) {
-                None | Some(Arg::Missing) => Value::Scalar(op.defaults[i - op.inputs]),
-                _ => Value::Scalar(take(name, params, args, i, None)?),
-            }
-        });
-    }
-    Ok(values)
+    let operand = |i: usize| match args.get(i) {
+        _ if i < op.inputs => take(name, params, args, i, None),
+        None | Some(Arg::Missing) => Ok(Operand::Scalar(op.defaults[i - op.inputs])),
+        _ => take(name, params, args, i, None).map(Operand::Scalar),
+    };
+    (0..params.len()).map(operand).collect()
 }

@@ -165,8 +165,8 @@ pub fn empty(
 /// An uninitialized tensor with these strides.
 #[operator(function)]
 pub fn empty_strided(
-    size: Ints,
-    stride: Ints,
+    #[strict] size: Ints,
+    #[strict] stride: Ints,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
@@ -204,7 +204,7 @@ pub fn empty_strided(
     )
 )]
 pub fn full(
-    size: Ints,
+    #[strict] size: Ints,
     fill_value: Scalar,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,
@@ -348,8 +348,8 @@ pub fn new_empty(
 #[operator(method, unrecorded)]
 pub fn new_empty_strided(
     input: &Tensor,
-    size: Ints,
-    stride: Ints,
+    #[strict] size: Ints,
+    #[strict] stride: Ints,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
@@ -364,7 +364,7 @@ pub fn new_empty_strided(
 #[operator(method, unrecorded)]
 pub fn new_full(
     input: &Tensor,
-    size: Ints,
+    #[strict] size: Ints,
     fill_value: Scalar,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,

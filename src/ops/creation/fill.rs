@@ -51,17 +51,17 @@ pub fn zero_(input: &Tensor) -> Result<()> {
 
 /// One number everywhere.
 #[inplace(overloads((1, 1), (1, 1)))]
-pub fn fill_(input: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+pub fn fill_(input: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     match value {
-        Value::Scalar(value) => fill(input, value),
-        Value::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
+        Operand::Scalar(value) => fill(input, value),
+        Operand::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
             "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
             value.ndim()
         ))),
-        Value::Tensor(value) if input.is_batched() || value.is_batched() => {
-            crate::operator::inplace::copy_into(input, &value)
+        Operand::Tensor(value) if input.is_batched() || value.is_batched() => {
+            crate::operator::inplace::copy_into(input, value)
         }
-        Value::Tensor(value) => Fill3::over(input, &value),
+        Operand::Tensor(value) => Fill3::over(input, value),
     }
 }
 
@@ -72,7 +72,7 @@ pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 
 /// One number everywhere, in a tensor that lies as `input` does.
 #[operator(function, name = "fill", overloads((1, 1), (1, 1)), sample = "shaped(lambda draw, shape: lambda x: T.fill(x, 2.0))")]
-pub fn filled_like(input: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+pub fn filled_like(input: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     let made = crate::ops::shape::clone(input, None)?;
     fill_(&made, value)?;
     Ok(made)

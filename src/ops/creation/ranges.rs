@@ -56,9 +56,9 @@ fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
 }
 
 /// Bounds are numbers, or tensors that hold one.
-fn check_bounds(name: &str, start: &Value, end: &Value) -> Result<()> {
-    let deep = |(what, bound): (&str, &Value)| match bound {
-        Value::Tensor(t) if t.ndim() > 0 => Some(format!("{what} with {} dimension(s)", t.ndim())),
+fn check_bounds(name: &str, start: Operand, end: Operand) -> Result<()> {
+    let deep = |(what, bound): (&str, Operand)| match bound {
+        Operand::Tensor(t) if t.ndim() > 0 => Some(format!("{what} with {} dimension(s)", t.ndim())),
         _ => None,
     };
     let wrong: Vec<String> = [("start", start), ("end", end)].into_iter().filter_map(deep).collect();
@@ -81,31 +81,27 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
 }
 
 /// For samples: `steps` numbers from `start` to `end`, from both sides so that both ends are met.
-fn spaced_of_samples(start: &Value, end: &Value, steps: usize, dtype: DType) -> Result<Tensor> {
-    let value = |v: &Value| -> Result<V> {
+fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -> Result<Tensor> {
+    let value = |v: Operand| -> Result<V> {
         match v {
-            Value::Tensor(t) => Ok(V::from(copies::to_dtype(t, dtype)?)),
-            Value::Scalar(s) => Ok(V::Scalar(*s)),
+            Operand::Tensor(t) => Ok(V::from(copies::to_dtype(t, dtype)?)),
+            Operand::Scalar(s) => Ok(V::Scalar(s)),
         }
     };
-    let device =
-        [start, end].iter().find_map(|v| if let Value::Tensor(t) = v { Some(t.device()) } else { None });
+    let device = [start, end].iter().find_map(Operand::tensor).map(Tensor::device);
     let (start, end) = (value(start)?, value(end)?);
     let number =
         Tensor::new(range(Scalar::Int(0), Scalar::Int(1), steps, DType::I64, device.unwrap_or(Device::Cpu))?);
     let place = V::from(copies::to_dtype(&number, dtype)?);
     let last = steps.saturating_sub(1) as f64;
     let step = (&end - &start) / last.max(1.0);
-    let (rising, falling) = (&step * &place + &start, &end - &step * (last - &place));
+    let (rising, falling) = (&step * &place + start, end - &step * (last - &place));
     select(falling, rising, lt(&number, steps.div_ceil(2) as f64)).tensor()
 }
 
 /// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold.
-fn bound(value: &Value, dtype: DType, steps: i64) -> Result<f64> {
-    let number = match value {
-        Value::Scalar(s) => *s,
-        Value::Tensor(t) => t.item()?,
-    };
+fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
+    let number = value.item()?;
     if steps > 1 {
         crate::operator::kernel::holds(dtype, number)?;
     }
@@ -113,12 +109,8 @@ fn bound(value: &Value, dtype: DType, steps: i64) -> Result<f64> {
 }
 
 /// The dtype of a row with a complex bound; nothing where both are real.
-fn complex_bounds(name: &str, start: &Value, end: &Value, dtype: Option<DType>) -> Result<Option<DType>> {
-    let complex = |v: &Value| match v {
-        Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
-        Value::Tensor(t) => t.dtype().is_complex(),
-    };
-    if !complex(start) && !complex(end) {
+fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>) -> Result<Option<DType>> {
+    if !start.is_complex() && !end.is_complex() {
         return Ok(None);
     }
     let inferred = default_dtype().to_complex();
@@ -133,12 +125,8 @@ fn complex_bounds(name: &str, start: &Value, end: &Value, dtype: Option<DType>) 
 }
 
 /// Both parts of such a row are rows themselves.
-fn complex_spaced(start: &Value, end: &Value, steps: i64, dtype: DType, device: Device) -> Result<Body> {
-    let number = |v: &Value| match v {
-        Value::Scalar(s) => Ok(*s),
-        Value::Tensor(t) => t.item(),
-    };
-    let (a, b, part) = (number(start)?, number(end)?, dtype.to_real());
+fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+    let (a, b, part) = (start.item()?, end.item()?, dtype.to_real());
     let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
     let imag = Tensor::new(spaced(a.imaginary(), b.imaginary(), steps, part, device)?);
     let made = crate::ops::complex::complex(&real, &imag)?;
@@ -147,9 +135,8 @@ fn complex_spaced(start: &Value, end: &Value, steps: i64, dtype: DType, device: 
 }
 
 /// Rows of numbers between the samples' own bounds.
-fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
-    let batched = |v: &Value| matches!(v, Value::Tensor(t) if t.is_batched());
-    if !batched(start) && !batched(end) {
+fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
+    if !start.is_batched() && !end.is_batched() {
         return Ok(None);
     }
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
@@ -227,9 +214,9 @@ pub fn range_(
     sample = "random"
 )]
 pub fn linspace(
-    #[elsewhere] start: Value,
-    #[elsewhere] end: Value,
-    steps: i64,
+    #[elsewhere] start: Operand,
+    #[elsewhere] end: Operand,
+    #[strict] steps: i64,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
@@ -237,22 +224,22 @@ pub fn linspace(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    check_bounds("linspace", &start, &end)?;
-    if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
+    check_bounds("linspace", start, end)?;
+    if let Some(kind) = complex_bounds("linspace", start, end, dtype)? {
         return fresh_leaf(
-            complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?,
+            complex_spaced(start, end, steps, kind, device.unwrap_or(Device::Cpu))?,
             requires_grad,
         );
     }
     let dtype = dtype.unwrap_or_else(default_dtype);
     check_spaced("linspace_cpu", dtype, steps)?;
-    if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
+    if let Some(made) = spaced_samples(start, end, steps, dtype)? {
         return Ok(made);
     }
     fresh_leaf(
         spaced(
-            bound(&start, dtype, steps)?,
-            bound(&end, dtype, steps)?,
+            bound(start, dtype, steps)?,
+            bound(end, dtype, steps)?,
             steps,
             dtype,
             device.unwrap_or(Device::Cpu),
@@ -271,9 +258,9 @@ pub fn linspace(
     sample = "random"
 )]
 pub fn logspace(
-    #[elsewhere] start: Value,
-    #[elsewhere] end: Value,
-    steps: i64,
+    #[elsewhere] start: Operand,
+    #[elsewhere] end: Operand,
+    #[strict] steps: i64,
     #[default(10.0)] base: f64,
     #[keyword] dtype: Option<DType>,
     layout: Option<String>,
@@ -282,10 +269,9 @@ pub fn logspace(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    check_bounds("logspace", &start, &end)?;
-    if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
-        let exponents =
-            Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
+    check_bounds("logspace", start, end)?;
+    if let Some(kind) = complex_bounds("logspace", start, end, dtype)? {
+        let exponents = Tensor::new(complex_spaced(start, end, steps, kind, device.unwrap_or(Device::Cpu))?);
         let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
         return fresh_leaf(body, requires_grad);
     }
@@ -296,12 +282,12 @@ pub fn logspace(
     } else {
         DType::F32
     };
-    if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
+    if let Some(exponents) = spaced_samples(start, end, steps, work)? {
         return to_dtype(&crate::ops::elementwise::power::power(base.into(), (&exponents).into())?, dtype);
     }
     let exponents = Tensor::new(spaced(
-        bound(&start, dtype, steps)?,
-        bound(&end, dtype, steps)?,
+        bound(start, dtype, steps)?,
+        bound(end, dtype, steps)?,
         steps,
         work,
         device.unwrap_or(Device::Cpu),

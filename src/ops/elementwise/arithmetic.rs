@@ -1,10 +1,11 @@
 //! Pointwise operators on two or three operands.
 
 use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::operator::Operand;
 use crate::operator::declare::{pointwise, renamed};
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_formula::Complex;
-use crate::operator::pointwise::{Operand, Pointwise, result_type};
+use crate::operator::pointwise::{Pointwise, result_type};
 use crate::operator::row::{Arg, Row};
 use crate::operator::{V, addition};
 use crate::ops::elementwise::formula;

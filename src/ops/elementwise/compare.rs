@@ -2,7 +2,7 @@
 
 use crate::operator::copies::clone_preserved;
 use crate::operator::declare::pointwise;
-use crate::operator::pointwise::{Operand, apply};
+use crate::operator::pointwise::apply;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::prelude::*;

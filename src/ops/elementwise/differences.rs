@@ -4,7 +4,7 @@ use crate::operator::constant::{full, zeros};
 use crate::operator::copies::to_dtype;
 use crate::operator::declare::pointwise;
 use crate::operator::inplace;
-use crate::operator::pointwise::{Operand, apply};
+use crate::operator::pointwise::apply;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::power::power;
@@ -52,15 +52,6 @@ fn not_complex(name: &str, input: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A number or a tensor in the dtype that `float_power` computes in.
-fn widened(value: &Value, dtype: DType) -> Result<Value> {
-    Ok(match value {
-        Value::Tensor(t) => Value::Tensor(to_dtype(t, dtype)?),
-        Value::Scalar(s) if dtype.is_complex() => Value::Scalar(*s),
-        Value::Scalar(s) => Value::Scalar(Scalar::Float(s.as_f64())),
-    })
-}
-
 /// Differences of neighbours along a dimension, taken `n` times, with something put before or behind.
 #[operator(function, method, out, elementwise, sample = "over_dim(lambda x, dim: T.diff(x, 1, dim))")]
 pub fn diff(
@@ -103,13 +94,16 @@ pub fn diff(
 
 /// `input ** exponent` in double precision.
 #[operator(function, method, out, elementwise, sample = "elements('pow', 2)")]
-pub fn float_power(input: Value, exponent: Value) -> Result<Tensor> {
-    let complex = |value: &Value| match value {
-        Value::Tensor(t) => t.dtype().is_complex(),
-        Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
-    };
-    let dtype = if complex(&input) || complex(&exponent) { DType::C128 } else { DType::F64 };
-    power((&widened(&input, dtype)?).into(), (&widened(&exponent, dtype)?).into())
+pub fn float_power(input: Operand, exponent: Operand) -> Result<Tensor> {
+    let dtype = if input.is_complex() || exponent.is_complex() { DType::C128 } else { DType::F64 };
+    let wide = |t: &Tensor| to_dtype(t, dtype);
+    let tensors = [input.tensor().map(wide).transpose()?, exponent.tensor().map(wide).transpose()?];
+    let [base, exponent] = [(input, &tensors[0]), (exponent, &tensors[1])].map(|given| match given {
+        (_, Some(tensor)) => tensor.into(),
+        (Operand::Scalar(s), None) if !dtype.is_complex() => s.as_f64().into(),
+        (number, None) => number,
+    });
+    power(base, exponent)
 }
 
 /// `log(input / (1 - input))`, of `input` kept `eps` away from 0 and 1 when that is given.

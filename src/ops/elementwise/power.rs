@@ -1,8 +1,8 @@
 //! Operators that choose among rows by their operands: powers, inversions, divisions with a rounding mode, clamping.
 
 use crate::base::{Category, warn_once};
-use crate::operator::pointwise::{Operand, apply, result_type};
-use crate::operator::row::{Formula, Out};
+use crate::operator::pointwise::{apply, result_type};
+use crate::operator::row::{Formula, FromArg, Out};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -38,23 +38,15 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
     }
 }
 
-/// An argument as an operand, where it is one.
-fn value(arg: &Arg) -> Option<Value> {
-    match arg {
-        Arg::Tensor(t) => Some(Value::Tensor(t.clone())),
-        other => other.number().map(Value::Scalar),
-    }
-}
-
-fn quotient(args: &[Arg]) -> Option<Formula> {
+fn quotient(args: &[Arg]) -> Option<Formula<'_>> {
     let ([x, y] | [x, y, Arg::Missing | Arg::None]) = args else { return None };
-    Some((&a::div::ROW, smallvec::smallvec![value(x)?, value(y)?]))
+    Some((&a::div::ROW, smallvec::smallvec![Operand::from_arg(x)?, Operand::from_arg(y)?]))
 }
 
-fn bounded(args: &[Arg]) -> Option<Formula> {
-    let number = |arg: &Arg| arg.number().map(Value::Scalar);
+fn bounded(args: &[Arg]) -> Option<Formula<'_>> {
+    let number = |arg: &Arg| arg.number().map(Operand::Scalar);
     let [x, bounds @ ..] = args else { return None };
-    let x = value(x)?;
+    let x = Operand::from_arg(x)?;
     let bound = |at: usize| bounds.get(at).filter(|arg| !matches!(arg, Arg::Missing | Arg::None)).map(number);
     Some(match (bound(0), bound(1)) {
         (Some(low), Some(high)) => (&a::clamp_both::ROW, smallvec::smallvec![x, low?, high?]),
@@ -64,17 +56,15 @@ fn bounded(args: &[Arg]) -> Option<Formula> {
     })
 }
 
-fn positive_part(args: &[Arg]) -> Option<Formula> {
+fn positive_part(args: &[Arg]) -> Option<Formula<'_>> {
     match args {
-        [Arg::Tensor(x)] if x.dtype().is_float() => {
-            Some((&u::relu::ROW, smallvec::smallvec![Value::Tensor(x.clone())]))
-        }
+        [Arg::Tensor(x)] if x.dtype().is_float() => Some((&u::relu::ROW, smallvec::smallvec![x.into()])),
         _ => None,
     }
 }
 
 /// Elements of `yes` where `condition`, else of `no`.
-fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
+fn choose(condition: &Tensor, yes: Operand, no: Operand) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if condition.dtype() == DType::U8 {
         warn_once(
@@ -90,13 +80,13 @@ fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
             condition.dtype().scalar_name()
         )));
     }
-    apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
+    apply(&a::choose::ROW, &[yes, no, condition.into()])
 }
 
 /// The tensor's elements where `condition`, else those of `other`.
 #[operator(method, name = "where", elementwise, overloads((2, 2), (2, 2)), sample = "chosen()")]
-pub fn where_method(input: &Tensor, condition: &Tensor, other: Value) -> Result<Tensor> {
-    choose(condition, &Value::Tensor(input.clone()), &other)
+pub fn where_method(input: &Tensor, condition: &Tensor, other: Operand) -> Result<Tensor> {
+    choose(condition, input.into(), other)
 }
 
 /// Elements of `input` where `condition`, else of `other`; without them, the places where `condition` holds.
@@ -108,8 +98,8 @@ pub fn where_method(input: &Tensor, condition: &Tensor, other: Value) -> Result<
     overloads((2, 2), (2, 2)),
     sample = "chosen()"
 )]
-pub fn where_(condition: &Tensor, input: Option<Value>, other: Option<Value>) -> Result<Out> {
-    match (&input, &other) {
+pub fn where_(condition: &Tensor, input: Option<Operand>, other: Option<Operand>) -> Result<Out> {
+    match (input, other) {
         (Some(yes), Some(no)) => choose(condition, yes, no).map(Out::from),
         (None, None) if condition.is_batched() => Err(crate::transforms::vmap::refuse_dynamic("where")),
         (None, None) => crate::ops::indexing::nonzero::nonzero_vectors(condition).map(Out::from),
@@ -127,8 +117,8 @@ pub fn where_(condition: &Tensor, input: Option<Value>, other: Option<Value>) ->
     overloads((1, 1), (1, 1)),
     sample = "elements(name, 2)"
 )]
-pub fn pow(input: Value, exponent: Value) -> Result<Tensor> {
-    power((&input).into(), (&exponent).into())
+pub fn pow(input: Operand, exponent: Operand) -> Result<Tensor> {
+    power(input, exponent)
 }
 
 /// Quotient; `rounding_mode` is None, 'trunc' or 'floor'.
@@ -144,8 +134,8 @@ pub fn pow(input: Value, exponent: Value) -> Result<Tensor> {
     overloads((1, 1), (2, 2), (2, 2)),
     sample = "elements(name, 2)"
 )]
-pub fn div(input: Value, other: Value, rounding_mode: Option<String>) -> Result<Tensor> {
-    let operands = [(&input).into(), (&other).into()];
+pub fn div(input: Operand, other: Operand, rounding_mode: Option<String>) -> Result<Tensor> {
+    let operands = [input, other];
     match rounding_mode.as_deref() {
         None => apply(&a::div::ROW, &operands),
         Some("floor") => apply(&a::floor_quotient::ROW, &operands),
@@ -166,8 +156,8 @@ pub fn div(input: Value, other: Value, rounding_mode: Option<String>) -> Result<
     formula = quotient,
     sample = "elements(name, 2)"
 )]
-pub fn true_divide(input: Value, other: Value) -> Result<Tensor> {
-    apply(&a::div::ROW, &[(&input).into(), (&other).into()])
+pub fn true_divide(input: Operand, other: Operand) -> Result<Tensor> {
+    apply(&a::div::ROW, &[input, other])
 }
 
 /// `input` itself.
@@ -198,17 +188,17 @@ pub fn bitwise_not(input: &Tensor) -> Result<Tensor> {
     overloads((0, 2), (0, 2)),
     sample = "clamped()"
 )]
-pub fn clamp(input: &Tensor, min: Option<Value>, max: Option<Value>) -> Result<Tensor> {
+pub fn clamp(input: &Tensor, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
     let x = Operand::from(input);
-    match (&min, &max) {
-        (Some(Value::Scalar(low)), Some(Value::Scalar(high))) => {
-            apply(&a::clamp_both::ROW, &[x, (*low).into(), (*high).into()])
+    match (min, max) {
+        (Some(Operand::Scalar(low)), Some(Operand::Scalar(high))) => {
+            apply(&a::clamp_both::ROW, &[x, low.into(), high.into()])
         }
-        (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[x, low.into(), high.into()]),
-        (Some(low @ Value::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[x, low.into()]),
-        (None, Some(high @ Value::Scalar(_))) => apply(&a::clamp_high::ROW, &[x, high.into()]),
-        (Some(low), None) => apply(&a::clamp_from::ROW, &[x, low.into()]),
-        (None, Some(high)) => apply(&a::clamp_upto::ROW, &[x, high.into()]),
+        (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[x, low, high]),
+        (Some(low @ Operand::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[x, low]),
+        (None, Some(high @ Operand::Scalar(_))) => apply(&a::clamp_high::ROW, &[x, high]),
+        (Some(low), None) => apply(&a::clamp_from::ROW, &[x, low]),
+        (None, Some(high)) => apply(&a::clamp_upto::ROW, &[x, high]),
         (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
     }
 }
@@ -224,9 +214,10 @@ pub fn clamp(input: &Tensor, min: Option<Value>, max: Option<Value>) -> Result<T
     overloads((1, 1), (1, 1)),
     sample = "pointwise(lambda x: T.clamp_min(x, 0.3), 1, WIDE)"
 )]
-pub fn clamp_min(input: &Tensor, min: Value) -> Result<Tensor> {
-    let row = if matches!(min, Value::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_min_number::ROW };
-    apply(row, &[input.into(), (&min).into()])
+pub fn clamp_min(input: &Tensor, min: Operand) -> Result<Tensor> {
+    let row =
+        if matches!(min, Operand::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_min_number::ROW };
+    apply(row, &[input.into(), min])
 }
 
 /// `input`, but at most `max`.
@@ -240,9 +231,10 @@ pub fn clamp_min(input: &Tensor, min: Value) -> Result<Tensor> {
     overloads((1, 1), (1, 1)),
     sample = "pointwise(lambda x: T.clamp_max(x, 0.3), 1, WIDE)"
 )]
-pub fn clamp_max(input: &Tensor, max: Value) -> Result<Tensor> {
-    let row = if matches!(max, Value::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_max_number::ROW };
-    apply(row, &[input.into(), (&max).into()])
+pub fn clamp_max(input: &Tensor, max: Operand) -> Result<Tensor> {
+    let row =
+        if matches!(max, Operand::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_max_number::ROW };
+    apply(row, &[input.into(), max])
 }
 
 /// `input * input`.

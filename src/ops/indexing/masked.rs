@@ -4,7 +4,7 @@ use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::{copy, filled, holds};
-use crate::operator::pointwise::{Operand, check_writable};
+use crate::operator::pointwise::check_writable;
 use crate::operator::sums::Sum;
 use crate::operator::views::reshape;
 use crate::operator::{constant, copies, inplace, views};
@@ -109,31 +109,30 @@ impl MaskedFill1 {
     overloads((2, 2), (2, 2)),
     sample = "masked(lambda x, m: x.masked_fill(m, 1.5))"
 )]
-pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     match value {
-        Value::Scalar(value) => {
+        Operand::Scalar(value) => {
             check_mask("masked_fill_", mask)?;
             MaskedFill0::call(input, mask, value)
         }
-        Value::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
+        Operand::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
             "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
             value.ndim()
         ))),
-        Value::Tensor(value) => {
+        Operand::Tensor(value) => {
             if value.device().is_cpu() && !value.is_batched() {
                 holds(input.dtype(), value.item()?)?;
             }
-            MaskedFill1::call(input, mask, &create::beside(&value, input)?)
+            MaskedFill1::call(input, mask, &create::beside(value, input)?)
         }
     }
 }
 
 /// `masked_fill`, written over `input`.
 #[inplace(masked_fill, aten(Tensor, Scalar), overloads((2, 2), (2, 2)))]
-pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     warn_fill(input)?;
-    let given: Vec<&Tensor> =
-        [mask].into_iter().chain(if let Value::Tensor(t) = &value { Some(t) } else { None }).collect();
+    let given: Vec<&Tensor> = [mask].into_iter().chain(value.tensor()).collect();
     inplace::by_result(
         input,
         &given,
@@ -143,7 +142,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
                 return copy(body, made);
             }
             // Element after element.
-            let value = constant::full(&[], number("masked_fill_", &value)?, body.dtype, body.device())?;
+            let value = constant::full(&[], number("masked_fill_", value)?, body.dtype, body.device())?;
             let mask = expand(mask, views::ints(body.shape()))?;
             let places: Vec<_> =
                 expand_masks(&Tensor::new(body.clone()), 0, mask)?.into_iter().map(Some).collect();
@@ -262,7 +261,7 @@ impl MaskedSelect {
         let mask = view::expand(mask, views::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
-        // They have the layout of the input; a batch of samples may have any layout.
+        // The gradient has the layout of the input, unless that is batched.
         if !input.is_batched() {
             zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
         }
@@ -317,5 +316,5 @@ pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> 
     let mut wide = have;
     wide.resize(to.len(), 1);
     let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
-    crate::operator::inplace::overwrite(target, &masked_fill(target, &mask, Value::Tensor(value))?)
+    crate::operator::inplace::overwrite(target, &masked_fill(target, &mask, (&value).into())?)
 }

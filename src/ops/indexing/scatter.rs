@@ -244,11 +244,11 @@ pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
 }
 
 /// The value of a 0-d tensor or number.
-pub(super) fn number(op: &str, value: &Value) -> Result<Scalar> {
+pub(super) fn number(op: &str, value: Operand) -> Result<Scalar> {
     match value {
-        Value::Scalar(s) => Ok(*s),
-        Value::Tensor(t) if t.ndim() == 0 => t.item(),
-        Value::Tensor(t) => Err(Error::runtime(format!(
+        Operand::Scalar(s) => Ok(s),
+        Operand::Tensor(t) if t.ndim() == 0 => t.item(),
+        Operand::Tensor(t) => Err(Error::runtime(format!(
             "{op} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
             t.ndim()
         ))),
@@ -355,34 +355,35 @@ fn expanded_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor>
     Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
 }
 
-/// What `scatter` is to put, and how.
-fn scattered(
+/// Gives `put` what `scatter` is to put, and how.
+fn scattered<T>(
     input: &Tensor,
     index: &Tensor,
-    (src, value): (Option<Value>, Option<Scalar>),
+    (src, value): (Option<Operand>, Option<Scalar>),
     reduce: Option<&str>,
-) -> Result<(Value, Put)> {
-    let Some(given) = src.or(value.map(Value::Scalar)) else {
+    put: impl FnOnce(Operand, Put) -> Result<T>,
+) -> Result<T> {
+    let Some(given) = src.or(value.map(Operand::Scalar)) else {
         return Err(Error::type_error("scatter() missing required argument: 'src'"));
     };
     let how = match reduce {
-        None => return Ok((given, Put::Assign)),
+        None => return put(given, Put::Assign),
         Some("add") => Put::Add,
         Some("multiply") => Put::Mul,
         Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
     };
-    Ok(match given {
-        Value::Scalar(number) => (Value::Tensor(expanded_number(&input.body(), index, number)?), how),
-        Value::Tensor(src) => {
+    match given {
+        Operand::Scalar(number) => put((&expanded_number(&input.body(), index, number)?).into(), how),
+        Operand::Tensor(_) => {
             static TOLD: AtomicBool = AtomicBool::new(false);
             warn_once(
                 &TOLD,
                 "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch \
                  release. Use torch.scatter_reduce instead for more reduction options.",
             )?;
-            (Value::Tensor(src), how)
+            put(given, how)
         }
-    })
+    }
 }
 
 /// `src` (or one number) put along a dimension where `index` points.
@@ -397,14 +398,14 @@ pub fn scatter(
     input: &Tensor,
     dim: i64,
     index: &Tensor,
-    src: Option<Value>,
+    src: Option<Operand>,
     value: Option<Scalar>,
     reduce: Option<String>,
 ) -> Result<Tensor> {
-    match scattered(input, index, (src, value), reduce.as_deref())? {
-        (Value::Scalar(number), _) => Scatter1::call(input, dim, index, number),
-        (Value::Tensor(src), how) => Scatter::call(input, dim, index, &src, how),
-    }
+    scattered(input, index, (src, value), reduce.as_deref(), |src, how| match src {
+        Operand::Scalar(number) => Scatter1::call(input, dim, index, number),
+        Operand::Tensor(src) => Scatter::call(input, dim, index, src, how),
+    })
 }
 
 /// `scatter`, written over `input`.
@@ -413,14 +414,14 @@ pub fn scatter_(
     input: &Tensor,
     dim: i64,
     index: &Tensor,
-    src: Option<Value>,
+    src: Option<Operand>,
     value: Option<Scalar>,
     reduce: Option<String>,
 ) -> Result<()> {
-    match scattered(input, index, (src, value), reduce.as_deref())? {
-        (Value::Scalar(number), _) => Scatter1::over(input, dim, index, number),
-        (Value::Tensor(src), how) => Scatter::over(input, dim, index, &src, how),
-    }
+    scattered(input, index, (src, value), reduce.as_deref(), |src, how| match src {
+        Operand::Scalar(number) => Scatter1::over(input, dim, index, number),
+        Operand::Tensor(src) => Scatter::over(input, dim, index, src, how),
+    })
 }
 
 /// `src` added along a dimension where `index` points.
@@ -568,27 +569,27 @@ impl IndexFill1 {
     overloads((3, 3), (3, 3)),
     sample = "listed(lambda x, dim, i: T.index_fill(x, dim, i, 2.0))"
 )]
-pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     match as_recorded("index_fill_", value)? {
-        Value::Tensor(value) => IndexFill1::call(input, dim, index, &value),
-        Value::Scalar(value) => IndexFill0::call(input, dim, index, value),
+        Operand::Tensor(value) => IndexFill1::call(input, dim, index, value),
+        Operand::Scalar(value) => IndexFill0::call(input, dim, index, value),
     }
 }
 
 /// `index_fill`, written over `input`.
 #[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
-pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     warn_expanded(input, "index_fill", "tensor[mask] = scalar")?;
     match as_recorded("index_fill_", value)? {
-        Value::Tensor(value) => IndexFill1::over(input, dim, index, &value),
-        Value::Scalar(value) => IndexFill0::over(input, dim, index, value),
+        Operand::Tensor(value) => IndexFill1::over(input, dim, index, value),
+        Operand::Scalar(value) => IndexFill0::over(input, dim, index, value),
     }
 }
 
 /// A 0-d tensor that is no more than its number becomes that.
-fn as_recorded(op: &str, value: Value) -> Result<Value> {
+fn as_recorded<'a>(op: &str, value: Operand<'a>) -> Result<Operand<'a>> {
     match value {
-        Value::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(Value::Tensor(t)),
-        value => number(op, &value).map(Value::Scalar),
+        Operand::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(value),
+        value => number(op, value).map(Operand::Scalar),
     }
 }

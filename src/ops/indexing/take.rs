@@ -105,7 +105,7 @@ pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
     method,
     composite,
     out(declared, called = "gather"),
-    sample = "indexed(lambda x, dim, i: x.gather(dim, i))"
+    sample = "indexed(lambda x, dim, i: T.take_along_dim(x, i, dim))"
 )]
 pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     let Some(dim) = dim else {

@@ -205,7 +205,7 @@ pub fn dense_copy(x: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Whether matrices of this dtype can be factored; what has no elements is refused as well.
+/// Whether matrices of this dtype can be factored.
 pub fn has_kernel(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }

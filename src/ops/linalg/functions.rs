@@ -484,6 +484,7 @@ pub fn linalg_diagonal(
     A: &Tensor,
     #[keyword]
     #[default(0)]
+    #[strict]
     offset: i64,
     #[default(-2)] dim1: i64,
     #[default(-1)] dim2: i64,

@@ -83,7 +83,12 @@ pub fn inner(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     autocast = lower,
     sample = "fixed([(2, 3, 4), (4, 3)], lambda a, b: T.tensordot(a, b, ([1, 2], [1, 0])))"
 )]
-pub fn tensordot(input: &Tensor, other: &Tensor, dims_self: Ints, dims_other: Ints) -> Result<Tensor> {
+pub fn tensordot(
+    input: &Tensor,
+    other: &Tensor,
+    #[strict] dims_self: Ints,
+    #[strict] dims_other: Ints,
+) -> Result<Tensor> {
     if dims_self.len() != dims_other.len() {
         return Err(Error::runtime(format!(
             "both dimension lists should have same length, got {} and {}",

@@ -680,7 +680,7 @@ pub fn convolution(
     input: &Tensor,
     weight: &Tensor,
     #[required] bias: Option<&Tensor>,
-    stride: Ints,
+    #[strict] stride: Ints,
     padding: Ints,
     dilation: Ints,
     transposed: bool,

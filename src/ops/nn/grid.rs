@@ -464,7 +464,7 @@ impl AffineGridGenerator {
     function,
     sample = "lambda draw: ([values((2, 2, 3), draw(SEEDS))], lambda x: T.affine_grid_generator(x, (2, 3, 2, 4), True))"
 )]
-pub fn affine_grid_generator(theta: &Tensor, size: Ints, align_corners: bool) -> Result<Tensor> {
+pub fn affine_grid_generator(theta: &Tensor, #[strict] size: Ints, align_corners: bool) -> Result<Tensor> {
     let dims = size.len().saturating_sub(2);
     let shape = theta.shape();
     if !matches!(dims, 2 | 3) || size.iter().any(|n| *n < 0) {

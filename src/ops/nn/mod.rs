@@ -25,7 +25,7 @@ mod shuffle;
 pub mod unfold;
 
 use crate::base::numel;
-use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
+use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
 use crate::operator::views::{self, reshape};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::linalg::{add_product, matmul};

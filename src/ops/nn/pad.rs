@@ -327,7 +327,7 @@ impl ConstantPadNd {
 #[operator(function, sample = "view(lambda draw, shape: lambda x: T.constant_pad_nd(x, (1, 2), 0.5), 1)")]
 pub fn constant_pad_nd(
     input: &Tensor,
-    pad: Ints,
+    #[strict] pad: Ints,
     #[default(Scalar::Int(0))] value: Scalar,
 ) -> Result<Tensor> {
     check_count(&pad, input.ndim())?;
@@ -444,7 +444,7 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
 )]
 pub fn nn_pad(
     input: &Tensor,
-    pad: Ints,
+    #[strict] pad: Ints,
     #[default("constant".into())] mode: &str,
     value: Option<f64>,
 ) -> Result<Tensor> {

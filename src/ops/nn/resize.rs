@@ -356,7 +356,7 @@ fn sizes_of(input: &Tensor, size: Option<Ints>, scales: &[Option<f64>]) -> Ints 
 pub fn resample(
     input: &Tensor,
     rule: i64,
-    size: Option<Ints>,
+    #[strict] size: Option<Ints>,
     scale_d: Option<f64>,
     scale_h: Option<f64>,
     scale_w: Option<f64>,

@@ -176,7 +176,7 @@ pub fn im2col(
     kernel_size: Ints,
     dilation: Ints,
     padding: Ints,
-    stride: Ints,
+    #[strict] stride: Ints,
 ) -> Result<Tensor> {
     check_lists([
         ("kernel_size", &kernel_size),
@@ -218,7 +218,7 @@ pub fn col2im(
     kernel_size: Ints,
     dilation: Ints,
     padding: Ints,
-    stride: Ints,
+    #[strict] stride: Ints,
 ) -> Result<Tensor> {
     if output_size.len() != 2 {
         return Err(Error::runtime(format!(

@@ -143,12 +143,12 @@ pub fn random_(
 #[inplace(bernoulli, aten(Tensor, float), overloads((0, 1), (1, 2)))]
 pub fn bernoulli_(
     input: &Tensor,
-    #[default(Value::Scalar(Scalar::Float(0.5)))] p: Value,
+    #[default(Operand::Scalar(Scalar::Float(0.5)))] p: Operand,
     #[keyword] generator: Option<Generator>,
 ) -> Result<()> {
-    draw_over(input, |t| match &p {
-        Value::Scalar(p) => Bernoulli2::over(t, p.as_f64(), generator.clone()),
-        Value::Tensor(p) => Bernoulli1::over(t, p, generator.clone()),
+    draw_over(input, |t| match p {
+        Operand::Scalar(p) => Bernoulli2::over(t, p.as_f64(), generator.clone()),
+        Operand::Tensor(p) => Bernoulli1::over(t, p, generator.clone()),
     })
 }
 

@@ -37,7 +37,7 @@ fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor
     a::add(&noise, mean)
 }
 
-fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
+fn within(mean: Operand, std: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     let all = std.physical();
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
     let numbers = conj_neg::values(&all.body())?;
@@ -46,8 +46,8 @@ fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Te
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }
     let shape = match mean {
-        Value::Tensor(mean) => crate::base::broadcast(&mean.shape(), &std.shape())?,
-        Value::Scalar(_) => std.shape(),
+        Operand::Tensor(mean) => crate::base::broadcast(&mean.shape(), &std.shape())?,
+        Operand::Scalar(_) => std.shape(),
     };
     let new = |shape: &[usize]| Body::new(shape, std.dtype(), std.device());
     let noise = draw(&shape, new, |body| fill_normal(body, 0.0, 1.0, generator))?;
@@ -57,9 +57,9 @@ fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Te
 /// Normally distributed random numbers with these means and standard deviations.
 #[operator(function, out, overloads((1, 2), (0, 2), (1, 2), (2, 8)), sample = "random")]
 pub fn normal(
-    #[default(Value::Scalar(Scalar::Float(0.0)))] mean: Value,
-    #[default(Value::Scalar(Scalar::Float(1.0)))] std: Value,
-    size: Option<Ints>,
+    #[default(Operand::Scalar(Scalar::Float(0.0)))] mean: Operand,
+    #[default(Operand::Scalar(Scalar::Float(1.0)))] std: Operand,
+    #[strict] size: Option<Ints>,
     #[keyword] generator: Option<Generator>,
     dtype: Option<DType>,
     layout: Option<String>,
@@ -68,28 +68,28 @@ pub fn normal(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    if let Value::Tensor(mean) = &mean
+    if let Operand::Tensor(mean) = mean
         && !mean.dtype().is_differentiable()
     {
         return Err(Fault::NoKernel { op: "normal_kernel_cpu", dtype: mean.dtype() }.into());
     }
-    let drawn = mode::with_grad(false, || match (&mean, &std) {
-        (Value::Scalar(mean), Value::Scalar(std)) => {
+    let drawn = mode::with_grad(false, || match (mean, std) {
+        (Operand::Scalar(mean), Operand::Scalar(std)) => {
             let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
             let fill = |body: &Body| fill_normal(body, mean.as_f64(), std.as_f64(), generator);
             made(&dims_of(&size)?, (dtype, device), requires_grad, fill)
         }
-        (Value::Tensor(mean), Value::Scalar(std)) => about(mean, std.as_f64(), generator),
-        (mean, Value::Tensor(std)) => within(mean, std, generator),
+        (Operand::Tensor(mean), Operand::Scalar(std)) => about(mean, std.as_f64(), generator),
+        (mean, Operand::Tensor(std)) => within(mean, std, generator),
     })?;
     if drawn.is_batched() {
         return Ok(drawn);
     }
     let body = drawn.body().clone();
     match (mean, std) {
-        (Value::Tensor(mean), Value::Tensor(std)) => Normal3::call(&mean, &std, &body),
-        (Value::Tensor(mean), _) => Normal1::call(&mean, &body),
-        (_, Value::Tensor(std)) => Normal2::call(&std, &body),
+        (Operand::Tensor(mean), Operand::Tensor(std)) => Normal3::call(mean, std, &body),
+        (Operand::Tensor(mean), _) => Normal1::call(mean, &body),
+        (_, Operand::Tensor(std)) => Normal2::call(std, &body),
         _ => Ok(drawn),
     }
 }

@@ -4,7 +4,6 @@
 use crate::base::warn;
 use crate::operator::constant::{full, ones, zeros};
 use crate::operator::copies::to_dtype;
-use crate::operator::pointwise::Operand;
 use crate::operator::views::reshape;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic as a;
@@ -248,7 +247,7 @@ pub fn cov(
                 _ => full(&[], Scalar::Int(correction), DType::I64, input.device())?,
             };
             let left = a::sub(&total, &lost)?;
-            (total, power::clamp(&left, Some(Value::Scalar(Scalar::Int(0))), None)?)
+            (total, power::clamp(&left, Some(Operand::Scalar(Scalar::Int(0))), None)?)
         }
     };
     let mean = a::div(&sum(&weighted(&rows)?, along(), false, None)?, &total)?;
@@ -277,6 +276,6 @@ pub fn corrcoef(input: &Tensor) -> Result<Tensor> {
     if c.dtype().is_complex() {
         return Ok(scaled);
     }
-    let bound = |x: f64| Some(Value::Scalar(Scalar::Float(x)));
+    let bound = |x: f64| Some(Operand::Scalar(Scalar::Float(x)));
     power::clamp(&scaled, bound(-1.0), bound(1.0))
 }

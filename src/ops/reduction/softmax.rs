@@ -22,7 +22,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
     if out.numel() > 0 {
-        // What lies across the result is turned first, all at once.
+        // Rows with another stride than the result's are copied into the result first, all at once.
         let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
         if across {
             crate::operator::kernel::copy(&out, &x)?;

@@ -426,7 +426,13 @@ pub fn roll(input: &Tensor, shifts: Ints, dims: Option<Ints>) -> Result<Tensor> 
     method,
     sample = "view(lambda draw, shape: (lambda k: lambda x: x.rot90(k, (0, -1)))(draw(st.integers(-1, 4))), 2)"
 )]
-pub fn rot90(input: &Tensor, #[default(1)] k: i64, #[default(smallvec![0, 1])] dims: Ints) -> Result<Tensor> {
+pub fn rot90(
+    input: &Tensor,
+    #[default(1)] k: i64,
+    #[default(smallvec![0, 1])]
+    #[strict]
+    dims: Ints,
+) -> Result<Tensor> {
     Rot90::call(input, k, &dims)
 }
 

@@ -105,7 +105,9 @@ pub fn narrow(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tenso
 #[operator(function, method, sample = "view(diagonal, 2)")]
 pub fn diagonal(
     input: &Tensor,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[default(0)] dim1: i64,
     #[default(1)] dim2: i64,
 ) -> Result<Tensor> {

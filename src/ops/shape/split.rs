@@ -207,7 +207,7 @@ pub fn split_with_sizes(input: &Tensor, split_sizes: &[i64], #[default(0)] dim: 
     composite,
     sample = "view(lambda draw, shape: (lambda d: lambda x: x.chunk(2, d))(dim_of(draw, shape)), 1)"
 )]
-pub fn chunk(input: &Tensor, chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+pub fn chunk(input: &Tensor, #[strict] chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     match chunks_of(input, chunks, dim)? {
         Chunks::Of(size) => Split::call(input, size, dim),
         Chunks::Empty(sizes) => SplitWithSizes::call(input, &sizes, dim),
@@ -216,7 +216,7 @@ pub fn chunk(input: &Tensor, chunks: i64, #[default(0)] dim: i64) -> Result<Vec<
 
 /// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.unsafe_chunk(2), 1)")]
-pub fn unsafe_chunk(input: &Tensor, chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+pub fn unsafe_chunk(input: &Tensor, #[strict] chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     match chunks_of(input, chunks, dim)? {
         Chunks::Of(size) => UnsafeSplit::call(input, size, dim),
         Chunks::Empty(sizes) => UnsafeSplitWithSizes::call(input, &sizes, dim),
@@ -320,7 +320,7 @@ pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -
     cut(input, &indices, cuttable(input, dim)?)
 }
 
-/// `hsplit` and its sisters want tensors of so many dimensions.
+/// `hsplit`, `vsplit` and `dsplit` need tensors with at least `ndim` dimensions.
 fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
     if input.ndim() < ndim {
         return Err(Error::runtime(format!(

@@ -171,8 +171,8 @@ fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
     growing + (rows - all) * columns
 }
 
-/// Whether the matrices of a batch follow each other in memory; what the first dimension does does not count, nor how
-/// few batches lie.
+/// Whether the matrices of a batch follow each other in memory. A single batch dimension may have any stride; the first of
+/// several may be expanded.
 fn lies_in_batches(target: &Body) -> bool {
     let layout = &target.layout;
     let n = layout.ndim();
@@ -246,7 +246,9 @@ pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
 )]
 pub fn diag_embed(
     input: &Tensor,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[default(-2)] dim1: i64,
     #[default(-1)] dim2: i64,
 ) -> Result<Tensor> {
@@ -281,7 +283,12 @@ pub fn diag(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
 
 /// A matrix with the flattened elements on a diagonal.
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.diagflat(1))")]
-pub fn diagflat(input: &Tensor, #[default(0)] offset: i64) -> Result<Tensor> {
+pub fn diagflat(
+    input: &Tensor,
+    #[default(0)]
+    #[strict]
+    offset: i64,
+) -> Result<Tensor> {
     diag_embed(&reshaped(input, &[input.numel()])?, offset, -2, -1)
 }
 
@@ -290,7 +297,9 @@ pub fn diagflat(input: &Tensor, #[default(0)] offset: i64) -> Result<Tensor> {
 pub fn tril_indices(
     row: i64,
     col: i64,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[keyword]
     #[default(DType::I64)]
     dtype: DType,
@@ -306,7 +315,9 @@ pub fn tril_indices(
 pub fn triu_indices(
     row: i64,
     col: i64,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[keyword]
     #[default(DType::I64)]
     dtype: DType,

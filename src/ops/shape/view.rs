@@ -199,13 +199,13 @@ pub fn t_(input: &Tensor) -> Result<()> {
 
 /// Dimensions in another order (a view).
 #[operator(function, method, int_args, sample = "view(permutation)")]
-pub fn permute(input: &Tensor, dims: Ints) -> Result<Tensor> {
+pub fn permute(input: &Tensor, #[strict] dims: Ints) -> Result<Tensor> {
     Permute::call(input, dims)
 }
 
 /// Dimensions of size 1 stretched without a copy (a view).
 #[operator(method, int_args, sample = "view(lambda draw, shape: lambda x: x.expand(2, *x.shape))")]
-pub fn expand(input: &Tensor, size: Ints) -> Result<Tensor> {
+pub fn expand(input: &Tensor, #[strict] size: Ints) -> Result<Tensor> {
     Expand::call(input, size)
 }
 

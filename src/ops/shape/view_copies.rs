@@ -91,7 +91,9 @@ pub fn view_copy_as(input: &Tensor, dtype: DType) -> Result<Tensor> {
 )]
 pub fn diagonal_copy(
     input: &Tensor,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[default(0)] dim1: i64,
     #[default(1)] dim2: i64,
 ) -> Result<Tensor> {
@@ -106,8 +108,8 @@ pub fn diagonal_copy(
 )]
 pub fn as_strided_copy(
     input: &Tensor,
-    size: Ints,
-    stride: Ints,
+    #[strict] size: Ints,
+    #[strict] stride: Ints,
     storage_offset: Option<i64>,
 ) -> Result<Tensor> {
     let input_layout = input.body().layout.clone();
@@ -122,7 +124,7 @@ pub fn as_strided_copy(
 )]
 pub fn expand_copy(
     input: &Tensor,
-    size: Ints,
+    #[strict] size: Ints,
     #[keyword]
     #[default(false)]
     implicit: bool,
@@ -137,7 +139,7 @@ pub fn expand_copy(
     out(declared),
     sample = "view(lambda draw, shape: lambda x: T.permute_copy(x, tuple(reversed(range(x.dim())))))"
 )]
-pub fn permute_copy(input: &Tensor, dims: Ints) -> Result<Tensor> {
+pub fn permute_copy(input: &Tensor, #[strict] dims: Ints) -> Result<Tensor> {
     views::Permute::copy(input, dims)
 }
 
@@ -187,7 +189,7 @@ pub fn split_copy(input: &Tensor, split_size: i64, #[default(0)] dim: i64) -> Re
 )]
 pub fn split_with_sizes_copy(
     input: &Tensor,
-    split_sizes: Ints,
+    #[strict] split_sizes: Ints,
     #[default(0)] dim: i64,
 ) -> Result<Vec<Tensor>> {
     split::check_sizes(input, &split_sizes, dim)?;
@@ -304,6 +306,6 @@ pub fn _neg_view_copy(input: &Tensor) -> Result<Tensor> {
     out(declared),
     sample = "fixed([(2, 3)], lambda x: T._reshape_alias_copy(x.contiguous(), (3, 2), (2, 1)))"
 )]
-pub fn _reshape_alias_copy(input: &Tensor, size: Ints, stride: Ints) -> Result<Tensor> {
+pub fn _reshape_alias_copy(input: &Tensor, #[strict] size: Ints, #[strict] stride: Ints) -> Result<Tensor> {
     ReshapeAliasCopy::call(input, size, stride)
 }

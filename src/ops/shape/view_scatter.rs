@@ -148,7 +148,9 @@ pub fn slice_scatter(
 pub fn diagonal_scatter(
     input: &Tensor,
     #[elsewhere] src: &Tensor,
-    #[default(0)] offset: i64,
+    #[default(0)]
+    #[strict]
+    offset: i64,
     #[default(0)] dim1: i64,
     #[default(1)] dim2: i64,
 ) -> Result<Tensor> {

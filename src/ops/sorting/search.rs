@@ -3,7 +3,7 @@
 use crate::base::warn_once;
 use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::duplicate;
-use crate::operator::pointwise::{Operand, result_type};
+use crate::operator::pointwise::result_type;
 use crate::operator::views::reshape;
 use crate::operator::{constant, detached};
 use crate::ops::elementwise::{arithmetic as a, unary};
@@ -281,7 +281,7 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
         reduce::any(&a::eq(&unsqueeze(&elements, -1)?, &line)?, Some(smallvec::smallvec![-1]), false)?
     } else {
         let sorted = sort::msort(&line)?;
-        // NaN comes last, and is equal to nothing: in its place stands what would be sought before it.
+        // NaN is sorted last; while searching, infinity stands for it.
         let keys = match dtype.is_float() {
             true => MaskedFill0::call(&sorted, &unary::isnan(&sorted)?, Scalar::Float(f64::INFINITY))?,
             false => sorted.clone(),

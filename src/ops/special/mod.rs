@@ -5,6 +5,7 @@ use crate::cpu::math::{bessel, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::copy;
+use crate::operator::pointwise::apply;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -61,19 +62,16 @@ fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64)
 }
 
 /// Both operands in one floating dtype, as tensors.
-fn pair(name: &'static str, x: Value, y: Value) -> Result<[Tensor; 2]> {
+fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
     let number = |s: Scalar, like: &Tensor| {
         let dtype = if like.dtype().is_differentiable() { like.dtype() } else { default_dtype() };
         constant::full(&[], s, dtype, like.device())
     };
     let (x, y) = match (x, y) {
-        (Value::Tensor(x), Value::Tensor(y)) => (x, y),
-        (Value::Tensor(x), Value::Scalar(y)) => {
-            let y = number(y, &x)?;
-            (x, y)
-        }
-        (Value::Scalar(x), Value::Tensor(y)) => (number(x, &y)?, y),
-        (Value::Scalar(x), Value::Scalar(y)) => {
+        (Operand::Tensor(x), Operand::Tensor(y)) => (x.clone(), y.clone()),
+        (Operand::Tensor(x), Operand::Scalar(y)) => (x.clone(), number(y, x)?),
+        (Operand::Scalar(x), Operand::Tensor(y)) => (number(x, y)?, y.clone()),
+        (Operand::Scalar(x), Operand::Scalar(y)) => {
             let one = |s| constant::full(&[], s, default_dtype(), Device::Cpu);
             (one(x)?, one(y)?)
         }
@@ -337,16 +335,11 @@ pub fn special_ndtr(input: &Tensor) -> Result<Tensor> {
     elementwise,
     sample = "fixed([(2, 3), (3,)], lambda x, y: T.special.xlog1py(x, y), (0.2, 2.0))"
 )]
-pub fn special_xlog1py(input: Value, other: Value) -> Result<Tensor> {
-    let [x, y] = match (&input, &other) {
-        (Value::Tensor(_), _) | (_, Value::Tensor(_)) => [&input, &other],
-        _ => return Err(Error::type_error("special_xlog1py(): one of the operands has to be a tensor")),
-    };
-    let operand = |x: &Value| match x {
-        Value::Tensor(t) => V::from(t),
-        Value::Scalar(s) => V::from(*s),
-    };
-    V::apply(&a::xlog1py::ROW, &[operand(x), operand(y)]).tensor()
+pub fn special_xlog1py(input: Operand, other: Operand) -> Result<Tensor> {
+    if let (Operand::Scalar(_), Operand::Scalar(_)) = (input, other) {
+        return Err(Error::type_error("special_xlog1py(): one of the operands has to be a tensor"));
+    }
+    apply(&a::xlog1py::ROW, &[input, other])
 }
 
 #[primitive]
@@ -369,7 +362,7 @@ impl SpecialZeta {
 
 /// The sum of `(k + other) ** -input` over all whole k from 0 on.
 #[operator(function, space = "special", out, sample = "underived")]
-pub fn special_zeta(input: Value, other: Value) -> Result<Tensor> {
+pub fn special_zeta(input: Operand, other: Operand) -> Result<Tensor> {
     let [x, y] = pair("zeta_cpu", input, other)?;
     SpecialZeta::call(&x, &y)
 }
@@ -419,14 +412,14 @@ impl Igammac {
 /// The part of the gamma function of `input` below `other`.
 #[operator(function, method, inplace, out, sample = "underived")]
 pub fn igamma(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    let [x, y] = pair("igamma_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
+    let [x, y] = pair("igamma_cpu", input.into(), other.into())?;
     Igamma::call(&x, &y)
 }
 
 /// The part of the gamma function of `input` above `other`.
 #[operator(function, method, inplace, out, sample = "underived")]
 pub fn igammac(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    let [x, y] = pair("igammac_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
+    let [x, y] = pair("igammac_cpu", input.into(), other.into())?;
     Igammac::call(&x, &y)
 }
 

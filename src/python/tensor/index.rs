@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Dims, Error, Scalar, try_alloc};
 use crate::operator::results::Seen;
-use crate::operator::{Value, constant, copies, views};
+use crate::operator::{Operand, constant, copies, views};
 use crate::ops;
 use crate::ops::indexing::{advanced, index_put, masked};
 use crate::ops::shape::{slices, squeeze, view};
@@ -290,7 +290,7 @@ fn filled(
         while dim + mask.ndim() < part.ndim() {
             mask = squeeze::unsqueeze(&mask, -1)?;
         }
-        masked::masked_fill_(part, &mask, Value::Scalar(number))?;
+        masked::masked_fill_(part, &mask, Operand::Scalar(number))?;
         return Ok(true);
     }
     if masked || indices[dim + 1..].iter().any(Option::is_some) {
@@ -298,7 +298,7 @@ fn filled(
     }
     let Some(index) = &indices[dim] else { return Ok(false) };
     let index = views::reshape(index, &[index.numel()])?;
-    ops::indexing::scatter::index_fill_(part, dim as i64, &index, Value::Scalar(number))?;
+    ops::indexing::scatter::index_fill_(part, dim as i64, &index, Operand::Scalar(number))?;
     Ok(true)
 }
 
