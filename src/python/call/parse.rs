@@ -2,8 +2,7 @@
 
 use crate::base::{Scalar, try_alloc};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
-use crate::python::call::signature::Call;
-use crate::python::call::signature::signature;
+use crate::python::call::signature::{Call, signature, spread};
 use crate::python::call::signature_errors;
 use crate::python::call::signature_errors::{explain, mismatch, too_many};
 use crate::python::generator::PyGenerator;
@@ -127,18 +126,9 @@ pub struct Extra<'py> {
 
 /// Whether a call's arguments are such as this signature takes: their number, their names, their types.
 pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
-    let params = &row.params[usize::from(call.receiver.is_some()).min(row.params.len())..];
-    if call.keywords.is_empty()
-        && let Some(fits) = fits_in_places(params, call.positional)
-    {
-        return fits;
-    }
+    let first = usize::from(call.receiver.is_some());
+    let params = &row.params[first.min(row.params.len())..];
     let positional = params.iter().position(|p| p.keyword).unwrap_or(params.len());
-    let spread = params[..positional].iter().position(|p| match p.kind {
-        Kind::Sizes | Kind::Several => true,
-        Kind::Ints => params.len() == 1,
-        _ => false,
-    });
     let takes = |param: &Param, object: &Bound<'_, PyAny>| {
         if object.is_none() {
             return param.optional || param.default == Some("None") || param.kind == Kind::Any;
@@ -146,19 +136,9 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
         !is_strict(param, object) && is_of_kind(param.kind, object)
     };
     let given = call.positional;
-    let ints = |from: usize| given[from..].iter().all(|object| int_from(object).is_some());
-    let tensors = |from: usize| given[from..].iter().all(|object| object.is_instance_of::<PyTensor>());
     let reads = |count: usize| params.iter().zip(&given[..count]).all(|(p, object)| takes(p, object));
     let in_places = given.len() <= positional && reads(given.len());
-    let fits = in_places
-        || spread.is_some_and(|at| {
-            let rest = if params[at].kind == Kind::Several {
-                tensors(at.min(given.len()))
-            } else {
-                ints(at.min(given.len()))
-            };
-            given.len() > at && (at == 0 || params[at].kind == Kind::Several) && reads(at) && rest
-        });
+    let fits = in_places || spread_over(row, call).is_some_and(|(at, _)| reads(at - first));
     let named = |param: &Param| call.keywords.iter().any(|(name, _)| known_as(param, name));
     let filled = if in_places { given.len() } else { positional };
     fits && call.keywords.iter().all(|(name, object)| match params.iter().find(|p| known_as(p, name)) {
@@ -168,26 +148,15 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
 }
 
-/// Whether positional arguments fit; nothing where a list may be spread over several of them.
-fn fits_in_places(params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
-    for (at, param) in params.iter().enumerate() {
-        if matches!(param.kind, Kind::Sizes | Kind::Several) || param.kind == Kind::Ints && params.len() == 1
-        {
-            return None;
-        }
-        let fits = match given.get(at) {
-            None => param.default.is_some(),
-            Some(_) if param.keyword => false,
-            Some(object) if object.is_none() => {
-                param.optional || param.default == Some("None") || param.kind == Kind::Any
-            }
-            Some(object) => !is_strict(param, object) && is_of_kind(param.kind, object),
-        };
-        if !fits {
-            return Some(false);
-        }
-    }
-    Some(given.len() <= params.len())
+/// The list parameter that takes all the arguments that are left, `x.view(2, 3)`, and those, where each is an item of it.
+fn spread_over<'a, 'py>(row: &Row, call: &Call<'a, 'py>) -> Option<(usize, &'a [Bound<'py, PyAny>])> {
+    let at = spread(row, call.receiver.is_none())?;
+    let left = call.positional.get(at - usize::from(call.receiver.is_some())..)?;
+    let is_item = |object: &Bound<'_, PyAny>| match row.params[at].kind {
+        Kind::Several => object.is_instance_of::<PyTensor>(),
+        _ => int_from(object).is_some(),
+    };
+    (!left.is_empty() && left.iter().all(is_item)).then_some((at, left))
 }
 
 fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
@@ -236,37 +205,23 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     let rest = &params[first.min(params.len())..];
     // What must be named takes no place.
     let rest = &rest[..rest.iter().position(|p| p.keyword).unwrap_or(rest.len())];
-    let fits = |kind: Kind, object: &Bound<'py, PyAny>| match kind {
-        Kind::Several => object.is_instance_of::<PyTensor>(),
-        _ => int_from(object).is_some(),
-    };
-    // `x.view(2, 3)`: a list parameter takes all the tensors that are left, or all the numbers where nothing stands before it.
-    let list = rest.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several));
-    let spread = match list {
-        Some(at) => call.positional.len() > at && (at == 0 || rest[at].kind == Kind::Several),
-        None => rest.len() == 1 && rest[0].kind == Kind::Ints && !call.positional.is_empty(),
-    };
-    let from = list.unwrap_or(0);
-    if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
-        for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
-        }
-        let left = &call.positional[from..];
-        args[first + from] = match rest[from].kind {
+    let spread = spread_over(row, call);
+    let in_places = &call.positional[..spread.map_or(call.positional.len(), |(at, _)| at - first)];
+    if in_places.len() > rest.len() {
+        let least = rest.iter().filter(|p| p.default.is_none()).count();
+        return Err(too_many(call, least, rest.len()));
+    }
+    for (i, (param, object)) in rest.iter().zip(in_places).enumerate() {
+        args[first + i] = accept(call.name, param, Some(i + 1), object)?;
+    }
+    if let Some((at, left)) = spread {
+        args[at] = match params[at].kind {
             Kind::Several => Arg::Tensors(try_alloc::all(left.iter().filter_map(tensor_from))?),
             _ => {
                 try_alloc::check_list(left.len())?;
                 Arg::Ints(left.iter().filter_map(int_from).collect())
             }
         };
-    } else {
-        if call.positional.len() > rest.len() {
-            let least = rest.iter().filter(|p| p.default.is_none()).count();
-            return Err(too_many(call, least, rest.len()));
-        }
-        for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
-        }
     }
     for (name, object) in call.keywords {
         match params.iter().position(|p| known_as(p, name)) {
@@ -333,29 +288,22 @@ fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
 /// NumPy's names for common parameters work as well, as in PyTorch.
 fn known_as(param: &Param, given: &str) -> bool {
     param.name == given
-        // `max(input, other)` is an overload of `max(input, dim)`.
-        || (param.kind == Kind::Any && (param.name, given) == ("dim", "other"))
         || matches!(
             (param.name, given),
-            ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2") | ("self_", "self")
+            ("dim", "axis")
+                | ("keepdim", "keepdims")
+                | ("input", "x" | "a")
+                | ("other", "x2")
+                | ("self_", "self")
         )
 }
 
-/// Where a number is no list of one, and a tensor of one element no number unless it has no dimensions.
+/// Whether a number is given for a list, or a tensor with dimensions for a number, to a parameter that refuses it.
 fn is_strict(param: &Param, object: &Bound<'_, PyAny>) -> bool {
     match param.kind {
-        Kind::Ints | Kind::Sizes if is_list(object) => false,
-        Kind::Ints | Kind::Sizes => match param.name {
-            "size" | "sizes" | "shape" | "normalized_shape" | "split_sizes" | "repeats" | "pad" => true,
-            "dims" => !param.optional,
-            "stride" => !param.optional && param.default.is_none(),
-            "dims_self" | "dims_other" => true,
-            _ => false,
-        },
-        Kind::Int => {
-            let counts = param.name.starts_with("dim") || matches!(param.name, "chunks" | "offset" | "steps");
-            counts && object.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.ndim() > 0)
-        }
+        Kind::Sizes => !is_list(object),
+        Kind::Ints => param.strict && !is_list(object),
+        Kind::Int => param.strict && object.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.ndim() > 0),
         _ => false,
     }
 }

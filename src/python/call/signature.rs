@@ -41,10 +41,11 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
 /// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
 pub fn spread(row: &Row, function: bool) -> Option<usize> {
     let from = usize::from(!function);
-    let placed = row.params.get(from..)?.iter().filter(|p| !p.keyword).map(|p| p.kind).collect::<Vec<_>>();
-    match placed.iter().position(|kind| matches!(kind, Kind::Sizes | Kind::Several)) {
-        Some(at) if at == 0 || placed[at] == Kind::Several => Some(from + at),
-        None if placed == [Kind::Ints] => Some(from),
+    let params = row.params.get(from..)?;
+    let placed = &params[..params.iter().position(|p| p.keyword).unwrap_or(params.len())];
+    match placed.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several)) {
+        Some(at) if at == 0 || placed[at].kind == Kind::Several => Some(from + at),
+        None if matches!(placed, [only] if only.kind == Kind::Ints) => Some(from),
         _ => None,
     }
 }
@@ -92,7 +93,7 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
 /// A Rust default as Python writes it.
 pub fn python_default(default: &str) -> String {
     let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
-    while let Some(inner) = ["Some(", "Value::Scalar(", "Scalar::Int(", "Scalar::Float("]
+    while let Some(inner) = ["Some(", "Operand::Scalar(", "Scalar::Int(", "Scalar::Float("]
         .iter()
         .find_map(|wrapper| text.strip_prefix(wrapper)?.strip_suffix(')'))
     {

@@ -111,31 +111,17 @@ fn binary<'py>(
     swapped: bool,
     slot: &'static str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if watch::any() {
-        return watched(slf, other, op, swapped, slot);
-    }
-    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
-    let own = Operand::Tensor(&slf.get().tensor);
-    finish(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
-}
-
-/// The operator where a mode wants to see every call.
-#[cold]
-fn watched<'py>(
-    slf: &Bound<'py, PyTensor>,
-    other: &Bound<'py, PyAny>,
-    op: &'static Pointwise,
-    swapped: bool,
-    slot: &'static str,
-) -> PyResult<Bound<'py, PyAny>> {
-    if watch::has(watch::OVERRIDES)
+    let watched = watch::any();
+    if watched
+        && watch::has(watch::OVERRIDES)
         && let Some(taken) = Asked::of_slot(slot, slf, other)
     {
         return taken;
     }
     let Some(other) = operand(other) else { return unknown(slot, slf, other) };
     let own = Operand::Tensor(&slf.get().tensor);
-    compute(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
+    let operands = if swapped { [other, own] } else { [own, other] };
+    if watched { compute(slf.py(), op, &operands) } else { finish(slf.py(), op, &operands) }
 }
 
 fn inplace(
