@@ -34,7 +34,7 @@ fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
     Ok(())
 }
 
-/// The words of `take` for an index beyond the last element.
+/// The error of `take` for an index out of bounds.
 fn beyond(error: Error, size: usize) -> Error {
     let Fault::Beyond { index: Some((index, _)), .. } = error.fault() else { return error };
     Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
@@ -105,7 +105,7 @@ pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
     method,
     composite,
     out(declared, called = "gather"),
-    sample = "indexed(lambda x, dim, i: T.take_along_dim(x, i, dim))"
+    sample = "over_dim(lambda x, dim: T.take_along_dim(x, T.argsort(x.detach(), dim), dim))"
 )]
 pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     let Some(dim) = dim else {
@@ -133,7 +133,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
             indices.ndim()
         )));
     }
-    // Each has its own size along the dimension, and both have one shape beside it.
+    // Their sizes may differ along the dimension; the others broadcast.
     let expanded = |t: &Tensor, other: &Tensor| {
         let (mut own, mut beside) = (t.shape(), other.shape());
         let size = std::mem::replace(&mut own[at], 1);
@@ -143,7 +143,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
         expand(t, views::ints(&wide))
     };
     let (from, by) = (expanded(input, indices)?, expanded(indices, input)?);
-    // Counted from the end too, and around.
+    // Negative indices count from the end.
     let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
     gather(&from, at as i64, &by)
 }
