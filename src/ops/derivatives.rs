@@ -1,5 +1,5 @@
-//! What the families' derivatives are written with: on `V` operators read like formulas, and are differentiable themselves.
-//! (The machinery adds, too, and has that of its own.)
+//! Functions for derivatives: over `V` they read like formulas, and are differentiable themselves.
+//! (Addition is in `operator/addition.rs`, as the machinery needs it.)
 
 use crate::base::Scalar;
 use crate::operator::V;

@@ -16,7 +16,7 @@ use crate::ops::shape::slices::select;
 use crate::ops::shape::view::expand;
 use crate::ops::shape::{slices, view};
 
-/// Samples of parts that broadcast against each other, made one.
+/// Under `vmap`: real and imaginary parts, broadcast and joined.
 fn of_samples(
     b: &Batch,
     x: &Tensor,
@@ -336,7 +336,7 @@ pub fn variance(spread: Body, root: bool) -> Result<Body> {
     if root { no_grad(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
 }
 
-/// A gradient by way of a factor: times its conjugate, unless that is 1.
+/// The gradient of a product with a factor: times the factor's conjugate, unless that is 1.
 pub fn scaled(grad: V, factor: Scalar) -> V {
     if factor.is_one() { grad } else { grad * V::Scalar(factor.conj()) }
 }

@@ -36,7 +36,7 @@ impl ConvertIn {
     }
 }
 
-/// Samples of a batch have no memory format of their own.
+/// A sample of a batch has no memory format of its own.
 fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
     match format {
         MemoryFormat::ChannelsLast(ndim) if t.is_batched() => Err(refused(ndim)),
@@ -67,8 +67,8 @@ pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: b
     }
 }
 
-/// `t` in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
-/// engine brings the gradient back.
+/// `t` in another floating point dtype, with the edge of `t` itself, for operators that convert internally: the
+/// engine converts the gradient back.
 pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     let both_float = t.dtype().is_float() && dtype.is_float();
     if t.dtype() == dtype || !both_float || t.is_special() || !crate::tensor::any_requires_grad([t]) {
@@ -83,7 +83,7 @@ pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::made_by(body, Some(edge)))
 }
 
-/// A value to be put into `target`: a 0-d one is brought along from the CPU.
+/// A value to be put into `target`: a 0-d one is moved from the CPU.
 pub fn beside(value: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (here, there) = (value.device(), target.device());
     if here == there {

@@ -10,7 +10,7 @@ pub use crate::ops::creation::ranges::{arange, linspace, logspace, range, range_
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
-/// A fresh leaf, wanting gradients when asked to.
+/// A new leaf, which requires a gradient if asked to.
 pub fn fresh_leaf(body: Body, requires_grad: bool) -> Result<Tensor> {
     wanting(Tensor::new(body), requires_grad)
 }
@@ -24,7 +24,7 @@ pub fn wanting(t: Tensor, requires_grad: bool) -> Result<Tensor> {
     Ok(t)
 }
 
-/// The user's sizes of new zeros, which are refused in words of their own.
+/// The sizes of new zeros; negative ones have an error of their own.
 fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
     match sizes.iter().any(|&n| n < 0) {
         true => Err(Error::runtime("zeros: Dimension size must be non-negative.")),
@@ -32,7 +32,7 @@ fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
     }
 }
 
-/// Room for a tensor like `t`: the same order of dimensions, without gaps.
+/// A new body like `t`: dense, with dimensions in the same order.
 pub fn empty_body_like(
     t: &Tensor,
     dtype: Option<DType>,
@@ -54,7 +54,7 @@ fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor>
     fresh_leaf(filled_with(body, value)?, requires_grad)
 }
 
-/// A tensor that takes after another: where that stands for samples, so does the new one.
+/// A tensor made like another: batched where that is.
 fn alike(
     input: &Tensor,
     requires_grad: bool,

@@ -1,4 +1,4 @@
-//! Operators that only write: whatever was in the tensor, and its gradient, ends there.
+//! Operators that overwrite: no gradient flows to the old values.
 
 use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::{carry, duplicate, fill as fill_body};
@@ -32,7 +32,7 @@ impl Fill3 {
         check_writable(input)?;
         let value = value.body();
         let wide = value.with_layout(value.layout.broadcast_to(input.shape()));
-        // A part of what is written is read before.
+        // The value is read before it is overwritten, where it is an element of the target.
         if overlaps(&wide, input) { carry(input, &duplicate(&wide)?) } else { carry(input, &wide) }
     }
     fn d_input(g: V) -> V {

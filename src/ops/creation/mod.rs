@@ -5,6 +5,6 @@ pub mod factories;
 pub mod fill;
 pub mod ranges;
 
-// Where these stood before.
+// Names that other modules use.
 #[allow(unused_imports, reason = "a bridge")]
 pub use factories::*;

@@ -44,13 +44,13 @@ fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: 
     Ok(count.max(0.0) as usize)
 }
 
-/// `start, start + step, …` in place of numbers that are made one by one.
+/// `start, start + step, …` as a body.
 pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
     crate::operator::dtype_checks::order("arange_cpu", dtype)?;
     crate::operator::kernel::arange(start, step, count, dtype, device)
 }
 
-/// Truth values do not lie between others.
+/// There are no truth values between two others.
 fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
     if dtype == DType::Bool && steps > 1 { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
 }
@@ -80,7 +80,7 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
     Ok(out)
 }
 
-/// For samples: `steps` numbers from `start` to `end`, from both sides so that both ends are met.
+/// Under `vmap`: `steps` numbers from `start` to `end`, computed from both sides so that both ends are exact.
 fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -> Result<Tensor> {
     let value = |v: Operand| -> Result<V> {
         match v {
@@ -108,7 +108,7 @@ fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     Ok(number.as_f64())
 }
 
-/// The dtype of a row with a complex bound; nothing where both are real.
+/// The dtype of a range with a complex bound; none where both are real.
 fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>) -> Result<Option<DType>> {
     if !start.is_complex() && !end.is_complex() {
         return Ok(None);
@@ -124,7 +124,7 @@ fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>
     }
 }
 
-/// Both parts of such a row are rows themselves.
+/// A complex range, from those of its real and imaginary parts.
 fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device: Device) -> Result<Body> {
     let (a, b, part) = (start.item()?, end.item()?, dtype.to_real());
     let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
@@ -134,7 +134,7 @@ fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device
     Ok(body)
 }
 
-/// Rows of numbers between the samples' own bounds.
+/// Under `vmap`: numbers between each sample's own bounds.
 fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
     if !start.is_batched() && !end.is_batched() {
         return Ok(None);

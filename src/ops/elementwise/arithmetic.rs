@@ -45,14 +45,14 @@ fn sub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'st
     scaled(&sub_scaled::ROW, args, alpha)
 }
 
-/// It is the first operand that is taken so often.
+/// Here `alpha` scales the first operand.
 fn rsub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
     args.push(Arg::from(alpha));
     let number = !matches!(args[1], Arg::Tensor(_));
     Ok(Some(if number { &rsub_number_scaled::ROW.row } else { &rsub_scaled::ROW.row }))
 }
 
-/// How an angle moves: one fraction, exact where the numbers are.
+/// The tangent of an angle, as one fraction: exact where the numbers are.
 fn turned(operands: &[Operand], level: DualLevel) -> Option<V> {
     let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
     let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
@@ -79,7 +79,7 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
     let [Operand::Tensor(first), end, weight] = operands else { return Ok(()) };
     let dtype = first.dtype();
     let other = |operand: &Operand| operand.tensor().map(|t| (t.dtype(), t.ndim())).filter(|t| t.0 != dtype);
-    // A 0-d weight is as good as a number.
+    // A 0-d weight is treated as a number.
     let wrong = match (other(end), other(weight)) {
         (Some((dtype, _)), _) => Some(("end", dtype)),
         (_, Some((dtype, ndim))) if ndim > 0 => Some(("weight", dtype)),

@@ -1,4 +1,4 @@
-//! Functions of complex numbers by those of their parts: what GPUs compute, whose shaders know real numbers only.
+//! Complex functions by real ones of their parts, for GPUs, whose shaders know real numbers only.
 
 use crate::base::Scalar;
 use crate::operator::V;
@@ -51,7 +51,7 @@ impl Complex {
         new(&self.re * &other.re - &self.im * &other.im, &self.re * &other.im + &self.im * &other.re)
     }
 
-    /// The divisor is brought near one beforehand, so that its square neither overflows nor vanishes.
+    /// The divisor is scaled to near 1, so that its square neither overflows nor underflows.
     pub fn div(&self, other: &Complex) -> Complex {
         if other.is_real() {
             return new(&self.re / &other.re, &self.im / &other.re);
@@ -163,7 +163,7 @@ impl Complex {
         let near = 1.0 - &a;
         let size = log1p(&a * 4.0 / (&near * &near + b * b)) * 0.25;
         let turn = atan2(b * 2.0, near * (&a + 1.0) - b * b) * 0.5;
-        // Far out, where squares overflow.
+        // For large numbers, whose squares overflow.
         let far = gt(maximum(a, abs(b)), 1e18);
         let edge = copysign(V::from(std::f64::consts::FRAC_PI_2), b);
         new(copysign(select(size, 0.0, &far), &self.re), select(turn, edge, far))

@@ -1,4 +1,4 @@
-//! Differences of neighbours, and what else is made of two operators: `diff`, `ldexp`, `float_power`, `logit`, signs.
+//! Operators made of two or three others: `diff`, `float_power`, `logit`, `sinc`, tests of signs and dtypes.
 
 use crate::operator::constant::{full, zeros};
 use crate::operator::copies::to_dtype;
@@ -29,7 +29,7 @@ pointwise! {
         input: |g, input, eps| select(g / (input * (1.0 - input)), 0.0, either(lt(input, eps), gt(input, 1.0 - eps)));
 }
 
-/// Refuses to put something before or behind a tensor that does not fit there.
+/// Checks a tensor that is put before or behind another.
 fn check_neighbour(input: &Tensor, other: &Tensor, dim: usize) -> Result<()> {
     if other.ndim() != input.ndim() {
         return Err(Error::runtime("diff expects prepend or append to be the same dimension as input"));

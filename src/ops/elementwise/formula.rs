@@ -1,5 +1,5 @@
 //! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors. Rows bring their own;
-//! here stands what is made of several, or asks first what it is given.
+//! here are those made of several, or that depend on their operands' dtypes.
 
 use crate::operator::{V, copies};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
@@ -40,13 +40,13 @@ pub fn ndtr(x: impl Into<V>) -> V {
     (erf(x.into() * std::f64::consts::FRAC_1_SQRT_2) + 1.0) * 0.5
 }
 
-/// Zeros that know nothing of `x`.
+/// Zeros without an edge to `x`.
 pub fn constant_zero(x: impl Into<V>) -> V {
     let x = x.into();
     select(0.0, 0.0, eq(&x, &x))
 }
 
-/// A power; to the number 0 it has no slope.
+/// A power; the number 0 as exponent has no slope.
 pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     let y = y.into();
     let row = match &y {
@@ -57,7 +57,7 @@ pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     V::apply(row, &[x.into(), y])
 }
 
-/// Ones that know of `x`: its power of zero.
+/// Ones with an edge to `x`: its power of 0.
 pub fn zeroth_power(x: impl Into<V>) -> V {
     pow(x, 0.0)
 }
@@ -94,7 +94,7 @@ pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     select(g.into() * slope, 0.0, eq(x, 0.0))
 }
 
-/// A gradient of the direction `y` of `x`: what of it turns; 0 for real values.
+/// A gradient of the direction `y` of `x`: the part across `y`; 0 for real values.
 pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     let (g, x, y) = (g.into(), x.into(), y.into());
     if !x.is_complex() {
@@ -104,7 +104,7 @@ pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
 }
 
-/// The order comes first, as the kernels' function has it.
+/// The order comes first, as in the kernels' function.
 pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
     V::apply(&u::polygamma::ROW, &[x.into(), n.into()])
 }
@@ -119,7 +119,7 @@ pub fn truth(x: impl Into<V>) -> V {
     x.into()
 }
 
-/// A gradient whose dimensions lie in their order, however its operands do.
+/// A row-major gradient, whatever the layout of its operands.
 pub fn in_order(grad: V) -> V {
     grad.then(
         |t| {

@@ -1,4 +1,4 @@
-//! Operators that choose among rows by their operands: powers, inversions, divisions with a rounding mode, clamping.
+//! Operators that choose among rows by their operands: powers, choices, divisions with a rounding mode, clamping.
 
 use crate::base::{Category, warn_once};
 use crate::operator::pointwise::{apply, result_type};

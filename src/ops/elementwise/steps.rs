@@ -5,7 +5,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 
-/// A dense copy in a dtype, stretched.
+/// A dense copy in a dtype, expanded to a shape.
 fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
     let out = Body::new(shape, dtype, x.device())?;
     copy(&out, &x.with_layout(x.layout.broadcast_to(shape)))?;
@@ -17,7 +17,7 @@ fn narrowed(x: Body, dtype: DType) -> Result<Body> {
     if x.dtype == dtype { Ok(x) } else { copied(&x, &shape, dtype) }
 }
 
-/// A dtype in which both lie; a tensor without dimensions does not widen one that has some.
+/// The dtype that both are converted to; a tensor without dimensions does not widen one that has some.
 fn common(x: &Tensor, y: &Tensor) -> DType {
     match (x.ndim(), y.ndim()) {
         (0, n) if n > 0 => y.dtype(),
@@ -78,7 +78,7 @@ impl Whole {
     }
 }
 
-/// Without a sign, as wide numbers wrap.
+/// Absolute values as unsigned numbers: those of signed ones may overflow.
 fn divisor(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {
@@ -152,7 +152,7 @@ impl Nextafter {
         }
         narrowed(out, x.dtype)
     }
-    /// A step is no longer than a rounding; where there is none, nothing flows.
+    /// The step to the neighbour is taken for a rounding: the gradient passes unchanged, and is 0 where there is no step.
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> [Option<V>; 2] {
         let none = constant_zero(g.clone());
         [wants[0].then(|| select(none.clone(), g, ne(input, other))), wants[1].then_some(none)]
@@ -177,14 +177,14 @@ fn exponent(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return 0.0;
     }
-    // What is too small for an exponent of its own is made larger first.
+    // Subnormal numbers are scaled up first.
     let (x, shift) = if x.abs() < f64::MIN_POSITIVE { (x * 2f64.powi(64), 64) } else { (x, 0) };
     f64::from(((x.to_bits() >> 52) & 0x7ff) as i32 - 1022 - shift)
 }
 
 fn mantissa(x: f64) -> f64 {
     let power = exponent(x);
-    // In two steps, as neither half overflows.
+    // In two steps, so that neither overflows.
     let half = (power / 2.0).trunc();
     x / half.exp2() / (power - half).exp2()
 }

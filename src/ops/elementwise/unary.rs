@@ -85,20 +85,20 @@ pointwise! {
     [complex = |a| a.sigmoid()] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
     [nn, node = "LogSigmoidBackward0", kernel = "log_sigmoid_cpu", out(silent, called = "log_sigmoid_forward")] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
-    /// Zeros that know of `input`.
+    /// Zeros with an edge to `input`.
     [hidden, word = zero_of] zeros_of(input): Plain = zero_of(input), input: |g| constant_zero(g);
-    /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
+    /// `input` where positive, else 0. (The zero of its derivative is made from `y`, so that second derivatives have an edge to it.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(zero_of(y), g, not(le(y, 0.0)));
-    /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
+    /// `input` where positive, else `negative_slope * input`. (`g` is not saved; second derivatives have an edge to `input`.)
     [hidden, kernel = "leaky_relu_cpu"] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, select(zero_of(input), g, gt(input, 0.0)), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [hidden, kernel = "elu_cpu", one_pass, shows(scale = 1, input_scale = 1)] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
-    /// `leaky_relu` in place, whose result is positive where what it was made of is.
+    /// `leaky_relu` in place: its derivative reads the result, which has the sign of the input.
     [hidden, node = "LeakyReluBackward1", kernel = "leaky_relu_cpu"] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, y, negative_slope| select(g * negative_slope, select(zero_of(y), g, gt(y, 0.0)), gt(y, 0.0));
-    /// `elu` in place, likewise.
+    /// `elu` in place: its derivative reads the result, which has the sign of the input.
     [hidden, node = "EluBackward1", kernel = "elu_cpu", shows(scale = 1, input_scale = 1)] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.

@@ -109,7 +109,7 @@ impl FftC2R {
         shape[last as usize] = n;
         let by = scale(normalization, counted(&shape, &dim));
         let half = transformed(&x, others, false, 1.0)?;
-        // What is left out is the conjugate of what is there.
+        // The missing half is the conjugate of the given one.
         let whole = filled(&shape, Scalar::Int(0), DType::C128, x.device())?;
         let part = |x: &Body, start: usize, length: usize| -> Result<Body> {
             Ok(x.with_layout(x.layout.narrow(last, start as i64, length as i64)?))
@@ -124,7 +124,7 @@ impl FftC2R {
                 no_grad(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
             copy(&part(&whole, given, mirrored)?, &back)?;
         }
-        // The ends count as real numbers, as they are their own mirror images.
+        // The first and the middle element are read as real, as they are their own mirror images.
         for end in [Some(0), n.is_multiple_of(2).then_some(n / 2)].into_iter().flatten() {
             let line = part(&whole, end, 1)?;
             let values = no_grad(|| real(&Tensor::new(stored(&line, DType::C128)?)))?;
@@ -137,7 +137,7 @@ impl FftC2R {
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1);
         let half = FftR2C::call(g, dim, normalization, true)?;
-        // What stands for its mirror image, too, counts twice.
+        // An element that stands for its mirror image, too, counts twice.
         let (n, given) = (last_dim_size, at.shape[last as usize] as i64);
         let index = crate::ops::indexing::index::numbers(0, 1, given as usize, g.device())?;
         let index = V::from(Tensor::new(index));
@@ -340,7 +340,7 @@ fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> R
     let Some(last) = sizes.last_mut() else {
         return Err(Error::runtime(format!("{op} must transform at least one axis")));
     };
-    // Without a length it is twice what is there, less the two ends.
+    // Without a length it is twice the given one, less the two ends.
     if s.is_none_or(|s| s.last() == Some(&-1)) {
         *last = 2 * (*last - 1);
     }

@@ -36,7 +36,7 @@ pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> 
     if !block.contains(&0) && used.iter().any(|(d, _)| layout.shape[*d] == 0) {
         return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
     }
-    // Side by side they stay in place; apart, they come first.
+    // Adjacent indices stay in place; others come first.
     let first = used[0].0;
     let adjacent = used.windows(2).all(|w| w[1].0 == w[0].0 + 1);
     let at = if adjacent { first } else { 0 };
@@ -78,7 +78,7 @@ pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> 
     Ok(Plan { shape, source, indices, block: before..before + block.len() })
 }
 
-/// Refuses indices that do not go together, or point into nothing.
+/// Refuses indices that do not broadcast, or point into an empty dimension.
 pub fn check_places(t: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
     plan(&t.body().layout, indices).map(drop)
 }
@@ -97,7 +97,7 @@ impl Plan {
             .collect()
     }
 
-    /// How what is read lies: in the order of the source's dimensions, then in that of the indices. Among single elements
+    /// The strides of the result: dimensions in the order of the source's, then in that of the indices. Of single elements
     /// an index has the strides of its outermost dimension before them, of its innermost behind.
     fn strides(&self) -> Dims {
         let widened = |index: &Body| {
@@ -128,7 +128,7 @@ pub(super) fn any_batched(indices: &[Option<Tensor>]) -> bool {
 fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
-    // What is contiguous may yet have any stride over single elements.
+    // A contiguous tensor may have any stride in dimensions of size 1.
     if out.device().is_cpu() && (!body.layout.is_contiguous() || body.shape().contains(&1)) {
         out.layout.strides = plan.strides();
     }
@@ -163,7 +163,7 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     Index::call(t, indices)
 }
 
-/// An advanced index over samples, as one over physical tensors; and how the result's dimensions lie.
+/// An advanced index under `vmap`, as one on physical tensors, and the order of the result's dimensions.
 pub(super) struct OverSamples {
     pub(super) indices: Vec<Option<Tensor>>,
     /// The dimensions of the physical result in the order that the function sees.
@@ -202,7 +202,7 @@ pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -
         all.extend(indices.iter().cloned());
         let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
         let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
-        // Side by side the index stays in place, behind the batch; apart it comes first, before the batch.
+        // An adjacent index stays in place, behind the batch; else it comes first, before the batch.
         let order = if adjacent {
             (0..(k + block + regular) as i64).collect()
         } else {

@@ -37,7 +37,7 @@ pub fn combinations(
         for &i in &choice {
             try_alloc::push(&mut all, i as i64)?;
         }
-        // The last place that can go up does, and those behind it follow.
+        // The last position that can be increased is; those behind it follow.
         let highest = |k: usize| if with_replacement { n - 1 } else { n - r + k };
         going = false;
         if let Some(k) = (0..r).rev().find(|&k| choice[k] < highest(k)) {

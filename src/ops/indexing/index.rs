@@ -1,4 +1,4 @@
-//! Elements read where index tensors point along a dimension, and what all that goes by index tensors shares.
+//! Elements read where index tensors point along a dimension, and what all indexing operators share.
 
 use crate::base::{Put, try_alloc, warn};
 use crate::operator::index_kernel::{By, get};
@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 use crate::ops::shape::view::expand;
 
-/// An index beyond its dimension is a RuntimeError in the operators that go along one.
+/// An index out of bounds is a RuntimeError in operators along one dimension.
 pub(crate) fn as_runtime(error: Error) -> Error {
     match error.into_fault() {
         Fault::Beyond { index, size, .. } => Fault::Beyond { index, size, along: true }.into(),
@@ -98,7 +98,7 @@ pub(crate) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     layout
 }
 
-/// A single number as a line of one element.
+/// A tensor without dimensions as a vector of one element.
 pub(super) fn as_line(body: &Body) -> Body {
     match body.layout.ndim() {
         0 => body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) }),
@@ -110,7 +110,7 @@ pub(crate) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
     if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
 }
 
-/// For `vmap`: something along `dim` of `x` and of others like it, which get a dimension where they have none.
+/// Under `vmap`: an operator along `dim` of `x` and of index tensors; those without dimensions get one.
 pub(crate) fn on_lines(
     b: &Batch,
     x: &Tensor,
@@ -127,7 +127,7 @@ pub(crate) fn on_lines(
     f(&line(x)?, &others, at)
 }
 
-/// What was made of lines as the function sees it: without their dimension where it had none.
+/// The result as the function sees it: without the dimension that was added.
 pub(crate) fn from_lines(b: &Batch, made: Tensor, seen: &Tensor) -> Result<Tensor> {
     Ok(b.wrap(if seen.ndim() == 0 { squeeze_one(&made, -1)? } else { made }))
 }

@@ -30,7 +30,7 @@ static SEVERAL_ZEROS: Derivative = no_derivative!(
      in self"
 );
 
-/// The reduction of elements that stands for that of slices.
+/// The reduction of slices as one of elements.
 fn sent<'a>(
     input: &'a Tensor,
     src: &'a Tensor,

@@ -55,7 +55,7 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     IndexPut::call(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
 }
 
-/// `x` where the mask is false, `value` where it is true, in the dtype of `x`: for samples.
+/// Under `vmap`: `x` where the mask is false, `value` where it is true, in the dtype of `x`.
 pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
     broadcast(&mask.shape(), &x.shape())?;
     let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
@@ -151,7 +151,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) 
     )
 }
 
-/// For samples: `x` with the elements of `source`, in order, where each sample's mask is true.
+/// Under `vmap`: `x` with the elements of `source`, in order, where each sample's mask is true.
 fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     let (n, most) = (mask.numel(), source.numel() as i64 - 1);
     let hits = copies::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
@@ -303,7 +303,7 @@ pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     MaskedSelect::call(&wide(input)?, &wide(mask)?)
 }
 
-/// `target[mask] = value` for one value: where the mask is true is for each sample to say.
+/// `target[mask] = value` for one value, under `vmap`: each sample has its own mask.
 pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
     let (to, have) = (target.shape(), mask.shape());
     if have.len() > to.len() || have.as_slice() != &to[..have.len()] {

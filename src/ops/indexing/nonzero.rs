@@ -1,4 +1,4 @@
-//! Where elements are not zero, and what lies where a mask says.
+//! Where elements are not zero, and elements where a mask is true.
 
 use crate::base::broadcast;
 use crate::operator::Out;
@@ -7,7 +7,7 @@ use crate::operator::{conj_neg, views};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
-/// The shape that a tensor and its mask stretch to: at least a vector.
+/// The shape that a tensor and its mask broadcast to: at least a vector.
 pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
     let shape = broadcast(mask, x)?;
     Ok(if shape.is_empty() { smallvec::smallvec![1] } else { shape })
@@ -56,7 +56,7 @@ pub(crate) fn positions(x: &Body) -> Result<Body> {
     })
 }
 
-/// Positions as PyTorch lays them out: each dimension's together.
+/// Positions as PyTorch stores them: column-major.
 pub(crate) fn by_columns(rows: Body) -> Result<Body> {
     let [count, ndim] = rows.shape()[..] else { return Ok(rows) };
     let columns = Layout { strides: smallvec::smallvec![1, count], ..Layout::contiguous(&[count, ndim]) };
@@ -76,12 +76,12 @@ fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: cra
     Body::plain(storage, crate::base::Layout::contiguous(shape), dtype)
 }
 
-/// Where `t` is not zero, one vector per dimension, which lie between each other.
+/// Where `t` is not zero, one vector per dimension: the columns of a row-major matrix.
 pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, positions(&t.body())?)
 }
 
-/// The places of what is not zero as PyTorch gives them: one vector for each dimension.
+/// The positions of elements that are not zero, as PyTorch gives them: one vector for each dimension.
 pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, by_columns(positions(&t.body())?)?)
 }

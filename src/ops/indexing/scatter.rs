@@ -18,7 +18,7 @@ use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
 
-/// What `src`, put along a dimension where `index` points, must be like.
+/// The checks on `src` and `index`.
 fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
     check_index(SCATTER.name, index)?;
     let dim = wrap_dim(dim, out.layout.ndim())?;
@@ -57,7 +57,7 @@ fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<(
     Ok(())
 }
 
-/// What a primitive makes of zeros: it writes over them, unless samples of a `vmap` or tangents want new ones.
+/// A primitive applied to zeros: in place, unless samples of a `vmap` or tangents need new ones.
 macro_rules! into_zeros {
     ($at:expr, [$($given:expr),*], $primitive:ident($($argument:expr),*)) => {{
         let zeros = $crate::operator::constant::zeros(&$at.shape, $at.dtype, $at.device)?;
@@ -255,7 +255,7 @@ pub(super) fn number(op: &str, value: Operand) -> Result<Scalar> {
     }
 }
 
-/// As it is when row-major, else a row-major copy.
+/// The tensor itself when it is row-major, else a row-major copy.
 pub(super) fn dense(t: Tensor) -> Result<Tensor> {
     if t.body().layout.is_contiguous() { Ok(t) } else { copies::clone_dense(&t) }
 }
@@ -290,7 +290,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     )
 }
 
-/// Slices of an empty dimension lie nowhere; PyTorch notices that by the storage, where that has no room for them.
+/// An index into an empty dimension is out of bounds; PyTorch finds that by the storage's size.
 fn check_room(out: &Body, slices: &Layout) -> Result<()> {
     if out.numel() > 0 { Ok(()) } else { within(slices, out.dtype.size(), out.storage.len()) }
 }
@@ -475,7 +475,7 @@ pub fn index_add_(
 
 #[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
 impl IndexCopy {
-    /// Before the numbers of indices are compared, it is asked what may be written.
+    /// Whether the target may be written is checked before the numbers of indices.
     fn check(input: &Body, dim: i64, _: &Tensor, _: &Tensor) -> Result<()> {
         wrap_dim(dim, input.layout.ndim())?;
         check_writable(input)
@@ -552,7 +552,7 @@ impl IndexFill1 {
         IndexFill0::call(g, dim, index, Scalar::Int(0))
     }
     fn d_value(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
-        // Once for each place, however often the index names it.
+        // Once for each slice, however often the index names it.
         Sum::call(&a::sub(g, &IndexFill0::call(g, dim, index, Scalar::Int(0))?)?)
     }
     fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
@@ -586,7 +586,7 @@ pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value:
     }
 }
 
-/// A 0-d tensor that is no more than its number becomes that.
+/// A 0-d tensor without history or transform becomes a number.
 fn as_recorded<'a>(op: &str, value: Operand<'a>) -> Result<Operand<'a>> {
     match value {
         Operand::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(value),

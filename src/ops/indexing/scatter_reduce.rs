@@ -1,4 +1,4 @@
-//! `scatter_reduce`: what meets at a place is summed, multiplied, averaged, or the largest or smallest is kept.
+//! `scatter_reduce`: values sent to the same position are summed, multiplied, averaged, or the largest or smallest is kept.
 
 use crate::base::Put;
 use crate::operator::pointwise::apply;
@@ -14,7 +14,7 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad, no_derivative};
 
-/// What becomes of values that meet.
+/// How values sent to the same position are combined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Meeting {
     Sum,
@@ -61,10 +61,10 @@ impl Meeting {
     }
 }
 
-/// Where values of `input` take no part: what the first that is sent there meets.
+/// The neutral element: the start where values of `input` take no part.
 fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting) -> Result<Tensor> {
     let number = match how {
-        // Any of the values sent will do as the first.
+        // Any of the values sent will do as the start.
         Meeting::Max | Meeting::Min => return Scatter::call(input, dim, index, src, Put::Assign),
         Meeting::Prod => Scalar::Int(1),
         Meeting::Sum | Meeting::Mean => Scalar::Int(0),
@@ -92,7 +92,7 @@ pub(crate) fn reduced(
     a::floor_divide(&out, &copies::to_dtype(&count, input.dtype())?)
 }
 
-/// How many values meet at each place, 1 where none does.
+/// How many values are sent to each position, at least 1.
 fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
     let start = constant::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = constant::ones(&index.shape(), input.dtype(), input.device())?;
@@ -100,7 +100,7 @@ fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tenso
     a::maximum(&crate::ops::complex::real(&count)?, 1.0)
 }
 
-/// A reduction that is to be differentiated: its operands, and what it made.
+/// A reduction that is differentiated: its operands and result.
 pub(crate) struct Reduced<'a> {
     pub input: &'a Tensor,
     pub src: &'a Tensor,
@@ -110,11 +110,11 @@ pub(crate) struct Reduced<'a> {
     pub index: &'a Tensor,
     pub how: Meeting,
     pub own: bool,
-    /// The derivative of the source's share where several zeros meet.
+    /// The node of the source's gradient where several zeros are sent to the same position.
     pub twice: &'static Derivative,
 }
 
-/// What a change of the input and of the source does to a product, largest or smallest value.
+/// The gradients of input and source of a product, maximum or minimum.
 struct Shares {
     input: Tensor,
     src: Tensor,
@@ -130,7 +130,7 @@ impl Reduced<'_> {
         })
     }
 
-    /// The gradient of the source; `sent` is what comes of a gradient where elements are sent.
+    /// The gradient of the source; `sent` gathers a gradient at the positions that elements are sent to.
     pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
         Ok(match self.how {
             Meeting::Sum => sent(g),
@@ -150,7 +150,7 @@ impl Reduced<'_> {
             let without_zeros = |t: &Tensor| MaskedFill0::call(t, &a::eq(t, 0.0)?, Scalar::Int(1));
             let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
             let others = self.again(&full_input, src)?;
-            // A single zero among the values sent: the product of the others is its share.
+            // The gradient of a single zero is the product of the other values.
             let zero = a::eq(src, 0.0)?;
             let none = constant::zeros(&result.shape(), src.dtype(), src.device())?;
             let counted = copies::to_dtype(&zero, src.dtype())?;
@@ -170,13 +170,13 @@ impl Reduced<'_> {
         if !own {
             for_input = Scatter1::call(&for_input, dim, index, Scalar::Int(0))?;
         }
-        // Equal ones share.
+        // Equal extrema share the gradient.
         let ties = a::maximum(&Scatter::call(&for_input, dim, index, &for_src, Put::Add)?, 1.0)?;
         Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
     }
 }
 
-/// Where several zeros meet, the derivative is that of none of the formulas above.
+/// Where several zeros are sent to one position, none of the formulas above can be differentiated.
 static SEVERAL_ZEROS: Derivative = no_derivative!(
     "torch::autograd::Error",
     "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
@@ -249,7 +249,7 @@ impl ScatterReduce {
     }
 }
 
-/// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
+/// The values of `src` sent to each position, summed, multiplied, averaged, or the largest or smallest.
 #[operator(
     function,
     method,

@@ -17,7 +17,7 @@ fn across(body: &Body, dim: usize) -> Dims {
     body.shape().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, &n)| n).collect()
 }
 
-/// Whether `index_copy`'s source may go with its target at all.
+/// Checks that `index_copy`'s source and target have fitting shapes.
 fn check_copied(out: &Body, source: &Body, count: usize) -> Result<()> {
     let (from, to) = (source.layout.ndim(), out.layout.ndim());
     if from != to && from > 0 && to > 0 {
@@ -90,7 +90,7 @@ fn check_added(out: &Body, source: &Body, at: usize, count: usize) -> Result<()>
     )))
 }
 
-/// What the in-place form of `row` asks of slices that are copied, or else added.
+/// The checks of the in-place form of `row` on slices that are copied, or else added.
 pub fn check_slices(
     row: &Row,
     copies: bool,

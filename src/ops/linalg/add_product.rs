@@ -277,7 +277,7 @@ impl Addbmm {
     }
 }
 
-/// Refuses a factor that the elements of a sum with an outer product cannot take.
+/// Refuses a factor that does not fit the dtype of a sum with an outer product.
 fn check_factor(name: &str, factor: Scalar, dtype: DType) -> Result<()> {
     if matches!(factor, Scalar::Bool(_)) && dtype != DType::Bool {
         return Err(Error::runtime(format!("Boolean {name} only supported for Boolean results.")));

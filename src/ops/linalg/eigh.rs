@@ -49,7 +49,7 @@ impl LinalgEigh {
                 if turned.is_complex() && !turned.is_special() {
                     check_phase("linalg_eigh", &turned)?;
                 }
-                // What moves vectors is skew.
+                // The derivative of the vectors, in their own basis, is skew-symmetric.
                 let turned = (&turned - turned.mh()) * 0.5;
                 let line = unit_of(&eigenvalues)?;
                 let gaps = row(&eigenvalues) - high(&eigenvalues) + &line;
@@ -72,7 +72,7 @@ fn unit_of(values: &V) -> Result<V> {
     Ok(diagonal_matrix(V::from(ones)))
 }
 
-/// Complex vectors have any phase: a loss that depends on it has no gradient.
+/// Complex vectors are determined up to a phase: a loss that depends on it has no gradient.
 pub(super) fn check_phase(op: &str, turned: &V) -> Result<()> {
     let line = turned.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;

@@ -52,7 +52,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
         }
     }
     let Some(ndim) = ndim else {
-        // The result's ellipsis is filled in later: its place is marked.
+        // The result's ellipsis is filled in later; here it is marked.
         if let Some(place) = dots {
             out.insert(place, Name::Rest(usize::MAX));
         }

@@ -1,4 +1,4 @@
-//! What all factorisations share: memory by columns, and the refusals of what has none.
+//! What all factorisations share: column-major memory, and refusals.
 
 use crate::operator::constant;
 use crate::operator::kernel::{copy, filled};
@@ -16,7 +16,7 @@ impl Keep for Checked {
     }
 }
 
-/// New matrices that lie column by column.
+/// New column-major matrices.
 pub fn columns(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
     let mut turned = Dims::from_slice(shape);
     let n = turned.len();
@@ -28,7 +28,7 @@ pub fn transposed(x: &Body) -> Result<Body> {
     Ok(x.with_layout(x.layout.transpose(-2, -1)?))
 }
 
-/// A copy that lies column by column.
+/// A column-major copy.
 pub fn by_columns(x: &Body) -> Result<Body> {
     let out = columns(x.shape(), x.dtype, x.device())?;
     copy(&out, x)?;
@@ -51,7 +51,7 @@ pub fn batch_of(x: &Body, rest: &[usize]) -> Dims {
     shape
 }
 
-/// A number of success for each matrix.
+/// A code of success for each matrix.
 pub fn codes(x: &Body) -> Result<Body> {
     filled(lead(x), Scalar::Int(0), DType::I32, x.device())
 }
@@ -152,7 +152,7 @@ pub fn triu(x: V, diagonal: i64) -> V {
     x.then(|t| triangle::triu(&t, diagonal))
 }
 
-/// `x` and its conjugate transpose, added, with a diagonal that is counted once.
+/// `x` plus its conjugate transpose, with the diagonal added only once.
 pub fn twice_symmetric(x: V) -> V {
     let n = x.shape().last().copied().unwrap_or(0);
     let sum = &x + x.mh();
@@ -175,7 +175,7 @@ pub fn cat_rows(parts: &[V]) -> V {
     V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -2)))
 }
 
-/// The sum of what is there.
+/// The sum of those that are present.
 pub fn plus(a: Option<V>, b: Option<V>) -> Option<V> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -198,7 +198,7 @@ pub fn diagonal_matrix(x: V) -> V {
     x.then(|t| triangle::diag_embed(&t, 0, -2, -1))
 }
 
-/// A copy that lies row by row.
+/// A row-major copy.
 pub fn dense_copy(x: &Body) -> Result<Body> {
     let out = Body::new(x.shape(), x.dtype, x.device())?;
     copy(&out, x)?;
@@ -210,7 +210,7 @@ pub fn has_kernel(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
-/// Refuses what is composed of operators that have no shaders, in its own name.
+/// Refuses GPU tensors to a composition of operators without shaders, in its own name.
 pub fn refuse_gpu(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
     match tensors.iter().find(|t| t.device().is_gpu()) {
         Some(t) => no_shader(op, t.dtype()),

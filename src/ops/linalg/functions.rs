@@ -36,7 +36,7 @@ fn exponential(A: &Tensor) -> Result<Tensor> {
     if A.numel() == 0 {
         return copies::clone_dense(A);
     }
-    // Halves by way of what has a solver.
+    // Halves are computed in a dtype that has a solver.
     let own = A.dtype();
     let wide = if own.size() == 2 { copies::to_dtype(A, DType::F32)? } else { A.clone() };
     let size =
@@ -64,7 +64,7 @@ impl LinalgMatrixExp {
     fn forward(A: &Tensor) -> Result<Body> {
         reduce::no_grad(|| exponential(A))
     }
-    /// The exponential of a block matrix has the derivative beside it.
+    /// The exponential of a block matrix contains the derivative.
     fn d_A(g: V, A: V) -> V {
         let n = *A.shape().last().unwrap_or(&0);
         let (a, zeros) = (A.mh(), A.mh() * 0.0);

@@ -24,7 +24,7 @@ fn multiply_parts(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Resu
         let [re, im] = parts(x)?;
         Ok([duplicate(&re)?, duplicate(&im)?])
     };
-    // The kernel is far quicker on dense parts than on every second number.
+    // The kernel is much faster on dense parts than on every second number.
     let ([or, oi], [ar, ai], [br, bi]) = (split(out)?, split(a)?, split(b)?);
     multiply(&or, &ar, &br, alpha, beta)?;
     multiply(&or, &ai, &bi, -alpha, 1.0)?;

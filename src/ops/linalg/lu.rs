@@ -85,7 +85,7 @@ fn ordered(x: &V, order: &Tensor) -> V {
 fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]: [usize; 2]) -> V {
     let k = m.min(n);
     let (l1, u1) = (rows_of(l, 0, k), columns_of(u, 0, k));
-    // What the longer factor has beyond the square moves the triangle of the other.
+    // The longer factor's part beyond the square contributes to the other's triangle.
     let below = plus(
         gl.map(|gl| l1.mh().matmul(rows_of(gl, 0, k))),
         gu.filter(|_| n > m).map(|gu| -columns_of(gu, k, n).matmul(columns_of(u, k, n).mh())),

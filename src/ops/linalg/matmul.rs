@@ -61,7 +61,7 @@ fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// Which of two matrices lie column by column: so do their gradients, then.
+/// Which of two matrices are column-major: then their gradients are, too.
 #[derive(Clone, Copy)]
 pub struct Columns {
     left: bool,
@@ -107,7 +107,7 @@ fn turned(matrix: &V) -> V {
     matrix.clone().then(|m| t(&m))
 }
 
-/// Refuses what a product of batches has no loop for; where there is nothing to multiply none is needed.
+/// Refuses dtypes that products of batches have no kernel for; empty products need none.
 pub(crate) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Result<()> {
     match a.dtype {
         _ if is_nothing(a, b) => Ok(()),
@@ -126,7 +126,7 @@ pub(crate) fn is_nothing(a: &Body, b: &Body) -> bool {
     a.numel() == 0 || b.numel() == 0
 }
 
-/// Up to so many columns of samples are rows of one product with the shared matrix.
+/// Up to this many columns of samples are computed as rows of one product with the shared matrix.
 const COLUMNS: usize = 4;
 
 fn check_matrices(a: &[usize], b: &[usize]) -> Result<()> {
@@ -273,7 +273,7 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Whether a batch is one tall matrix to its product with a matrix or vector.
+/// Whether the product of a batch with a matrix or vector can be computed as one tall matrix's.
 fn folds(a: &Tensor, b: &Tensor) -> bool {
     let (large, small) = if a.ndim() >= b.ndim() { (a, b) } else { (b, a) };
     let n = large.ndim();
@@ -459,7 +459,7 @@ pub(super) fn without_last(body: Body) -> Result<Body> {
     Ok(drop_dims(body, &[last]))
 }
 
-/// `input` is what the product is added to, or the vector itself.
+/// `input` is the summand, or the vector itself.
 pub(super) fn check_vector(input: &Tensor, mat: &Tensor, vec: &Tensor) -> Result<()> {
     if mat.ndim() != 2 || vec.ndim() != 1 {
         return Err(Error::runtime(format!(

@@ -19,6 +19,6 @@ pub mod svd;
 pub mod tensordot;
 pub mod triangular;
 
-// Where these stood before.
+// Names that other modules use.
 #[allow(unused_imports, reason = "a bridge")]
 pub use matmul::*;

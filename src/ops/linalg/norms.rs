@@ -273,7 +273,7 @@ fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Te
     select(V::from(of_matrix) * V::from(inverse), f64::INFINITY, ne(V::from(info), 0.0)).tensor()
 }
 
-/// How much larger relative errors of a solution may be than those of its right side.
+/// The condition number: how much larger a solution's relative error may be than its right side's.
 #[operator(
     function,
     space = "linalg",
@@ -363,7 +363,7 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
     (V::from(input) * factor.cast(input.dtype())).tensor()
 }
 
-/// The same in place: of a copy, as its gradient reads what was there.
+/// `renorm` in place: computed from a copy, as its gradient reads the old values.
 #[inplace(renorm)]
 pub fn renorm_(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<()> {
     let before = crate::ops::shape::clone(input, None)?;

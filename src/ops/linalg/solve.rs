@@ -93,7 +93,7 @@ impl LinalgSolveEx {
         let [g, _] = g;
         gradients(g, &A.shape(), B, result, left, wants, |g| solution_of(&A.mh(), &g, left))
     }
-    /// By the factors that the call found.
+    /// Uses the factors of the forward call.
     fn fast_derivative(
         g: [Option<V>; 2],
         A: Unread,
@@ -261,7 +261,7 @@ pub fn linalg_inv_ex(
     LinalgInvEx::call(A, Checked(check_errors.then_some("linalg.inv_ex")))
 }
 
-/// The determinants of what is factored.
+/// The determinants of factored matrices.
 fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     let out = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     if out.numel() > 0 {
@@ -272,7 +272,7 @@ fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Signs (or directions) and logarithms of magnitudes of the determinants of what is factored.
+/// Signs (of complex numbers, directions) and logarithms of magnitudes of the determinants of factored matrices.
 fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
     let sign = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     let size = filled(lead(lu), Scalar::Int(0), lu.dtype.to_real(), lu.device())?;
@@ -304,7 +304,7 @@ impl LinalgDet {
         }
         Ok(solution_of(&A.mh(), &scaled_units(g * result.conj(), n), true))
     }
-    /// By the factors that the call found; zeros on the diagonal are moved, as the gradient is continuous.
+    /// Uses the factors of the forward call; zeros on the diagonal are replaced by small numbers, as the gradient is continuous.
     fn fast_d_A(g: Body, LU: Body, pivots: Body) -> Result<Body> {
         let n = *LU.shape().last().unwrap_or(&0);
         let value = |x: &Body| V::from(Tensor::new(x.clone()));
@@ -359,7 +359,7 @@ impl LinalgSlogdet {
     fn d_A(g: [Option<V>; 2], A: V, sign: V) -> V {
         let n = *A.shape().last().unwrap_or(&0);
         let [of_sign, of_size] = g;
-        // A direction turns by the imaginary part of what the logarithm moves by; a sign does not move.
+        // The derivative of a complex sign is the imaginary part of the logarithm's; a real sign has none.
         let turning = of_sign.map(|g| {
             let i = V::Scalar(Scalar::Complex(0.0, 1.0));
             if g.is_complex() { real_part(g.conj() * &sign * i.clone()) * i } else { g * 0.0 }

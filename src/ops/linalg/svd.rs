@@ -67,7 +67,7 @@ fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<
         let (u, vh) = (columns_of(&U, 0, k), rows_of(&Vh, 0, k));
         return Ok(if m >= n { u.matmul(high(&gs) * vh) } else { (u * row(&gs)).matmul(vh) });
     }
-    // Of full matrices only what the values reach has a gradient.
+    // Of full matrices only the columns that belong to a value have a gradient.
     let (u, vh) = (columns_of(&U, 0, k), rows_of(&Vh, 0, k));
     let (gu, gvh) = (gu.map(|g| columns_of(&g, 0, k)), gvh.map(|g| rows_of(&g, 0, k)));
     let dtype = U.clone().tensor()?.dtype();
@@ -107,7 +107,7 @@ fn unit_like(s: &V) -> Result<Tensor> {
     triangle::diag_embed(&constant::ones(&[n], s.dtype(), s.device())?, 0, -2, -1)
 }
 
-/// Complex vectors have any phase: a loss that depends on it has no gradient.
+/// Complex vectors are determined up to a phase: a loss that depends on it has no gradient.
 fn check_gauge(of_u: Option<&V>, of_v: Option<&V>) -> Result<()> {
     let line = |x: &V| x.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let sum = match (of_u, of_v) {

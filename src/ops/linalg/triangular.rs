@@ -174,7 +174,7 @@ pub fn triangular_solve(
     TriangularSolve::call(input, A, upper, transpose, unitriangular)
 }
 
-/// What the older solvers refuse of a right side and its matrix.
+/// The checks of the older solvers on a right side and its matrix.
 pub fn check_pair(name: &str, b: &Tensor, a: &Tensor) -> Result<()> {
     if b.dtype() != a.dtype() {
         return Err(Error::runtime(format!(

@@ -340,7 +340,7 @@ fn unrecorded_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     Ok([part(0)?, part(half)?])
 }
 
-/// The first half along `dim`, as far as the sigmoid of the second lets it through.
+/// The first half along `dim`, times the sigmoid of the second.
 #[operator(
     nn,
     sample = "shaped(lambda draw, shape: lambda x: F.glu(x, 1), st.sampled_from([(2, 4), (3, 2, 2), (1, 6)]))"
@@ -360,7 +360,7 @@ pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     Glu::call(input, dim)
 }
 
-/// What negative numbers are multiplied with: what was drawn, or the mean of what may be.
+/// The factor of negative elements: the random one that was drawn, or the mean of the bounds.
 fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
     let (lower, upper) = (lower.as_f64(), upper.as_f64());
     if training && upper - lower > 1e-6 {

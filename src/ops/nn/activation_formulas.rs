@@ -48,7 +48,7 @@ pointwise! {
     [hidden, aten = "_prelu_kernel"] prelu_kernel(input, weight): Real = select(weight * input, input, gt(input, 0.0)),
         input: |g, input, weight| select(g * weight, g, gt(input, 0.0)),
         weight: |g, input| select(g * input, 0.0, gt(input, 0.0));
-    /// One half as far as the other lets it through.
+    /// One half times the sigmoid of the other.
     [hidden] gated(input, gate): Real = input * sigmoid(gate),
         input: |g, gate| g * sigmoid(gate),
         gate: |g, input, gate| g * input * sigmoid(gate) * (1.0 - sigmoid(gate));

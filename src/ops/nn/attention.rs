@@ -1,5 +1,5 @@
-//! Attention: values weighed by how queries and keys go together. On the CPU in tiles; else, and where something must be seen
-//! of the weights, by products and a softmax.
+//! Attention: values weighted by the products of queries and keys. On the CPU in tiles; else, and where the weights themselves are
+//! needed, by matrix products and a softmax.
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
@@ -18,7 +18,7 @@ fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Res
     triu(&Tensor::new(blind), 1).map(V::from)
 }
 
-/// The weights: rows that see nothing are zero.
+/// The weights; a row whose keys are all masked is zero.
 fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     let mut scores = (query * scale).matmul(key.mt());
     let shape = scores.shape();

@@ -12,7 +12,7 @@ use crate::ops::sorting::search::searchsorted;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
 
-/// What is kept of a bag.
+/// What a bag is reduced to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Sum,
@@ -29,7 +29,7 @@ impl Keep for Mode {
 /// Which bag each number is in.
 fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
     let positions = Tensor::new(numbers(0, 1, count, offsets.device())?);
-    // What begins at or before a position; the first bag begins before all of them.
+    // Bags that begin at or before the position; the first bag begins before all positions.
     let begun = offsets.numel() as i64 - 1 - i64::from(last);
     let starts = to_dtype(&slices::narrow(offsets, 0, 1, begun.max(0))?, DType::I64)?;
     searchsorted(&starts, &positions, false, true, None, None)
@@ -67,7 +67,7 @@ fn largest(
     let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
-    // The first of those that are as large; a NaN counts as such.
+    // The first of equal maxima; a NaN is one.
     let there = V::from(index_select(&top, 0, bag)?);
     let taken = V::from(taken);
     let same = either(eq(&taken, &there), is_nan(&taken));
@@ -233,7 +233,7 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
     if last && offsets.numel() == 0 {
         return Err(Error::runtime("include_last_offset: number of offset should be at least 1"));
     }
-    // What lies on the GPU is not waited for.
+    // Values on the GPU are not waited for.
     if offsets.numel() == 0 || !offsets.device().is_cpu() || offsets.is_batched() {
         return Ok(());
     }

@@ -29,7 +29,7 @@ fn beside(v: V, ndim: usize, channels: usize) -> V {
     v.reshape(&shape)
 }
 
-/// The input less its means, the means, one over the roots of the spreads, and the spreads.
+/// The input minus its means, the means, `1 / sqrt(variance + eps)`, and the variances.
 struct Made {
     centred: V,
     mean: V,
@@ -37,12 +37,12 @@ struct Made {
     spread: V,
 }
 
-/// Running means and spreads, which are used or written.
+/// Running means and variances, which are used or updated.
 #[derive(Clone, Copy)]
 struct Running<'a> {
     mean: Option<&'a Tensor>,
     var: Option<&'a Tensor>,
-    /// Whether the batch's own are taken.
+    /// Whether the batch's own statistics are used.
     training: bool,
 }
 
@@ -62,7 +62,7 @@ fn made(input: V, running: Running, eps: f64) -> Made {
     Made { scale: rsqrt(&spread + eps), centred, mean, spread }
 }
 
-/// The result, the means, the factors, and the spreads.
+/// The result, the means, the factors, and the variances.
 fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
@@ -83,7 +83,7 @@ fn formula(
     Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.spread)?])
 }
 
-/// The gradients, from what the result was made of.
+/// The gradients, from the operands and the saved statistics.
 fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool; 3]) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let (ndim, channels) = (shape.len(), shape[1]);
@@ -137,7 +137,7 @@ fn as_before(body: Body) -> Body {
     body.with_layout(layout)
 }
 
-/// How a batch lies for the kernels.
+/// The memory layout in which the kernels see a batch.
 #[derive(Clone, Copy)]
 pub(super) struct ChannelLayout {
     last: bool,
@@ -155,7 +155,7 @@ impl ChannelLayout {
         }
     }
 
-    /// The elements in a row, in the order of the kernels.
+    /// The elements as one line, in the order of the kernels.
     pub fn dense(&self, x: &Body, dtype: DType) -> Result<Body> {
         if self.last { dense(&innermost(x), dtype) } else { dense(x, dtype) }
     }
@@ -179,7 +179,7 @@ pub(super) fn maybe_line(body: &Option<Body>) -> Result<Option<kernel::Line<'_>>
     body.as_ref().map(line).transpose()
 }
 
-/// The result by the kernel, the means, the factors, and the spreads.
+/// The kernel's result, the means, the factors, and the variances.
 fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
@@ -220,7 +220,7 @@ fn by_kernel(
     Ok([laid.back(cast(out, x.dtype)?), mean, scale, spread])
 }
 
-/// Takes this batch's means and spreads into the running ones: a buffer's elements, without history.
+/// Updates the running means and variances with this batch's; nothing is recorded.
 fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum: f64) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, unbiased)] {
@@ -429,7 +429,7 @@ pub fn native_batch_norm(
         return Ok([out, none()?, none()?]);
     }
     let running = Running { mean: None, var: None, training };
-    // Nobody differentiates by what is found on the way.
+    // The statistics have no gradient.
     let [_, mean, scale, _] = formula(&detached::shallow(input), None, None, running, eps)?;
     Ok([out, mean, scale])
 }
@@ -458,7 +458,7 @@ pub fn instance_norm(
         return Err(Error::index("Dimension out of range (expected to be in range of [-1, 0], but got 1)"));
     }
     let (samples, channels) = (sizes[0], sizes[1]);
-    // The samples' channels are the channels of one sample.
+    // The channels of all samples, as channels of one sample.
     let repeated = |t: Option<&Tensor>| t.map(|t| rearrange::repeat(t, Sizes(ints(&[samples])))).transpose();
     let statistics = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
         let t = repeated(t.map(detached::shallow).as_ref())?;

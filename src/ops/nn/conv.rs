@@ -21,7 +21,7 @@ struct Moves {
     groups: i64,
 }
 
-/// The convolution of which `image` is the larger side: of a transposed one that is the result.
+/// The convolution that has `image` as its input: of a transposed one that is the result.
 fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> Conv {
     let groups = moves.groups as usize;
     let dims = image.len() - 2;
@@ -118,7 +118,7 @@ fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
     Ok(to)
 }
 
-/// Computes what a convolution computes.
+/// The values of a convolution.
 fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
     let shape = result_shape(x.shape(), w.shape(), moves)?;
     let dtype = compute_type("convolution", x.dtype)?;
@@ -608,7 +608,7 @@ fn by_name(
     warn(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
     )?;
-    // Of an odd number the larger half is at the end.
+    // An odd padding has its larger half at the end.
     let pad: Ints = total.iter().rev().flat_map(|n| [0, n % 2]).collect();
     run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &moves)
 }

@@ -238,7 +238,7 @@ fn loss(
     zero_infinity: bool,
 ) -> Result<Tensor> {
     let how = reduction_of(reduction, None, None)?;
-    // What is listed for each sample.
+    // The lengths, one for each sample.
     try_alloc::check(inputs.len().max(labels.len()), 128)?;
     if log_probs.numel() == 0 {
         return Err(Error::runtime("log_probs tensor must not be empty"));

@@ -13,7 +13,7 @@ use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::triangle::triu_indices;
 
-/// What the distances themselves are made of: the differences of all pairs, one dimension more.
+/// The differences of all pairs, with one dimension more than the distances.
 fn gaps(x1: &V, x2: &V) -> V {
     x1.clone().then(|t| unsqueeze(&t, -2)) - x2.clone().then(|t| unsqueeze(&t, -3))
 }
@@ -40,7 +40,7 @@ fn normed(gaps: V, p: f64) -> V {
     pow(pow(size, p).sum(&[-1], false), 1.0 / p)
 }
 
-/// How much each difference moves its distance, times the gradient `g` of that; nothing where the distance is 0.
+/// The derivative of each distance by its differences, times the distance's gradient `g`; 0 where the distance is 0.
 fn slopes(g: V, gaps: V, result: V, p: f64) -> V {
     let line = |v: V| v.then(|t| unsqueeze(&t, -1));
     let (g, result) = (line(g), line(result));
@@ -146,14 +146,14 @@ impl Cdist {
     }
 }
 
-/// Through a matrix product, which is quick and less exact.
+/// By a matrix product, which is fast and less exact.
 fn euclidean(x1: &V, x2: &V) -> V {
     let squares = |x: &V| (x * x).sum(&[-1], true);
     let product = x1.matmul(x2.mt());
     sqrt(maximum(squares(x1) + squares(x2).mt() - product * 2.0, 0.0))
 }
 
-/// The gradient by the distance; nothing where that is 0.
+/// The gradient divided by the distance; 0 where that is 0.
 fn ratio(g: V, result: V) -> V {
     let still = eq(&result, 0.0);
     select(g / select(&result, 1.0, &still), 0.0, still)

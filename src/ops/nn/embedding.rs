@@ -138,7 +138,7 @@ impl Embedding {
     }
 }
 
-/// Numbers that name rows are whole.
+/// Indices are integers.
 pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Result<()> {
     if matches!(indices.dtype(), DType::I64 | DType::I32) {
         return Ok(());

@@ -43,7 +43,7 @@ struct Along {
     slope: V,
 }
 
-/// Values that gradients take for constants.
+/// Values that no gradient flows through.
 fn fixed(v: V) -> V {
     v.then(|t| Ok(detached::shallow(&t)))
 }
@@ -182,7 +182,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     sum.unwrap_or_else(V::misuse).reshape(&result_shape(&input.shape(), &grid.shape())).tensor()
 }
 
-/// The gradients likewise.
+/// Their gradients, by the same operators.
 fn slopes(
     g: &Tensor,
     input: &Tensor,

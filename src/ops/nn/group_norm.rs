@@ -45,7 +45,7 @@ impl Sizes {
     }
 }
 
-/// Rows less their mean and by their spread, the means, and the factors.
+/// Rows minus their mean, divided by their standard deviation; the means, and the factors.
 fn standard(x: V, sizes: Sizes, eps: f64) -> [V; 3] {
     let rows = sizes.rows();
     let x = x.reshape(&rows);

@@ -62,8 +62,8 @@ impl Reduction {
         if self == Reduction::Mean { g / count as f64 } else { g }
     }
 
-    /// The gradient of losses that grow by `factor * slope`. What came in is multiplied with as it is: who writes over it
-    /// must be told that it was saved.
+    /// The gradient of losses with the derivative `factor * slope`. The incoming gradient is saved as it is: who writes over it
+    /// gets an error.
     fn scale(self, slope: V, factor: f64, g: V) -> V {
         let factor = if self == Reduction::Mean { factor / numel(&slope.shape()) as f64 } else { factor };
         in_order(if factor == 1.0 { slope * g } else { slope * factor * g })
@@ -564,7 +564,7 @@ fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
     reshape(weight, &shape).map(V::from)
 }
 
-/// The loss against all classes alike, for label smoothing.
+/// The mean loss over all classes, for label smoothing.
 fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
     let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
     let all = match &classes.weight {

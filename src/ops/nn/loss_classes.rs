@@ -163,7 +163,7 @@ impl Own {
     }
 }
 
-/// Target classes, what each class counts, and the class that counts nothing.
+/// Target classes, the classes' weights, and the class that is ignored.
 pub struct Classes {
     pub target: Tensor,
     pub weight: Option<Tensor>,
@@ -176,7 +176,7 @@ impl Classes {
         i64::from(ndim > 1)
     }
 
-    /// Whether every target counts the same, which takes a third of the steps.
+    /// Whether every target has the same weight, which takes a third of the steps.
     fn all_count(&self) -> Result<bool> {
         let target = &self.target;
         if self.weight.is_some()
@@ -204,7 +204,7 @@ impl Classes {
         unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
     }
 
-    /// What each target counts: its class's weight, nothing when ignored.
+    /// Each target's weight: that of its class, 0 when ignored.
     pub fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
         let target = V::from(&to_dtype(&self.target, DType::I64)?);
         let counted = crate::ops::elementwise::formula::ne(target, self.ignored as f64);
@@ -296,7 +296,7 @@ impl Classes {
             (-picked, V::from(self.target.numel() as f64))
         } else {
             let share = self.share(&index, ndim, input.dtype())?;
-            // An ignored element counts nothing even when it is infinite.
+            // An ignored element has no share even when it is infinite.
             let loss = -(select(picked * &share, 0.0, eq(&share, 0.0)));
             (loss, if how == Reduction::Mean { sum(share) } else { share })
         };

@@ -14,7 +14,7 @@ pointwise! {
         = (1.0 - target) * input - (minimum(input, 0.0) - log1p(exp(-abs(input)))),
         input: |g, input, target| g * (sigmoid(input) - target),
         target: |g, input| -(g * input);
-    /// How that grows with `input`.
+    /// Its derivative with respect to `input`.
     [hidden] logit_slope(input, target): Real = sigmoid(input) - target,
         input: |g, input| g * (sigmoid(input) * (1.0 - sigmoid(input))),
         target: |g| -g;
@@ -59,7 +59,7 @@ pub fn log_sigmoid(x: &V) -> V {
     V::apply(&unary::logsigmoid::ROW, std::slice::from_ref(x))
 }
 
-/// How the cross entropy of the sigmoid grows with `x`.
+/// The derivative of the cross entropy of the sigmoid.
 pub fn logit_slope_of(x: V, target: V, positive: Option<&Tensor>) -> V {
     match positive {
         None if !target.is_complex() => V::apply(&logit_slope::ROW, &[x, target]),

@@ -72,7 +72,7 @@ fn samples(input: &Tensor) -> Result<[usize; 2]> {
     Ok(sizes)
 }
 
-/// Refuses operands that want a gradient which there is none of.
+/// Refuses operands that require a gradient and have none.
 fn need_constant(op: &str, name: &str, operand: Option<&Tensor>) -> Result<()> {
     if operand.is_some_and(Tensor::requires_grad) && mode::grad_enabled() {
         return Err(Error::runtime(format!(
@@ -139,7 +139,7 @@ pub fn soft_margin_loss(
     SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
 }
 
-/// What each class lacks of the margin to the target's, and where that counts.
+/// By how much each class violates the margin to the target's, and where it does.
 struct Lacks {
     /// 0 for the target's own class.
     lack: V,
@@ -235,7 +235,7 @@ impl MultiMarginLoss {
     }
 }
 
-/// What the classes other than the target's lack of `margin` to it, to the power `p`.
+/// By how much the other classes violate the `margin` to the target's, to the power `p`.
 #[operator(
     nn,
     autocast = single,
@@ -287,7 +287,7 @@ pub fn multi_margin_loss(
 
 /// Lists of target classes, each up to the first negative number, beside the scores.
 struct Lists {
-    /// What class `i` lacks to target `j`: `[sample, j, i]`; 0 where it does not count.
+    /// By how much class `i` violates the margin to target `j`: `[sample, j, i]`; 0 where it does not count.
     lack: V,
     /// Whether target `j` is class `i`.
     member: V,
@@ -341,7 +341,7 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// What the classes that are no targets lack of 1 to those that are: a list for each sample, up to the first negative number.
+/// By how much the other classes violate a margin of 1 to the targets: a list for each sample, up to the first negative number.
 #[operator(
     nn,
     autocast = single,

@@ -37,7 +37,7 @@ pub(super) fn cast(body: Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype { Ok(body) } else { dense(&body, dtype) }
 }
 
-/// What formulas made, as the kernels give it.
+/// The formulas' results, in the form that the kernels give.
 pub(super) fn bodies<const N: usize>(made: [Option<V>; N]) -> Result<[Option<Body>; N]> {
     let made: Result<Vec<Option<Body>>> =
         made.into_iter().map(|v| v.map(|v| v.tensor().map(|t| t.body().clone())).transpose()).collect();
@@ -71,7 +71,7 @@ pub(super) fn wide_line(t: Option<&Body>, dtype: DType) -> Result<Option<Body>> 
     t.map(|t| dense(t, wide(dtype))).transpose()
 }
 
-/// A view of what is there.
+/// A view, where there is a body.
 pub(super) fn host(body: &Option<Body>) -> Result<Option<crate::base::Strided<'_>>> {
     body.as_ref().map(|body| body.host()).transpose()
 }
@@ -81,7 +81,7 @@ fn maybe_gpu(body: Option<&Body>) -> Result<Option<crate::gpu::View<'_>>> {
     body.map(Body::gpu).transpose()
 }
 
-/// What stands beside the elements, for the GPU's kernels.
+/// The buffers beside the elements, for the GPU's kernels.
 #[cfg(feature = "gpu")]
 pub(super) fn gpu_with<'a>(
     weight: &'a Option<Body>,
@@ -100,7 +100,7 @@ pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Gr
     Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
 }
 
-/// Rows of the normalized dimensions, their mean taken out and their spread made 1; the mean, and the factor that made it so.
+/// Rows with their mean subtracted, divided by their standard deviation; the mean, and the factor.
 struct Standard {
     y: V,
     mean: V,
@@ -122,7 +122,7 @@ fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
     [numel(&shape[..split]), numel(&shape[split..])]
 }
 
-/// Halves are normalized in float32. Beside the result, what was taken out.
+/// Halves are normalized in float32. Gives the mean and the factor beside the result.
 fn layer_norm_formula(
     x: &Tensor,
     weight: Option<&Tensor>,
@@ -362,7 +362,7 @@ pub fn layer_norm(
     NativeLayerNorm::call(input, normalized_shape, weight, bias, eps)
 }
 
-/// `layer_norm`, with the means and the factors that the rows were made with.
+/// `layer_norm`, with the means and the factors of the rows.
 #[operator(function, sample = "random")]
 pub fn native_layer_norm(
     input: &Tensor,
@@ -372,7 +372,7 @@ pub fn native_layer_norm(
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let out = layer_norm(input, normalized_shape, weight, bias, eps)?;
-    // Nobody differentiates by what is found on the way.
+    // The mean and the factor have no gradient.
     let [_, mean, scale] = layer_norm_formula(
         &crate::operator::detached::shallow(input),
         None,

@@ -20,7 +20,7 @@ enum Edge {
     Replicate,
 }
 
-/// How a stretch of the result is made of one of the input.
+/// How a segment of the result is made from one of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     Straight,
@@ -58,7 +58,7 @@ impl Side {
         self.size.checked_add(self.before)?.checked_add(self.after)
     }
 
-    /// The stretches that make the result: what lies before, the elements themselves, what lies after.
+    /// The segments of the result: the padding before, the elements themselves, the padding after.
     fn stretches(&self, edge: Edge) -> Vec<Stretch> {
         let (n, left) = (self.size, self.before);
         let total = self.total().unwrap_or(0);
@@ -122,13 +122,13 @@ fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
     Ok(shape)
 }
 
-/// One stretch of each side: a block of the result, and the block of the input that it is made of.
+/// One segment in each dimension: a block of the result, and the block of the input that it is made from.
 struct Block {
     stretches: Vec<Stretch>,
 }
 
 impl Block {
-    /// Every choice of a stretch from each side.
+    /// Every combination of one segment from each dimension.
     fn all(sides: &[Side], edge: Edge) -> Vec<Block> {
         let mut all = vec![Block { stretches: Vec::new() }];
         for side in sides {
@@ -203,7 +203,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     if g.numel() == 0 {
         return Ok(out);
     }
-    // What lies in the middle goes first: nothing is there yet.
+    // The middle block goes first: the memory is still empty there.
     let (middle, rest): (Vec<_>, Vec<_>) = Block::all(&sides, edge).into_iter().partition(Block::is_straight);
     for block in middle {
         copy(&block.in_input(&out)?, &block.in_result(g)?)?;
@@ -269,7 +269,7 @@ extended! {
 /// `x` with a number beyond its ends.
 fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     let sides = sides(x.shape(), pad);
-    // What is taken away goes first.
+    // Negative padding is applied first.
     let ndim = x.layout.ndim();
     let mut kept = x.layout.clone();
     for (i, side) in sides.iter().enumerate() {
@@ -388,7 +388,7 @@ fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
 fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let shape = input.shape();
     let sides = sides(&shape, pad);
-    // What is taken away goes first, and what is left goes round.
+    // Negative padding is applied first; the rest wraps around.
     let around = |side: &Side| {
         let left = side.size + side.before.min(0) + side.after.min(0);
         side.before > side.size || side.after > side.size || left < side.before.max(side.after).max(0)
@@ -401,7 +401,7 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let dim = |i: usize| (ndim - 1 - i) as i64;
     let part = |t: &Tensor, dim: i64, start: i64, end: i64| slice(t, dim, Some(start), Some(end), 1);
     if input.is_batched() {
-        // Samples cannot be written into what has none.
+        // Samples cannot be written into a tensor that has none.
         let mut made = input.clone();
         for (i, side) in sides.iter().enumerate() {
             let own = part(&made, dim(i), (-side.before).max(0), side.size + side.after.min(0))?;

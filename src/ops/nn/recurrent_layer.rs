@@ -29,7 +29,7 @@ struct Layer {
     projection: Option<V>,
 }
 
-/// A size; nothing of what has failed.
+/// A size; 0 where an earlier step failed.
 fn size(x: &V, dim: usize) -> usize {
     x.shape().get(dim).copied().unwrap_or(0)
 }
@@ -77,7 +77,7 @@ fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
     steps
 }
 
-/// What a step made, for the way back.
+/// What the backward pass needs of a step.
 struct Step {
     at: usize,
     start: i64,
@@ -133,7 +133,7 @@ impl Layer {
         (steps, hidden, cells)
     }
 
-    /// The hidden states of all steps, as their rows lie.
+    /// The hidden states of all steps, one row after the other.
     fn outputs(steps: &[Step]) -> V {
         let mut order: Vec<&Step> = steps.iter().collect();
         order.sort_by_key(|step| step.at);
@@ -235,7 +235,7 @@ struct Own {
 }
 
 impl Own {
-    /// As kernels see it, each buffer through `view`.
+    /// The layer as the kernels take it; `view` gives them each buffer.
     fn layer<'a, B>(
         &'a self,
         sizes: &'a [i64],

@@ -183,7 +183,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         copy(&start, x)?;
         start
     };
-    // What shrinks comes first, then what lies outermost.
+    // Dimensions that shrink come first, then the outermost ones.
     let mut order: Vec<usize> = (0..dims).collect();
     order.sort_by_key(|&k| sizes[k] >= x.shape()[ndim - dims + k]);
     for k in order {
@@ -191,7 +191,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         let (from, to) = (now.shape()[dim], sizes[k]);
         let mut shape = Dims::from_slice(now.shape());
         shape[dim] = to;
-        // A size that there is no room for is refused before its taps are made.
+        // A size that memory cannot hold is refused before its weights are computed.
         let out = in_format(&shape, wide, now.device(), format)?;
         let [outer, inner] = around(&shape, format, dim);
         if out.numel() > 0 {
@@ -215,7 +215,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
     Ok(out)
 }
 
-/// A dense body as a line, whichever order its dimensions lie in.
+/// A dense body as one line of elements, in the order of memory.
 #[cfg(feature = "gpu")]
 fn flat(body: &Body) -> Result<Body> {
     let shape: Dims = smallvec::smallvec![body.numel()];

@@ -16,7 +16,7 @@ fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) 
     })
 }
 
-/// What stands before the last three dimensions, and those.
+/// The dimensions before the last three, and those three.
 fn image(input: &Tensor) -> (Dims, [usize; 3]) {
     let shape = input.shape();
     let (lead, tail) = shape.split_at(shape.len() - 3);

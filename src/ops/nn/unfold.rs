@@ -169,7 +169,7 @@ fn pair(list: &[i64]) -> String {
     format!("({}, {})", list[0], list[1])
 }
 
-/// What windows over planes meet, as the columns of a matrix.
+/// The elements under each position of a window, as the columns of a matrix.
 #[operator(nn, out(declared), sample = "unfolded(name)")]
 pub fn im2col(
     input: &Tensor,

@@ -12,7 +12,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::expand;
 
-/// Row-major room for what is made of these elements.
+/// A new row-major body for a result of these elements' shape.
 fn empty_body(like: &Body) -> Result<Body> {
     Body::new(like.shape(), like.dtype, like.device())
 }
@@ -137,7 +137,7 @@ impl SampleDirichlet {
         let wide = copies::to_dtype(&shallow(input), DType::F64)?;
         let drawn = StandardGamma::call(&wide, generator)?;
         let shares = a::div(&drawn, &reduce::sum(&drawn, Some(smallvec::smallvec![-1]), true, None)?)?;
-        // Neither 0 nor 1, as seen in the dtype.
+        // Kept away from 0 and 1 by the dtype's precision.
         let single = alpha.dtype == DType::F32;
         let least = if single { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
         let most = if single { (1.0 - f32::EPSILON / 2.0).into() } else { 1.0 - f64::EPSILON / 2.0 };
@@ -178,7 +178,7 @@ pub fn poisson(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     Poisson::call(input, generator)
 }
 
-/// How many of `count` trials succeed that each do with probability `prob`.
+/// How many of `count` trials succeed, each with probability `prob`.
 #[operator(function, sample = "random")]
 pub fn binomial(count: &Tensor, prob: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     for (name, t) in [("count", count), ("prob", prob)] {
@@ -199,7 +199,7 @@ pub fn _standard_gamma(input: &Tensor, generator: Option<Generator>) -> Result<T
     StandardGamma::call(input, generator)
 }
 
-/// How `output`, drawn by `_standard_gamma`, moves with its shape.
+/// The derivative of `output`, drawn by `_standard_gamma`, with respect to its shape parameter.
 #[operator(function, sample = "random")]
 pub fn _standard_gamma_grad(input: &Tensor, output: &Tensor) -> Result<Tensor> {
     let [input, output] = together([input, output])?;
@@ -212,7 +212,7 @@ pub fn _sample_dirichlet(input: &Tensor, generator: Option<Generator>) -> Result
     SampleDirichlet::call(input, generator)
 }
 
-/// How a share `x` moves with its concentration `alpha`, where all sum to `total`, divided by what is left of it.
+/// The derivative of a share `x` with respect to its concentration `alpha`, of which all sum to `total`, divided by `1 - x`.
 #[operator(function, sample = "random")]
 pub fn _dirichlet_grad(x: &Tensor, alpha: &Tensor, total: &Tensor) -> Result<Tensor> {
     let [x, alpha, total] = together([x, alpha, total])?;

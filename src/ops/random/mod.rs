@@ -212,7 +212,7 @@ pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Ge
     Bernoulli::call(input, p, generator)
 }
 
-/// Room of this shape that takes after `t`.
+/// A new body of this shape, with the dtype and device of `t`.
 fn empty_body_of(
     shape: &[usize],
     t: &Tensor,
@@ -236,7 +236,7 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
     (0..lines).try_for_each(|i| fill(&line(i)))
 }
 
-/// A new tensor that `fill` draws, of this dtype (by default the default one).
+/// A new tensor filled by `fill`, of this dtype (or the default one).
 fn made(
     size: &[usize],
     (dtype, device): (Option<DType>, Option<Device>),
@@ -247,7 +247,7 @@ fn made(
     wanting(draw(size, |shape| Body::new(shape, dtype, device), fill)?, requires_grad)
 }
 
-/// A new tensor that `fill` draws, by default of the shape and dtype of another.
+/// A new tensor filled by `fill`, with the shape and by default the dtype of another.
 fn made_like(
     input: &Tensor,
     (dtype, device): (Option<DType>, Option<Device>),

@@ -43,12 +43,12 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
     select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
 }
 
-/// The gradient of an extreme of all elements, which is row-major.
+/// The gradient of an extremum of all elements, which is row-major.
 pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
     in_order(shared(g, x, y, at, &None, false))
 }
 
-/// The shared gradient by a product: what is not finite reaches all elements.
+/// The shared gradient by a product: a gradient that is not finite reaches all elements, as in PyTorch.
 fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
@@ -84,7 +84,7 @@ pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> 
     scatter_into(&zeros, &g, dim, &indices, Put::Add)
 }
 
-/// What of `t` lies where values were picked.
+/// The elements of `t` at the picked indices.
 pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
     let indices = detached::shallow(indices);
     if kept || t.ndim() == 0 {

@@ -57,7 +57,7 @@ fn quantiles(
     let q_line = V::from(q).reshape(&[q.numel()]);
     let known = not(is_nan(&sorted));
     let ranks = if skips {
-        // Those that are no numbers lie behind all others.
+        // NaN is sorted last.
         let count = known.sum(&[-1], true).cast(input.dtype());
         maximum((count - 1.0) * q_line, 0.0)
     } else {
@@ -92,7 +92,7 @@ fn quantiles(
         Some(dim) if rank > 0 => wrap_dim(dim, rank)? as i64,
         _ => -1,
     };
-    // The quantiles come first; what they were taken along is left out, or one.
+    // The quantiles' dimension comes first; the reduced one is dropped, or 1.
     let front = squeeze::unsqueeze(&made, 0)?;
     let front = view::transpose(&front, 0, -1)?;
     let front = match dim {

@@ -101,7 +101,7 @@ impl Prod1 {
     }
 }
 
-/// Numbers alone are summed.
+/// NaN is replaced by 0.
 #[primitive(batch = over(dim, keepdim))]
 impl Nansum {
     fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
@@ -129,7 +129,7 @@ impl Any {
     }
 }
 
-/// uint8 once stood for truth, and still does here.
+/// As in PyTorch, uint8 gives uint8, which once stood for truth values.
 fn truth_dtype(dtype: DType) -> DType {
     if dtype == DType::U8 { DType::U8 } else { DType::Bool }
 }
@@ -170,7 +170,7 @@ fn has_zero(x: &V) -> Result<bool> {
     somewhere(&zeros)
 }
 
-/// Whether an element is true; none is of a meta tensor, which has no elements.
+/// Whether any element is true; false for a meta tensor, which has no values.
 pub fn somewhere(t: &Tensor) -> Result<bool> {
     Ok(!t.device().is_meta() && any(t, None, false)?.item()?.as_bool())
 }

@@ -14,7 +14,7 @@ use crate::ops::shape::slices::narrow;
 use crate::ops::shape::{rearrange, squeeze, view};
 use crate::tensor::mode;
 
-/// Runs one of the running sums and products of both devices.
+/// Runs a scan's kernel on either device.
 macro_rules! scan {
     ($cpu:path, $gpu:ident, $input:expr, $dim:expr) => {{
         let x = at_least_vector(&$input.body());
@@ -149,7 +149,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
     }
-    // Before the first zero as above; at it the products without it; behind it nothing.
+    // Before the first zero as above; at it the products without it; behind it 0.
     let zeros_so_far = V::from(Cumsum::call(&to_dtype(&zero, DType::I64)?, dim));
     let (x, zero) = (V::from(x), V::from(zero));
     let first = both(zero, eq(&zeros_so_far, 1.0));
@@ -176,7 +176,7 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     grad.then(|t| rearrange::contiguous(&t, None)).tensor()
 }
 
-/// Refuses truth values where there is anything to run over.
+/// Refuses truth values, unless there are no elements.
 fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::Bool if x.ndim() > 0 && x.numel() > 0 => {
@@ -203,7 +203,7 @@ fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
     Ok([with_shape(values, &input.shape()), with_shape(indices, &input.shape())])
 }
 
-/// The gradient goes to where the values were; of nothing it is PyTorch's own input.
+/// The gradient goes to the positions of the values; an empty one is returned as it is, as in PyTorch.
 fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
     if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
 }

@@ -48,7 +48,7 @@ fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
     Ok(with_shape(out, shape))
 }
 
-/// PyTorch's rule for gradients of single numbers under `vmap` gives zeros that know of nothing.
+/// PyTorch's rule for gradients of single numbers under `vmap` gives zeros without a history.
 fn unless_single(g: &V, formula: impl FnOnce() -> V) -> V {
     if g.is_batched() && g.shape().is_empty() {
         return g.clone().then(|g| unary::zeros_of(&detached::shallow(&g)));
@@ -160,7 +160,7 @@ pub fn logsumexp(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> 
     Logsumexp::call(&input, dim, keepdim)
 }
 
-/// The dimension that a softmax is along: without one it is guessed, as it once was.
+/// The dimension of a softmax: without one it is guessed, as PyTorch still does.
 fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
     let Some(dim) = dim else {
         warn(&format!(

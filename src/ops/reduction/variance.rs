@@ -1,4 +1,4 @@
-//! Spread and size: variances, standard deviations, norms.
+//! Variances, standard deviations, norms.
 
 use crate::base::{Reduction, dims_or_all, warn};
 use crate::operator::copies::to_dtype;
@@ -53,7 +53,7 @@ fn spread_grad(
     } else {
         g.reshape(&kept_shape(&at.shape, &dims_or_all(dim.as_deref(), at.shape.len())?))
     };
-    // Of all elements, and too few: a constant without a history, infinite but where nothing varies.
+    // With too few elements in all: a constant, infinite except where nothing varies.
     if freedom == 0.0 && (dim.is_none() || at.shape.is_empty()) {
         return Ok(g * select(f64::INFINITY, f64::NAN, eq(x, mean)).cast(at.dtype));
     }
@@ -279,7 +279,7 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
         1.0 => g * sign(x),
         2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),
         _ if ord.is_infinite() => {
-            // Equal ones share the gradient.
+            // Equal magnitudes share the gradient.
             let winners = eq(abs(&x), y);
             let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
             sign(x) * select(0.0, g / count, winners)
@@ -292,7 +292,7 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
     }
 }
 
-/// Refuses what varies in no way that counts, and warns of too few elements to vary.
+/// Refuses dtypes that have no variance, and warns of too few elements.
 fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scalar>) -> Result<()> {
     if name.ends_with("_mean") && !input.dtype().is_differentiable() {
         return Err(Error::not_implemented(format!("{name} only support floating point and complex dtypes")));
@@ -307,7 +307,7 @@ fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scal
     Ok(())
 }
 
-/// What `unbiased` says as a correction.
+/// `unbiased` as a correction.
 fn corrected(unbiased: bool) -> Option<Scalar> {
     Some(Scalar::Int(i64::from(unbiased)))
 }
@@ -465,7 +465,7 @@ pub fn norm(
     LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", input, dtype)?, order(p)?, dim, keepdim)
 }
 
-/// What a norm is computed of: in a dtype that is asked for, and not narrower.
+/// A norm's operand, in the dtype that is asked for, which may not be narrower.
 pub fn in_dtype(name: &str, input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let given = input.dtype();
     if !given.is_differentiable() {

@@ -1,4 +1,4 @@
-//! Matrices along a diagonal, and slices kept short.
+//! Matrices along a diagonal.
 
 use crate::base::default_dtype;
 use crate::operator::constant::zeros;

@@ -19,7 +19,7 @@ fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec
     try_alloc::collect(tensors.iter().map(f))
 }
 
-/// An empty vector joins anything, as it always could.
+/// An empty vector joins tensors of any shape, as PyTorch has always allowed.
 fn skipped(t: &Tensor) -> bool {
     t.shape().as_slice() == [0]
 }
@@ -35,7 +35,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
         )));
     }
     let mut shape = first.shape();
-    // Where all are such, `dim` counts for nothing.
+    // Where all are empty vectors, `dim` is not used.
     let dim = if skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
@@ -98,7 +98,7 @@ impl Cat {
         at.into_iter().enumerate().map(&mut part).collect()
     }
     fn batch(b: &Batch, tensors: &[Tensor], dim: i64, _lengths: &[usize]) -> Result<Tensor> {
-        // Physically an empty vector does not join anything.
+        // With samples in front an empty vector has two dimensions, and does not join others.
         let rank = tensors.iter().find(|t| !skipped(t)).map_or(1, Tensor::ndim);
         let real = tensors.iter().filter(|t| rank == 1 || !skipped(t));
         let full = real.map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
@@ -194,7 +194,7 @@ pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&each(some("column_stack", tensors)?, column)?, 1)
 }
 
-/// What has no dimensions has no slices.
+/// A tensor without dimensions has no slices.
 pub fn check_unbind(input: &Tensor) -> Result<()> {
     if input.ndim() > 0 {
         return Ok(());

@@ -12,6 +12,6 @@ pub mod view;
 pub mod view_copies;
 pub mod view_scatter;
 
-// Where these stood before.
+// Names that other modules use.
 #[allow(unused_imports, reason = "a bridge")]
 pub use rearrange::*;

@@ -1,4 +1,4 @@
-//! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
+//! Other shapes and orders of the same elements: compositions of views, and operators that copy.
 
 use crate::base::views::{dense_like, infer_shape};
 use crate::base::{MemoryFormat, Put, Reduction, try_alloc, warn_once};
@@ -51,7 +51,7 @@ fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
     Ok((times, pairs, whole))
 }
 
-/// One rotation of a dimension by `shift`, in two copies.
+/// One dimension rolled by `shift`, in two copies.
 fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     let n = body.shape()[dim] as i64;
     let out = Body::new(body.shape(), body.dtype, body.device())?;
@@ -262,8 +262,8 @@ fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
     Ok(order)
 }
 
-/// For each element of a result its place in the input, found where the counts lie: places end where their running sums
-/// say, so that the number of ends up to an element is its place.
+/// For each element of the result the index of its source, computed on the counts' device: an element's index is the
+/// number of running sums of the counts that are not larger than its position.
 fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let repeats = to_dtype(repeats, DType::I64)?;
     let device = repeats.device();
@@ -548,7 +548,7 @@ pub fn ravel(input: &Tensor) -> Result<Tensor> {
     View::call(&contiguous(input, None)?, smallvec![input.numel()])
 }
 
-/// For each of `size` places the number of the element that `repeats` puts there.
+/// For each of `size` positions the index of the element that `repeats` puts there.
 fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<Tensor> {
     let Some(size) = size else {
         return Err(Error::runtime(
@@ -622,7 +622,7 @@ pub fn repeat_interleave_times(
     repeated(&input, at, repeats)
 }
 
-/// Each place's number, as often as `repeats` says there.
+/// Each position's number, as often as `repeats` says there.
 #[overload(repeat_interleave.Tensor, function)]
 pub fn repeat_interleave_counts(repeats: &Tensor, #[keyword] output_size: Option<i64>) -> Result<Tensor> {
     let numbers = Tensor::new(crate::ops::indexing::index::numbers(0, 1, repeats.numel(), repeats.device())?);

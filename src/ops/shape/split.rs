@@ -32,7 +32,7 @@ fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usi
     }))
 }
 
-/// The gradient of what was cut: those of the parts joined, zeros where a part got none.
+/// The gradient of the tensor: those of the parts joined, zeros where a part got none.
 pub fn joined(
     g: Vec<Option<Tensor>>,
     at: &Meta,
@@ -91,7 +91,7 @@ impl UnsafeSplitWithSizes {
     }
 }
 
-/// Refuses parts of a size that there are not.
+/// Refuses parts of an impossible size.
 pub fn check_size(input: &Tensor, size: i64, dim: i64) -> Result<()> {
     if input.ndim() == 0 {
         return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
@@ -110,7 +110,7 @@ pub fn check_size(input: &Tensor, size: i64, dim: i64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses parts that are not the whole.
+/// Refuses parts whose sizes do not sum to the whole.
 pub fn check_sizes(input: &Tensor, sizes: &[i64], dim: i64) -> Result<()> {
     if input.ndim() == 0 {
         return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
@@ -131,7 +131,7 @@ pub fn check_sizes(input: &Tensor, sizes: &[i64], dim: i64) -> Result<()> {
     Ok(())
 }
 
-/// How nearly equal parts are made: of this size, or, of nothing, of these sizes.
+/// How nearly equal parts are made: with this size, or, of an empty dimension, with these sizes.
 enum Chunks {
     Of(i64),
     Empty(Vec<i64>),
@@ -200,7 +200,7 @@ pub fn split_with_sizes(input: &Tensor, split_sizes: &[i64], #[default(0)] dim: 
     SplitWithSizes::call(input, split_sizes, dim)
 }
 
-/// So many views of nearly equal parts along a dimension; fewer when it is short.
+/// `chunks` views of nearly equal parts along a dimension; fewer when it is short.
 #[operator(
     function,
     method,
@@ -265,7 +265,7 @@ fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
     Ok(Ints::from_vec(try_alloc::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
 }
 
-/// `tensor_split` wants a dimension.
+/// `tensor_split` needs a dimension.
 fn cuttable(input: &Tensor, dim: i64) -> Result<i64> {
     if input.ndim() == 0 {
         return Err(Error::runtime(
@@ -331,7 +331,7 @@ fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
     Ok(())
 }
 
-/// They want whole parts, too.
+/// They need equal parts, too.
 fn whole(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> Result<Vec<Tensor>> {
     check_rank(name, input, ndim)?;
     let total = input.shape()[dim];

@@ -142,7 +142,7 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let body = Body::new(&[2, count], DType::I64, Device::Cpu)?;
     let (mut at, start) = (0, body.host()?.ptr.cast::<i64>());
-    // Rows before or behind these have no place.
+    // Other rows have no elements in the triangle.
     let first = if lower { offset.saturating_neg().clamp(0, rows) } else { 0 };
     let last = if lower { rows } else { columns.saturating_sub(offset).clamp(0, rows) };
     for row in if count > 0 { first..last } else { 0..0 } {
@@ -186,7 +186,7 @@ fn lies_in_batches(target: &Body) -> bool {
         })
 }
 
-/// Zeros beyond the diagonal of an expanded tensor, line by line: those of one line are seen by all that share its memory.
+/// Zeros beyond the diagonal of an expanded tensor, row by row: rows that share memory all get the zeros of each.
 fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
     if !lies_in_batches(target) {
         return Ok(false);

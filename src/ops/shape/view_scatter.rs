@@ -28,7 +28,7 @@ fn samples_scattered(
     put_part(input, src, Part::in_dense(input, view(&Layout::contiguous(&input.shape()))?))
 }
 
-/// `grad` without its part in the view that was put over.
+/// `grad` with zeros in the view that was replaced.
 fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
     erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
 }
@@ -96,7 +96,7 @@ impl DiagonalScatter {
     }
 }
 
-/// `src` in the type of `input`, where it has the shape of the view that it is put over.
+/// `src` in the dtype of `input`; its shape has to be that of the view that it replaces.
 fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
     let place = view(&Layout::contiguous(&input.shape()))?;
     if src.shape() != place.shape {

@@ -1,4 +1,4 @@
-//! Searching in sorted lines, and asking what is among other elements.
+//! Searching in sorted sequences, and testing for membership.
 
 use crate::base::warn_once;
 use crate::operator::copies::{to_device, to_dtype};
@@ -15,7 +15,7 @@ use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::sorting::sort;
 use std::sync::atomic::AtomicBool;
 
-/// A body whose elements lie in order.
+/// A contiguous body.
 fn in_order(body: &Body) -> Result<Body> {
     if body.layout.is_contiguous() { Ok(body.clone()) } else { duplicate(body) }
 }
@@ -52,12 +52,12 @@ impl Searchsorted {
         let lines = |t: &Tensor| t.is_batched() || t.ndim() > 1;
         let (all, shape) = (b.full(input)?, input.shape());
         if !lines(sorted_sequence) && !sorter.is_some_and(lines) {
-            // One line for all values.
+            // One sequence for all values.
             return Ok(b.wrap(Searchsorted::call(sorted_sequence, &all, sorter, right, out_int32)?));
         }
         let sorted = b.full(sorted_sequence)?;
         let sorter = sorter.map(|t| b.full(t)).transpose()?;
-        // Values that share a line lie in one.
+        // Values that share a sequence are contiguous.
         let mut own = b.sizes.clone();
         if sorted_sequence.ndim() > 1 {
             own.extend_from_slice(&shape);
@@ -73,7 +73,7 @@ fn refused(message: String) -> Error {
     Error::runtime(format!("torch.searchsorted(): {message}"))
 }
 
-/// Tells, once, that operands which do not lie in order are copied.
+/// Warns, once, that operands that are not contiguous are copied.
 fn warn_of_copies(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()> {
     static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
     let operands = [(Some(input), "input value"), (Some(sorted), "boundary"), (sorter, "sorter")];
@@ -117,7 +117,7 @@ fn check_sorter(sorted: &Tensor, sorter: &Tensor) -> Result<()> {
     Err(refused("sorter index out of range".into()))
 }
 
-/// The words of PyTorch for operands that do not go together.
+/// PyTorch's errors for operands that do not fit together.
 fn check(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()> {
     if let Some(sorter) = sorter {
         check_sorter(sorted, sorter)?;
@@ -168,7 +168,7 @@ fn number(beside: &Tensor, value: Scalar) -> Result<Tensor> {
     to_device(&constant::scalar_tensor(value, Some(dtype))?, beside.device())
 }
 
-/// Which side a value goes to that is there already.
+/// Whether a value goes behind elements equal to it.
 fn goes_right(side: Option<&str>, right: bool) -> Result<bool> {
     match side {
         Some("left") if right => Err(refused(
@@ -260,7 +260,7 @@ pub fn bucketize_number(
     search(boundaries, &number(boundaries, self_)?, out_int32, right, None)
 }
 
-/// A few are compared with one after the other; in many, sorted, one is sought.
+/// Few elements are compared one by one; many are sorted, then searched.
 fn is_few(elements: usize, among: usize) -> bool {
     (among as f64) < 10.0 * (elements as f64).powf(0.145)
 }

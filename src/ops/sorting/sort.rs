@@ -130,7 +130,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
 }
 
-/// What `pick` finds along a dimension.
+/// Values and indices that `pick` finds along a dimension.
 fn along(
     input: &Tensor,
     dim: i64,
@@ -161,7 +161,7 @@ impl Sort {
     }
 }
 
-/// Where it is said whether equal elements keep their order, which they do anyway.
+/// The signature with `stable`; the order of equal elements is always kept.
 #[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
 impl Sort1 {
     fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
@@ -322,11 +322,11 @@ pub fn argsort(
     #[default(false)] stable: bool,
 ) -> Result<Tensor> {
     let _ = stable;
-    // Hooks get the indices that the values' gradient would need.
+    // Hooks are given the indices that the values' gradient would need.
     if input.is_batched() || saved_hooks::active() {
         return Sort::call(input, dim, descending).map(|[_, indices]| indices);
     }
-    // As if the values were wanted, too: a view that must not be used any more is refused.
+    // The values' node is not made, but an outdated view is refused as if it were.
     records([input])?;
     let values = Tensor::new(conj_neg::values(&input.body())?);
     let [_, indices] = along(&values, dim, true, |x, at| sorted(x, at, descending))?;

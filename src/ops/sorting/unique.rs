@@ -12,7 +12,7 @@ use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, view};
 use crate::ops::sorting::sort::argsort;
 
-/// What is picked knows where it comes from, but nothing is derived.
+/// The result has a node, but no derivative.
 fn underived<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }

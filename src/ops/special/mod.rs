@@ -9,7 +9,7 @@ use crate::operator::pointwise::apply;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
-/// In the dtype that the function has: whole numbers become the usual floating point numbers.
+/// In a floating point dtype: integers become the default one.
 fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return Err(Fault::NoKernel { op: name, dtype: x.dtype() }.into());

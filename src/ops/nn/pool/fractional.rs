@@ -9,7 +9,7 @@ use crate::ops::shape::slices;
 use crate::tensor::mode;
 use smallvec::smallvec;
 
-/// `0, 1, …` along one dimension of so many.
+/// `0, 1, …` along one of `dims` dimensions.
 fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
