@@ -32,7 +32,7 @@ pub struct Grads<'a> {
     pub value: Strided<'a>,
 }
 
-/// What one head has.
+/// The sizes of one head.
 #[derive(Clone, Copy)]
 struct Head {
     queries: usize,
@@ -55,7 +55,7 @@ impl Operands<'_> {
         head / per * of.strides[0] + head % per * of.strides[1]
     }
 
-    /// How many keys the queries up to `last` see.
+    /// How many keys are visible to the queries up to `last`.
     fn seen(&self, last: usize) -> usize {
         let keys = self.key.shape[2];
         if self.causal { keys.min(last) } else { keys }
@@ -193,7 +193,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// `x = p * (x - less)`: what a row of scores gets.
+                /// `x = p * (x - less)`: the gradient of a row of scores.
                 unsafe fn score_row(n: usize, x: *mut $T, p: *const $T, less: $T) {
                     for i in 0..n {
                         *x.add(i) = *p.add(i) * (*x.add(i) - less);
@@ -274,7 +274,7 @@ macro_rules! kernels {
                                 for row in 0..rows {
                                     let line = scores.as_mut_ptr().add(row * columns);
                                     let most = largest(columns, line, top[row]);
-                                    // Where nothing is seen yet, nothing counts; minus infinity less itself is NaN.
+                                    // Rows that have seen no key yet have no share; minus infinity less itself would be NaN.
                                     let shift = if most == <$T>::NEG_INFINITY { 0.0 } else { most };
                                     let sum = exponentials(columns, line, shift);
                                     let kept = if top[row] == <$T>::NEG_INFINITY {
@@ -355,7 +355,7 @@ macro_rules! kernels {
                                     tile.scores(&of, p.as_mut_ptr())?;
                                     for row in 0..rows {
                                         let sum = *at(&sums, head * queries + first_query + row);
-                                        // A query that sees nothing has weights of zero.
+                                        // A query that sees no key has weights of zero.
                                         let shift = if sum == <$T>::NEG_INFINITY { 0.0 } else { sum };
                                         exponentials(columns, p.as_mut_ptr().add(row * columns), shift);
                                     }

@@ -1,5 +1,5 @@
-//! Connectionist temporal classification: the probability of a labelling over all its alignments, by logarithms, and how it
-//! changes with each probability. A sample is one task.
+//! Connectionist temporal classification: the probability of a labelling over all its alignments, by logarithms, and its
+//! derivatives. A sample is one task.
 
 use super::element::scratch;
 use super::par;

@@ -109,7 +109,7 @@ impl Plan {
             wide[k] = input[k].times(by.chirp[k]);
         }
         by.inner.run(&wide, &mut turned)?;
-        // The way back is the way there of conjugates.
+        // The inverse transform is the transform of conjugates.
         turned.iter_mut().zip(&by.kernel).for_each(|(x, &k)| *x = x.times(k).conj());
         by.inner.run(&turned, &mut wide)?;
         for k in 0..self.n {

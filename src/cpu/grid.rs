@@ -51,7 +51,7 @@ macro_rules! kernels {
 
             impl Along {
                 fn push(&mut self, place: $T, size: usize, weight: $T, slope: $T) {
-                    // Not a number is outside, too.
+                    // NaN is outside, too.
                     if place >= 0.0 && place < size as $T {
                         let k = self.count;
                         (self.place[k], self.weight[k], self.slope[k]) = (place as usize, weight, slope);

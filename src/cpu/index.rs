@@ -23,7 +23,7 @@ const CHUNK: usize = 256;
 /// dimensions.
 pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) -> Result<()> {
     let dims: Dims = (0..out.shape.len()).collect();
-    // What is read is written to fresh memory, so a lone index may be checked while it is at hand.
+    // The result is new memory, so a single index may be checked while elements are read.
     let check_late = matches!(by, [by] if goes_by_singles(by) && !by.index.strides.contains(&0));
     let low = check_late.then(|| lowest(&by[0], negative));
     // SAFETY: handed on.
@@ -348,7 +348,7 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
     let indices: SmallVec<[_; 4]> =
         by.iter().map(|by| (by, Walk::over(&varying, plain.shape, [by.index.strides]))).collect();
     let mut slice = Walk::over(&fixed, plain.shape, strides);
-    // A run whose elements lie further apart than those that are picked is taken apart: memory is walked in order.
+    // A run with a larger stride than the picked elements is walked element by element: memory is read in order.
     let picked = by.iter().map(|by| by.stride).min();
     let apart = (slice.strides[1].last(), slice.strides[0].last())
         > (walk.strides[1].last(), picked.as_ref())
@@ -421,7 +421,7 @@ fn goes_by_singles(by: &IndexBy) -> bool {
     by.index.dtype == DType::I64
 }
 
-/// The smallest index that lies in its dimension.
+/// The smallest index that is in bounds.
 fn lowest(by: &IndexBy, negative: bool) -> i64 {
     if negative { -(by.size as i64) } else { 0 }
 }
@@ -442,7 +442,7 @@ unsafe fn add_indices<T: Element>(
     });
 }
 
-/// Complains about the first index that lies outside its dimension. Stretched dimensions are looked at once.
+/// The error of the first index out of bounds. Expanded dimensions are checked once.
 unsafe fn check(by: &IndexBy, negative: bool) -> Result<()> {
     let index = &by.index;
     let dims: Dims = (0..index.shape.len()).filter(|&d| index.strides[d] != 0).collect();
@@ -521,8 +521,8 @@ pub unsafe fn holds(x: Strided, value: i64) -> bool {
     found
 }
 
-/// Puts elements, as they come from `next` on, to where `mask` is true: one after the other, since they may be some that were put
-/// before.
+/// Puts the elements from `next` on where `mask` is true: one after the other, since the source may overlap the
+/// target.
 ///
 /// # Safety
 /// The views describe live memory of one shape, `mask` of bool; as many elements of `out`'s type follow `next` as the mask has

@@ -40,8 +40,8 @@ fn find_pool() -> Option<&'static Pool> {
     let known = made.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
     let pool = known.or_else(|| {
         let name = |i| format!("gradiron-{i}");
-        // Threads begin while there is memory for their stacks and what is theirs alone: the system ends the process where
-        // there is none.
+        // Threads are started while there is memory for their stacks and thread-local data: the system kills the process where
+        // a thread finds none.
         crate::base::try_alloc::check(threads, 4 << 20).ok()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
         pool.broadcast(|_| ());
@@ -115,12 +115,12 @@ pub fn ranges(n: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     }
 }
 
-/// Shares of work, cut into as many stretches as there are threads: each walks its own, then helps where some is left.
-/// Threads that take turns at neighbouring shares read memory at half the speed of those that are far apart; and the
+/// Shares of work in as many ranges as there are threads: each does its own, then helps with the others.
+/// Threads that alternate between neighbouring shares read memory at half the speed of those that are far apart; and the
 /// next kernel finds in a core's cache what the last one left there.
 struct Stretches {
     shares: usize,
-    /// How many shares of each stretch are taken.
+    /// How many shares of each range are taken.
     taken: SmallVec<[AtomicUsize; 16]>,
 }
 
@@ -150,7 +150,7 @@ impl Stretches {
 /// Work that the pool's threads may join until its owner closes it.
 struct Crew {
     work: *const (dyn Fn() + Sync),
-    /// How many threads are at it, and whether it is closed.
+    /// How many threads take part, and whether it is closed.
     present: AtomicUsize,
     panicked: AtomicBool,
 }
@@ -215,7 +215,7 @@ fn offer(crew: &Arc<Crew>) -> usize {
     WATCHERS.load(Ordering::SeqCst)
 }
 
-/// Joins what is offered, until nothing was for a while.
+/// Joins the work on offer, until there was none for a while.
 fn look_out() {
     let mut seen = OFFERS.load(Ordering::SeqCst);
     loop {

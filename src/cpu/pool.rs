@@ -27,7 +27,7 @@ struct Planes<T> {
     spread: Mean<T>,
 }
 
-/// Walks the elements that a row of windows meets: `take` gets each window, and the place of its element.
+/// Walks the elements under a row of windows: `take` gets each window, and the place of its element.
 macro_rules! walk {
     ($lines:ident, $size:ident, $d:expr, $h:expr, |$j:ident, $at:ident| $take:expr) => {{
         let [height, width] = $size;
@@ -125,10 +125,10 @@ fn higher<T: Number>(best: T, value: T) -> T {
     if value > best || value != value { value } else { best }
 }
 
-/// Windows that are worked on at once: their best elements stay in registers, or near.
+/// Windows that are processed together: their best elements stay in registers, or in the first cache.
 const TOGETHER: usize = 64;
 
-/// What lies `stride` apart, beside so many best elements.
+/// Raises each of the best elements to that of `x`, whose elements are `stride` apart.
 #[inline(always)]
 unsafe fn raise<T: Number>(best: &mut [T], x: *const T, stride: usize) {
     for (i, best) in best.iter_mut().enumerate() {
@@ -182,7 +182,7 @@ unsafe fn highest<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, v
     }
 }
 
-/// Where the rows of elements begin that a row of windows meets.
+/// The starts of the rows of elements under a row of windows.
 #[inline(always)]
 fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> impl Iterator<Item = usize> {
     let [deep, high, _] = lines;
@@ -292,7 +292,7 @@ numbers! {
     i64 whole i64::MIN, 0;
 }
 
-/// How planes lie in memory, and how many of them make a job.
+/// The planes' layout in memory, and how many of them make a task.
 struct Job {
     lines: [Line; 3],
     size: [usize; 2],

@@ -1,5 +1,5 @@
-//! Runs a program over the elements of several tensors: a tile at a time, all of its instructions while the tile is near.
-//! So memory is walked once, and nothing is kept aside.
+//! Runs a program over the elements of several tensors: all of its instructions for one tile after the other, which stays in the cache.
+//! So memory is read once, and no intermediate tensor is made.
 
 use super::cast::convert::{narrow, widen};
 use super::cast::tile::Tile;
@@ -45,7 +45,7 @@ pub unsafe fn run(code: &Code, jobs: &[Job], apart: bool) {
         starts.push(total);
         total += job.operands[0].numel();
     }
-    // A program is some ten operators' work.
+    // A program costs about as much as ten operators.
     ranges(total, GRAIN / 4, |range| {
         let first = starts.partition_point(|&start| start <= range.start).saturating_sub(1);
         for (job, &start) in jobs[first..].iter().zip(&starts[first..]) {
@@ -73,7 +73,7 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
         let lines: SmallVec<[Line; MAX_OPERANDS]> =
             job.operands.iter().zip(steps).map(|(x, step)| Line::reader(x, step, compute)).collect();
-        // One instruction over an operand keeps nothing aside.
+        // A single instruction without registers of its own needs no tiles.
         let no_tiles = code.instructions.len() == 1 && code.registers == code.operands;
         let most = if no_tiles && lines.iter().all(Line::is_direct) { n } else { TILE };
         let mut done = 0;

@@ -1,4 +1,4 @@
-//! Recurrent layers: all time steps of one layer in one direction. What gates make of their sums is one loop a step; samples
+//! Recurrent layers: all time steps of one layer in one direction. The gates of a step are one loop; samples
 //! are independent, so threads share them, some each through all steps.
 
 use super::element::scratch;
@@ -116,7 +116,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// `dh` becomes what goes past the gates.
+                /// `dh` becomes the part of the gradient that bypasses the gates.
                 unsafe fn gru_backward(
                     n: usize, to: *mut $T, other: *mut $T, kept: *const $T, h: *const $T, dh: *mut $T,
                 ) {
@@ -260,7 +260,7 @@ macro_rules! kernels {
                                 weight.multiply(rows, from, back.as_mut_ptr());
                                 for row in 0..rows {
                                     let (dh, line) = (hidden.add(row * n), back.as_ptr().add(row * back_step));
-                                    // Of a GRU's state a part goes past the gates.
+                                    // A part of a GRU's state bypasses the gates.
                                     if cell == Cell::Gru { add_row(n, dh, line) } else { dh.copy_from_nonoverlapping(line, n) }
                                 }
                             }

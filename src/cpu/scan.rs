@@ -90,7 +90,7 @@ pub unsafe fn cummax(values: Strided, indices: Strided, x: Strided, dim: usize) 
 /// # Safety
 /// As [`cummax`].
 pub unsafe fn cummin(values: Strided, indices: Strided, x: Strided, dim: usize) {
-    // NaN sorts above everything, and yet wins here.
+    // NaN sorts above all numbers, but must win here, too.
     // SAFETY: handed on.
     unsafe {
         by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| {

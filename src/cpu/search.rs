@@ -1,4 +1,4 @@
-//! Binary search: where values would be put into sorted lines.
+//! Binary search: where values would be inserted into sorted lines.
 
 use super::element::{Bit, Element, by_dtype};
 use super::math::complex::Complex;

@@ -127,10 +127,10 @@ pub unsafe fn stream(n: usize, from: *const u8, to: *mut u8) {
 /// Bytes that [`put`] writes.
 pub const REGISTER: usize = 32;
 
-/// What fills a register.
+/// The elements that fill a register.
 pub type Block<T, const LANES: usize> = [MaybeUninit<T>; LANES];
 
-/// How many of `n` elements lie before the first register's boundary.
+/// How many of `n` elements come before the first aligned register.
 #[inline(always)]
 pub fn to_register<T>(at: *const u8, n: usize) -> usize {
     ((at as usize).wrapping_neg() % REGISTER / size_of::<T>()).min(n)
@@ -235,8 +235,8 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
     }
 }
 
-/// What many lanes come to: of the first and the second half, of those halves, and so on. Spelled out, since compilers take the
-/// plain loop apart in ways that are slow.
+/// Many lanes reduced by halves: the first half with the second, and so on. Spelled out, since compilers make slow code of the
+/// plain loop.
 macro_rules! lanes {
     ($T:ident, $vector:ident, $load:ident, $add:ident, $max:ident, |$x:ident, $step:ident| $last:expr) => {
         pub mod $T {
@@ -348,7 +348,7 @@ by_eights! {
     narrow_to_halves, 4 => 2, |from, to| _mm_storeu_si128(to, _mm256_cvtps_ph::<0>(_mm256_loadu_ps(from)))
 }
 
-/// Lets memory bring so many elements near; any address may be asked for.
+/// Prefetches so many elements; any address is allowed.
 #[inline(always)]
 pub fn fetch<T, const N: usize>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -370,7 +370,7 @@ pub fn streamed() {
     }
 }
 
-/// Results from so many bytes are streamed: larger ones find no room in the caches.
+/// Results of at least this many bytes are streamed: they do not fit into the caches.
 pub const STREAMED_FROM: usize = if cfg!(target_arch = "x86_64") { 16 << 20 } else { usize::MAX };
 
 #[cfg(test)]

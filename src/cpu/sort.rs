@@ -233,7 +233,7 @@ pub unsafe fn nonzero_into(x: Strided, out: *mut i64, room: usize) -> Result<()>
             let mut rest = linear;
             for dim in (1..ndim).rev() {
                 let (size, whole) = (x.shape[dim], rest);
-                // Small numbers are divided in half the time.
+                // A 32-bit division takes half the time.
                 rest = if small { (whole as u32 / size as u32) as usize } else { whole / size };
                 *out.get().add(row * ndim + dim) = (whole - rest * size) as i64;
             }
@@ -286,7 +286,7 @@ unsafe fn counts(
 }
 
 /// Calls `found` with the linear index of each element that is not zero, and its place among them. Blocks are
-/// counted first, so that each knows where its own begin; what another thread has made more of since is left out.
+/// counted first, so that each knows where its own begin; elements that another thread adds meanwhile are left out.
 unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + Sync) -> Result<()> {
     let walk = Walk::new(x.shape, [x.strides]);
     let block = blocks(walk.numel());

@@ -56,7 +56,7 @@ impl Line {
         Line { convert, ptr: out.ptr, size: out.dtype.size(), step }
     }
 
-    /// Whether lines are used where they lie, whatever their length.
+    /// Whether lines need no copy, whatever their length.
     pub fn is_direct(&self) -> bool {
         self.convert.is_none() && self.step == 1
     }
@@ -87,7 +87,7 @@ impl Line {
         from
     }
 
-    /// Stores `n` values of the compute type, at most a tile unless they already lie in their place.
+    /// Stores `n` values of the compute type, at most a tile unless they are in place already.
     ///
     /// # Safety
     /// The elements from `offset` on are inside the operand.

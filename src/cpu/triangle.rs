@@ -3,7 +3,7 @@
 use super::par;
 use crate::base::Strided;
 
-/// Zeros what lies above (`lower`) or below the `diagonal` of each matrix of `x`, which is dense.
+/// Sets elements above (`lower`) or below the `diagonal` of each matrix of `x` to zero.
 ///
 /// # Safety
 /// `x` describes live memory that nobody else uses, contiguous, with at least two dimensions.

@@ -1,4 +1,4 @@
-//! Loops over dense numbers of full width, for functions that are not worth a loop for each dtype.
+//! Loops over dense f64 or i64 numbers, for functions that are not worth a loop for each dtype.
 
 use super::par;
 use crate::base::Strided;

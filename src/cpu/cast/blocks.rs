@@ -14,7 +14,7 @@ pub const MAX_OPERANDS: usize = 7;
 /// One number of bytes per operand.
 pub type Bytes = [usize; MAX_OPERANDS];
 
-/// Rows in a block of operands that lie across each other (one is transposed): there, rows are read some cache
+/// Rows in a block of operands of which one is transposed: there, rows are read some cache
 /// lines at a time.
 const ACROSS: usize = 32;
 
@@ -25,7 +25,7 @@ pub struct Dim {
     pub step: Bytes,
 }
 
-/// How one operand lies: strides in elements (none for a scalar), and the bytes of an element.
+/// One operand's layout: strides in elements (none for a scalar), and the bytes of an element.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     pub strides: &'a [usize],
@@ -155,7 +155,7 @@ fn coalesced(shape: &[usize], operands: &[Operand]) -> SmallVec<[Dim; 6]> {
     joined
 }
 
-/// Where an operand's block lies: its first byte, and the bytes from row to row and from column to column.
+/// An operand's block: its first byte, and the bytes from row to row and from column to column.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub at: *mut u8,

@@ -6,7 +6,7 @@ use crate::cpu::math::complex::Complex;
 
 type C = Complex<f64>;
 
-/// So many steps for each value end; each tenth of a value takes another shift.
+/// This many steps for each value suffice; every tenth step of a value takes another shift.
 const STEPS: usize = 60;
 
 /// Square matrices column by column.
@@ -81,7 +81,7 @@ fn solve(t: &Matrix<C>, k: usize, x: &mut [C]) {
     for i in (0..k).rev() {
         let sum = (i + 1..=k).fold(C::zero(), |sum, j| sum + t.at(i, j) * x[j]);
         let gap = t.at(i, i) - value;
-        // Values that are one: the vector is as good as parallel to the other's.
+        // Equal values: the vector is nearly parallel to the other's.
         let gap = if gap.size() < f64::EPSILON * norm { C::real(f64::EPSILON * norm) } else { gap };
         x[i] = -(sum / gap);
         let size = x[i].size();
@@ -95,7 +95,7 @@ fn solve(t: &Matrix<C>, k: usize, x: &mut [C]) {
 fn normalize(v: &mut [C]) {
     let (mut at, mut most) = (0, 0.0);
     for (i, x) in v.iter().enumerate() {
-        // Elements that differ by rounding alone must not take turns.
+        // The choice must not depend on rounding where elements are nearly equal.
         if x.square() > most * (1.0 + 1e-9) {
             (at, most) = (i, x.square());
         }
@@ -154,7 +154,7 @@ fn reflect_columns<T: Number>(a: &mut Matrix<T>, column: usize, v: &[T], factor:
     }
 }
 
-/// Where the block that ends at `end` begins: above it the matrix falls apart.
+/// The start of the block that ends at `end`: the element above the block is negligible.
 fn block<T: Number>(h: &mut Matrix<T>, end: usize) -> usize {
     for k in (1..=end).rev() {
         let beside = h.at(k - 1, k - 1).weight() + h.at(k, k).weight();
@@ -227,7 +227,7 @@ fn root(z: C) -> C {
     if z.re >= 0.0 { C::new(re, im) } else { C::new(im.abs(), if z.im < 0.0 { -re } else { re }) }
 }
 
-/// Schur's form of a complex matrix: `q` turns `h` to what is left there. How many values are not on the diagonal.
+/// Schur's form of a complex matrix, in `h`; `q` gets the vectors. Gives how many values did not converge.
 fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     hessenberg(h, q)?;
     let n = h.n;

@@ -4,7 +4,7 @@ use super::number::{Number, add_scaled, dot};
 use super::qr;
 use crate::base::{Result, try_alloc};
 
-/// So many steps for each value end, but for NaN.
+/// This many steps for each value always suffice, except for NaN.
 const STEPS: usize = 30;
 
 /// Values ascend; of `a` the lower triangle is read, and the vectors replace it. The number of elements beside the diagonal

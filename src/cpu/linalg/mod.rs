@@ -1,4 +1,4 @@
-//! Factorisations of matrices that lie column by column: one file each, with LAPACK's signs and pivots.
+//! Factorisations of column-major matrices: one file each, with LAPACK's signs and pivots.
 
 pub mod cholesky;
 pub mod eig;

@@ -3,7 +3,7 @@
 use super::number::{Number, columns, dot, length};
 use crate::base::{Result, try_alloc};
 
-/// So many rounds over all pairs of columns end, but for NaN.
+/// This many rounds over all pairs of columns always suffice, except for NaN.
 const ROUNDS: usize = 60;
 
 /// Of an `m` by `n` matrix with `m >= n`: left vectors in its place, right ones as columns of `v`, values in descending
@@ -26,7 +26,7 @@ pub fn decompose<T: Number>(
     let scale = if largest > 0.0 { largest } else { 1.0 };
     a.iter_mut().for_each(|x| *x = x.scaled(1.0 / scale));
     let tolerance = T::EPSILON * (m as f64).sqrt();
-    // What is left of a column that depends on others is rounding: nothing to be turned any more.
+    // A column that depends on others is left with rounding errors only: it is not rotated any more.
     let floor = T::EPSILON * length(a);
     let mut turned = true;
     let mut rounds = 0;

@@ -50,13 +50,13 @@ macro_rules! comparisons {
             x
         }
 
-        /// Zero, of which derivatives know the operand.
+        /// Zero; in derivatives it has an edge to the operand.
         #[inline(always)]
         pub fn zero_of(_: T) -> T {
             0 as T
         }
 
-        /// Zero, of which derivatives do not know the operand.
+        /// Zero; in derivatives it has no edge.
         #[inline(always)]
         pub fn constant_zero(_: T) -> T {
             0 as T
@@ -175,7 +175,7 @@ macro_rules! exact_float {
             rsqrt(x * x - 1.0)
         }
 
-        /// What the derivatives of [`angle`] and of a direction make of a gradient: only complex numbers can turn.
+        /// The gradients of [`angle`] and of a direction: 0, as real numbers do not turn.
         #[inline(always)]
         pub fn angle_gradient(_g: T, _x: T) -> T {
             0.0

@@ -289,7 +289,7 @@ pub mod single {
 
 pub fn abs(x: T) -> T {
     let square = x.re * x.re + x.im * x.im;
-    // Only where the square overflows or loses bits is the careful way needed.
+    // The careful computation is needed only where the square overflows or loses bits.
     if square > 1e-290 && square < 1e300 { square.sqrt().into() } else { x.re.hypot(x.im).into() }
 }
 

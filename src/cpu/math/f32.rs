@@ -10,7 +10,7 @@ pub type T = f32;
 
 exact_float!();
 
-/// The quick ways: see [`super::near`].
+/// The fast functions: see [`super::near`].
 pub mod near {
     use super::super::common::divisions;
     use super::super::fast_ranges::{Near, fits, near_division};

@@ -15,7 +15,7 @@ pub type T = f64;
 
 exact_float!();
 
-/// The quick ways: see [`super::near`].
+/// The fast functions: see [`super::near`].
 pub mod near {
     use super::super::angle::LARGEST;
     pub use super::super::angle::{cos, sin, tan};

@@ -1,8 +1,8 @@
-//! Some functions have a quick way for arguments that are not far out, and call a library for others. A loop that calls
+//! Some functions are fast for arguments of moderate size, and call a library for others. A loop that calls
 //! anything is not vectorised; so loops over such functions look at their operands first, some hundred at a time, and
 //! are compiled twice: once with the functions of the modules `near`, whose values there are the same bits.
 
-/// What operands must be for the quick way.
+/// The condition on operands for the fast functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Near {
     /// Each is small.
@@ -11,7 +11,7 @@ pub enum Near {
     Quotient,
 }
 
-/// What the quick way asks for in an expression, if one of `functions` is called there.
+/// The condition for an expression, if one of `functions` is called in it.
 pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near> {
     let text = expression.as_bytes();
     let mut start = 0;
@@ -37,10 +37,10 @@ pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near>
 /// Operands that are looked at together.
 pub const SPAN: usize = 512;
 
-/// Whether `n` elements of each operand allow the quick way.
+/// Whether `n` elements of each operand meet the condition.
 macro_rules! fits {
     () => {
-        /// Whether `n` elements of each operand allow the quick way.
+        /// Whether `n` elements of each operand meet the condition.
         ///
         /// # Safety
         /// They are valid.
@@ -103,7 +103,7 @@ mod tests {
         assert!(["asin(x)", "sinh(x)", "sin + x", "x * s"].iter().all(|e| asked(e, NAMES).is_none()));
     }
 
-    /// The bits of the quick way are those of the other.
+    /// The fast functions give the same bits as the others.
     #[test]
     fn remainders_are_exact() {
         macro_rules! check {

@@ -80,7 +80,7 @@ pub fn remainder(a: T, b: T) -> T {
     if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
 }
 
-/// The quick ways, by floats: see [`super::near`].
+/// The fast functions, by floats: see [`super::near`].
 pub mod near {
     use super::super::fast_ranges::{Near, fits};
     use super::T;
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!([trunc_div(1, 0), floor_div(1, 0), remainder(1, 0), fmod(1, 0)], [0; 4]);
     }
 
-    /// The quick way gives the same numbers.
+    /// The fast functions give the same numbers.
     #[test]
     fn quick_division() {
         let mut numbers: Vec<i64> = (-9..10).collect();

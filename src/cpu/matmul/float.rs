@@ -11,7 +11,7 @@ use gemm::Parallelism;
 
 /// Multiplications above which `gemm` shares a product among threads.
 pub const PARALLEL: usize = 1_500_000;
-/// Up to so many multiplications sharing out the rows or columns ourselves is faster: the sleeping threads need not be
+/// Up to this many multiplications it is faster to divide the rows or columns ourselves: sleeping threads need not be
 /// waited for.
 const SHARED: usize = 100_000_000;
 /// Fewer rows or columns are not worth a thread's packing of the other matrix.

@@ -1,4 +1,4 @@
-//! Normalization of channels over a batch, and of groups of channels: the numbers that each set is made with.
+//! Normalization of channels over a batch, and of groups of channels: each set's mean and factor.
 
 use super::{Sets, affine, dots, moments, slope};
 use crate::base::{DType, Result, Strided, try_alloc};
@@ -29,19 +29,19 @@ impl Line<'_> {
     }
 }
 
-/// A number of each channel, or what stands for it.
+/// Element `i` of a line, or `other` where there is no line.
 unsafe fn or(line: Option<Line>, i: usize, other: f64) -> f64 {
     // SAFETY: the caller's element.
     line.map_or(other, |line| unsafe { line.get(i) })
 }
 
-/// Weights and biases of channels, and what channels or groups were made with.
+/// Weights and biases of channels, means and factors of channels or groups.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
     pub weight: Option<Line<'a>>,
     pub bias: Option<Line<'a>>,
     pub mean: Line<'a>,
-    /// One over the root of the spread.
+    /// `1 / sqrt(variance + eps)`.
     pub scale: Line<'a>,
 }
 
@@ -53,7 +53,7 @@ pub struct Grads<'a> {
     pub bias: Option<Line<'a>>,
 }
 
-/// Each channel of a batch, normalized by its own mean and spread, which go to `with` and `spread`.
+/// Each channel of a batch, normalized by its own mean and variance, which go to `with` and `spread`.
 ///
 /// # Safety
 /// The views are dense, live, `out` and `x` of one dtype and the size of `sets`, the lines of one for each set.
@@ -150,7 +150,7 @@ impl Groups {
     }
 }
 
-/// Each group, normalized by its own mean and spread, which go to `with`.
+/// Each group, normalized by its own mean and variance, which go to `with`.
 ///
 /// # Safety
 /// The views are dense, live, `out` and `x` of one dtype and that size; weights and biases are of channels, the other lines of

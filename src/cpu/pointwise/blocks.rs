@@ -1,5 +1,5 @@
-//! The general way of an expression: operands of any layout and dtype, in blocks, on several threads. What does not lie
-//! as the loop wants it goes through tiles.
+//! The general path of an expression: operands of any layout and dtype, in blocks, on several threads. Operands that are not laid out
+//! as the loop needs them go through tiles.
 
 use super::rows::{Line, Rows, SHORTEST};
 use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
@@ -17,7 +17,7 @@ use std::ptr::{null, null_mut};
 /// How an input's block gets to the loop.
 #[derive(Clone, Copy)]
 enum Feed {
-    /// It lies in memory as the loop wants it.
+    /// It is read in place.
     Direct,
     /// One value for all elements: its tile is filled once.
     Constant(Scalar),
@@ -46,7 +46,7 @@ struct Job<'a> {
     out: Strided<'a>,
     /// Whether the loop is called for each row of a block: rows have no gaps where blocks have.
     by_rows: bool,
-    /// Whether the output has gaps where the loop wants none.
+    /// Whether results go through a tile, as the output has gaps.
     scatter: bool,
     /// Whether results go past the caches.
     streams: bool,
@@ -118,7 +118,7 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
     let large = large && !by_rows && !in_place;
     let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
     let direct = !scatter && convert.is_none() && fed == inputs.len();
-    // One operand alone is fetched as fast by way of a tile.
+    // A single operand is read as fast through a tile.
     let past = element_loop.past.filter(|_| large && convert.is_none() && fed > 1);
     let over = element_loop.over.filter(|_| in_place);
     let each = past.or(over).unwrap_or(element_loop.each);
@@ -254,10 +254,10 @@ impl Job<'_> {
     }
 }
 
-/// Shorter rows are brought together first.
+/// Shorter rows are gathered first.
 const WORTH_A_CALL: usize = 16;
 
-/// Brings a block into `tile`, by way of `spare` when it is both gathered and converted.
+/// Copies a block into `tile`, through `spare` when it is both gathered and converted.
 #[allow(clippy::too_many_arguments)]
 unsafe fn pack(
     size: usize,

@@ -1,4 +1,4 @@
-//! What a loop's expression says of its needs.
+//! Whether a loop waits for memory, by its expression.
 
 use crate::cpu::simd::Level;
 
@@ -8,7 +8,7 @@ pub const fn widest(expression: &str) -> Level {
     if is_memory_bound(expression) { Level::V3 } else { Level::V4 }
 }
 
-/// Whether an expression waits for memory more than it computes: it calls no function that takes long.
+/// Whether an expression waits for memory more than it computes: it calls no expensive function.
 pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {

@@ -205,7 +205,7 @@ macro_rules! wide_loop {
 }
 pub(crate) use wide_loop;
 
-/// Up to so many elements the call itself is what costs: no tiles, no threads.
+/// Up to this many elements the call itself is the cost: no tiles, no threads.
 const SMALL: usize = 16;
 
 /// Runs `element_loop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or C128), and the
@@ -239,7 +239,7 @@ unsafe fn dense_tiles(element_loop: &Loop, compute: DType, n: usize, out: Stride
     unsafe { dense::<{ TILE / 2 }>(element_loop, compute, n, out, ins) }
 }
 
-/// The quick way for operands without gaps; false if some operand has to be converted or gathered.
+/// The fast path for operands without gaps; false if some operand has to be converted or gathered.
 /// Numbers, and inputs that are the output as well, pass through slots of `N` words.
 #[inline(always)]
 unsafe fn dense<const N: usize>(

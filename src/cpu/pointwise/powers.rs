@@ -11,7 +11,7 @@ pub struct Power {
     pub wgsl: &'static str,
 }
 
-/// What there is for this exponent.
+/// The expression for this exponent, if there is one.
 pub fn known(loops: &Loops, exponent: Scalar) -> Option<&'static Power> {
     let same = |power: &&Power| power.exponent == exponent.as_f64() && exponent.imaginary() == 0.0;
     loops.powers.iter().find(same)

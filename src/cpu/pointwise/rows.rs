@@ -16,7 +16,7 @@ pub struct Line {
 /// A loop over rows of results, `out_row` bytes apart. The output overlaps no input.
 pub type Rows = unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN]);
 
-/// Shorter rows are brought together first.
+/// Shorter rows are gathered first.
 pub const SHORTEST: usize = 32;
 
 /// What a loop reads of an input: a row, or a register of copies again and again.

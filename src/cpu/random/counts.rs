@@ -60,7 +60,7 @@ pub fn binomial(generator: &mut Generator, count: f64, probability: f64, round: 
     if probability >= 1.0 {
         return count;
     }
-    // Waits for successes would never exceed what is no number.
+    // The waits for successes would never exceed NaN.
     if count.is_nan() || count.is_infinite() {
         return f64::NAN;
     }
@@ -129,7 +129,7 @@ fn binomial_by_rejection(generator: &mut Generator, count: f64, p: f64, round: f
     }
 }
 
-/// What Stirling's formula leaves of `ln k!`.
+/// The error of Stirling's formula for `ln k!`.
 fn stirling_rest(k: f64) -> f64 {
     let n = k + 1.0;
     if k <= 9.0 {

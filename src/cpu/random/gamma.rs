@@ -1,4 +1,4 @@
-//! Gamma distributed samples, PyTorch's own, and how samples of gamma and beta distributions move with their parameters.
+//! Gamma distributed samples, equal to PyTorch's, and the derivatives of gamma and beta samples by their parameters.
 
 use super::{Generator, normal, unit};
 use crate::cpu::math::f64::digamma;
@@ -119,7 +119,7 @@ mod tests {
         BETAS.iter().for_each(|&(x, alpha, total, known)| near(dirichlet_slope(x, alpha, total), known));
         assert_eq!(gamma_slope(2.0, 0.0), 0.0);
         assert!(gamma_slope(-1.0, 1.0).is_nan() && dirichlet_slope(0.5, 2.0, 1.0).is_nan());
-        // Far out, and for large shapes, nothing overflows.
+        // In the tails, and for large shapes, nothing overflows.
         assert!((gamma_slope(1e8, 1e8) - 1.0).abs() < 1e-3);
         assert!(gamma_slope(2.0, 1e4).is_finite() && gamma_slope(0.001, 1e-300) > 0.0);
     }

@@ -174,7 +174,7 @@ unsafe fn floats(out: &Strided, next: &mut dyn FnMut() -> f64) {
     unsafe { by_dtype!(out.dtype, T => each::<T>(out, &mut || T::from_f64(next()))) }
 }
 
-/// What is drawn for each element of `from`, one after the other in row-major order, or computed from elements.
+/// A number drawn for each element of `from`, in row-major order, or computed from elements.
 ///
 /// # Safety
 /// As [`uniform`], for all views; they have one shape and float dtypes.

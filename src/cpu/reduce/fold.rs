@@ -40,7 +40,7 @@ pub struct Columns<'a, A> {
 }
 
 const LANES: usize = 32;
-/// So many elements before a sum needs them, memory is asked for them.
+/// Elements are prefetched this far ahead.
 const AHEAD: usize = 4096;
 
 /// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
@@ -120,7 +120,7 @@ impl Squares for f32 {
             }
             i += 4 * LANES;
         }
-        // What is left: whole lanes, and the last ones, of which some were there before.
+        // The rest: whole registers, and the last one, which may overlap the one before.
         let mut rest = [0.0f32; LANES];
         while i + LANES <= n {
             for j in 0..LANES {

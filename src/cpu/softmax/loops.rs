@@ -122,8 +122,8 @@ macro_rules! real {
                 }
             }
 
-            /// Writes what `make` makes of the elements of two rows, whose last ones were loaded before. These take the same
-            /// way: a copy of the code would be no vectors.
+            /// Writes `make` of the elements of two rows, whose last ones were loaded before. These take the same
+            /// code path: a copy of it would not vectorise.
             #[inline(always)]
             unsafe fn map(
                 n: usize,
@@ -206,7 +206,7 @@ macro_rules! real {
                         let kept = load(last_lanes(left), 0);
                         let exps = exps(load(from, 0), kept, largest, &mut sums);
                         if wanted {
-                            // Here memory has nothing to do: it brings what the next line needs.
+                            // Memory is idle here: the next line is prefetched.
                             fetch::<$T, LANES>(from.wrapping_add(n));
                             fetch::<$T, LANES>(to.wrapping_add(n));
                             store(to, 0, exps);
@@ -313,7 +313,7 @@ macro_rules! real {
                         let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
                         let kept = load(last_lanes(n % LANES), 0);
                         let mut sums = last[0];
-                        // Apart, since a choice inside would be no vectors.
+                        // Separate loops, since a branch inside would not vectorise.
                         if log {
                             sums = keep(sums, kept);
                             for k in (0..n - n % LANES).step_by(LANES) {

@@ -105,7 +105,7 @@ unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel
     })
 }
 
-/// Copies of lines that cannot be used where they lie.
+/// Copies of lines that the loops cannot use in place.
 struct Buffers<T> {
     lines: [Vec<T>; 3],
     room: RunBuffers,
