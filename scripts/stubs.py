@@ -49,6 +49,8 @@ KINDS = {
     "Scalar": "_Number",
     "DType": "_dtype",
     "Device": "_device | _str | _int",
+    "Layout": "_str",
+    "MemoryFormat": "_str",
     "Str": "_str",
     "Any": "Any",
 }

@@ -61,10 +61,19 @@ class memory_format(str):
     __str__ = __repr__
 
 
+class _SparseLayout(layout):
+    """A layout that the core does not know: what is called with one comes here."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        from .sparse._layouts import create
+
+        return create(func, args, kwargs or {})
+
+
 strided = layout("strided")
-sparse_coo = layout("sparse_coo")
-# No tensor has these: programs ask.
-sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))
+sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(
+    _SparseLayout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+)
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

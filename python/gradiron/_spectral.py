@@ -7,6 +7,8 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor
+from ._creation import layout as layout_type
+from ._creation import strided
 from ._settings import tell_once
 
 _NO_WINDOW = "A window was not provided. A rectangular window will be applied"
@@ -22,6 +24,10 @@ def _window(name: str, length: int, periodic: bool, formula: Any, options: dict[
     dtype = options["dtype"] or _core.get_default_dtype()
     if length < 0:
         raise RuntimeError(f"{name} requires non-negative window_length, got window_length={length}")
+    if not isinstance(options["layout"], (layout_type, type(None))):
+        raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(options['layout']).__name__}")
+    if options["layout"] not in (None, strided):
+        raise RuntimeError(f"{name} is not implemented for sparse types, got: {options['layout']}")
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} expects floating point dtypes, got: {dtype}")
     made: Tensor
@@ -46,7 +52,7 @@ def hann_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Half a wave of a cosine, raised."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("hann_window", window_length, periodic, lambda x: 0.5 - 0.5 * (2 * math.pi * x).cos(), options)
 
 
@@ -63,7 +69,7 @@ def hamming_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """A wave of a cosine of the height `beta`, raised by `alpha`."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("hamming_window", window_length, periodic, lambda x: alpha - beta * (2 * math.pi * x).cos(), options)
 
 
@@ -78,7 +84,7 @@ def blackman_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """The sum of two waves of cosines."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     formula = lambda x: 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos()
     return _window("blackman_window", window_length, periodic, formula, options)
 
@@ -94,7 +100,7 @@ def bartlett_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """A line up and a line down."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("bartlett_window", window_length, periodic, lambda x: 1.0 - (2.0 * x - 1.0).abs(), options)
 
 
@@ -110,7 +116,7 @@ def kaiser_window(
     requires_grad: bool = False,
 ) -> Tensor:
     """Bessel's function of half an ellipse."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     whole = _core.i0(_core.full((), beta, dtype=_core.float64, device=device))
     formula = lambda x: _core.i0(beta * (1.0 - (2.0 * x - 1.0) ** 2).clamp(min=0.0).sqrt()) / whole
     return _window("kaiser_window", window_length, periodic, formula, options)

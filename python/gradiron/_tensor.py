@@ -381,7 +381,7 @@ def to_sparse(
     self: Tensor, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
 ) -> Tensor:
     """The elements that are not zero, in coordinate format; of the first `sparse_dim` dimensions."""
-    from .sparse._coo import from_dense
+    from .sparse._build import from_dense
 
     return from_dense(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
@@ -391,6 +391,20 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return to_sparse(self)
 
 
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The elements that are not zero, row after row."""
+    from .sparse._compressed import to_csr
+
+    return to_csr(self, dense_dim)
+
+
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
+    """The elements that are not zero, column after column."""
+    from .sparse._compressed import to_csc
+
+    return to_csc(self, dense_dim)
+
+
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """The tensor with its zeros: the tensor itself if it is not sparse."""
     return self if dtype is None else self.to(dtype)
@@ -398,7 +412,7 @@ def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | No
 
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """The elements where a sparse tensor has any."""
-    from .sparse._coo import sparse_mask
+    from .sparse._build import sparse_mask
 
     return sparse_mask(self, mask)
 
@@ -593,12 +607,16 @@ def install() -> None:
         "_make_subclass": staticmethod(make_subclass),
         "to_sparse": to_sparse,
         "to_sparse_coo": to_sparse_coo,
+        "to_sparse_csr": to_sparse_csr,
+        "to_sparse_csc": to_sparse_csc,
         "to_dense": to_dense,
         "sparse_mask": sparse_mask,
         "sparse_dim": sparse_dim,
         "dense_dim": dense_dim,
         **{name: sparse_only(name) for name in ("coalesce", "is_coalesced", "indices")},
         "values": sparse_only("values", ""),
+        **{name: sparse_only(name, "row compressed ") for name in ("crow_indices", "col_indices")},
+        **{name: sparse_only(name, "column compressed ") for name in ("ccol_indices", "row_indices")},
         **{name: no_backend(name) for name in ("_nnz", "_indices", "_values")},
         "lu": lu,
         "__array_wrap__": array_wrap,

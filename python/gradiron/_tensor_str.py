@@ -103,10 +103,15 @@ def _text(t: Tensor) -> str:
 
 
 def sparse_str(t: Any) -> str:
-    """The text of a tensor in coordinate format: its indices, its values, and what neither tells."""
+    """The text of a sparse tensor: where its values are, its values, and what neither tells."""
     indent = len("tensor(")
     parts = []
-    for name, of in (("indices", t._indices()), ("values", t._values().detach())):
+    if t.is_sparse:
+        places = {"indices": t._indices()}
+    else:
+        first, other = ("ccol", "row") if t.layout == gradiron.sparse_csc else ("crow", "col")
+        places = {f"{name}_indices": getattr(t, f"{name}_indices")() for name in (first, other)}
+    for name, of in {**places, "values": t._values().detach()}.items():
         start = f"{name}=tensor("
         text = _tensor_str(of, indent + len(start))
         parts.append(start + text + (f", size={tuple(of.shape)}" if of.numel() == 0 else "") + ")")
@@ -122,7 +127,7 @@ def sparse_str(t: Any) -> str:
         notes.append(f"grad_fn=<{origin}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
-    return _with_notes("tensor(" + (",\n" + " " * indent).join(parts), notes, indent, below=True)
+    return _with_notes("tensor(" + (",\n" + " " * indent).join(parts), notes, indent, below=t.is_sparse)
 
 
 def _is_plain(t: Tensor) -> bool:

@@ -113,8 +113,11 @@ _rebuild_xla_tensor = _rebuild_device_tensor_from_numpy
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Tensor:
-    from .sparse._coo import sparse_coo_tensor
+    from .sparse._build import sparse_coo_tensor
+    from .sparse._compressed import sparse_compressed_tensor
 
+    if layout in ("sparse_csr", "sparse_csc"):
+        return sparse_compressed_tensor(*data, layout=layout, check_invariants=True)
     if layout != "sparse_coo":
         raise NotImplementedError(f"rebuilding sparse tensor for layout {layout}")
     # Files of old days do not say whether the places are in order.

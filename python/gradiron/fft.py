@@ -70,7 +70,7 @@ def fftfreq(
     requires_grad: bool = False,
 ) -> Tensor:
     """The frequencies of a transform's results in their order: from 0 up, then the negative ones."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     half = (n - 1) // 2 + 1
     made = _spaced(0, n, n, d, None, {**options, "requires_grad": False})
     with_negative = _core.cat([made[:half], made[half:] - 1.0 / d])
@@ -90,7 +90,8 @@ def rfftfreq(
     requires_grad: bool = False,
 ) -> Tensor:
     """The frequencies of half a transform's results."""
-    return _spaced(0, n // 2 + 1, n, d, out, {"dtype": dtype, "device": device, "requires_grad": requires_grad})
+    options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
+    return _spaced(0, n // 2 + 1, n, d, out, options)
 
 
 def _rolled(input: Tensor, dim: Any, by: Any) -> Tensor:

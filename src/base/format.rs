@@ -12,6 +12,14 @@ pub enum MemoryFormat {
     ChannelsLast(usize),
 }
 
+/// The layout of a tensor that has all its elements; others are made of such tensors, in Python.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StridedLayout;
+
+impl StridedLayout {
+    pub const NAME: &str = "strided";
+}
+
 impl MemoryFormat {
     /// From PyTorch's name for it.
     pub fn parse(name: &str) -> Option<MemoryFormat> {

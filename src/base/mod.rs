@@ -31,7 +31,7 @@ pub use default_dtype::{default_dtype, set_default_dtype};
 pub use device::{Device, GpuName};
 pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
-pub use format::MemoryFormat;
+pub use format::{MemoryFormat, StridedLayout};
 pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
 pub use reduction::Reduction;

@@ -1,7 +1,7 @@
 //! The row: everything that is known of an operator, in one static. Python's methods, signatures, stubs and tests are
 //! all read from it.
 
-use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
+use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar, StridedLayout};
 use crate::operator::generator::Generator;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::Pointwise;
@@ -30,6 +30,9 @@ pub enum Kind {
     DType,
     Device,
     Generator,
+    /// Of the layouts of PyTorch the core has one, `strided`.
+    Layout,
+    MemoryFormat,
     Str,
     /// Whatever fits; the operator looks itself (overloads).
     Any,
@@ -427,7 +430,8 @@ from_arg! {
     Device, Device, |arg| if let Arg::Device(d) = arg { Some(*d) } else { None };
     Generator, Generator, |arg| if let Arg::Generator(g) = arg { Some(g.clone()) } else { None };
     String, Str, |arg| if let Arg::Str(s) = arg { Some(s.clone()) } else { None };
-    MemoryFormat, Str, |arg| if let Arg::Str(s) = arg { MemoryFormat::parse(s) } else { None };
+    StridedLayout, Layout, |arg| if let Arg::Str(_) = arg { Some(StridedLayout) } else { None };
+    MemoryFormat, MemoryFormat, |arg| if let Arg::Str(s) = arg { MemoryFormat::parse(s) } else { None };
     Arg, Any, |arg| Some(arg.clone());
 }
 

@@ -1,7 +1,9 @@
 //! What a family's file begins with.
 #![allow(unused_imports, reason = "it is for rows to come, too")]
 
-pub use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, wrap_dim};
+pub use crate::base::{
+    ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, StridedLayout, wrap_dim,
+};
 pub use crate::operator::derivative::Unread;
 pub use crate::operator::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
 pub(crate) use crate::operator::kernel::{done, fork, no_shader};

@@ -277,3 +277,14 @@ def test_numpy_must_be_allowed():
     ):
         found = T.load(file_of(made))
     assert found["array"].tolist() == [0, 1, 2] and found["number"] == 2
+
+
+def test_what_is_no_class_breaks_only_what_needs_it():
+    file = io.BytesIO()
+    T.save({"x": T.ones(2)}, file)
+    with T.serialization.safe_globals("a"):  # Forgotten brackets: a text is a list of letters.
+        file.seek(0)
+        assert T.load(file)["x"].tolist() == [1.0, 1.0]
+    for wrong in (3, None, int):
+        with pytest.raises(TypeError, match="is not iterable"):
+            T.serialization.add_safe_globals(wrong)

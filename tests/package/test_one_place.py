@@ -21,8 +21,15 @@ OTHERWISE = {
     "python/gradiron/__init__.py": None,
     # The operators that list functions repeat: the row of each is asked for by its name.
     "python/gradiron/_foreach.py": None,
-    # What tensors in coordinate format answer themselves, by the names of the functions that are called.
-    "python/gradiron/sparse/_coo.py": None,
+    # What sparse tensors answer themselves, by the names of the functions that are called.
+    "python/gradiron/sparse/_arithmetic.py": None,
+    "python/gradiron/sparse/_compressed.py": None,
+    "python/gradiron/sparse/_functions.py": None,
+    "python/gradiron/sparse/_layouts.py": None,
+    "python/gradiron/sparse/_products.py": None,
+    "python/gradiron/sparse/_reductions.py": None,
+    "python/gradiron/sparse/_tensor.py": None,
+    "python/gradiron/sparse/_views.py": None,
     # A kind of Chebyshev's polynomials.
     "python/gradiron/_polynomials.py": {"t"},
     # A window.

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from .. import _core, storage
 from .._core import device
-from .._creation import sparse_coo, strided
+from .._creation import sparse_coo, sparse_csc, sparse_csr, strided
 from .._storage import UntypedStorage
 from . import _archive, _files, _legacy, _map_location, _pickles, _weights_only
 from ._map_location import default_restore_location, location_tag, register_package, validate_cuda_device
@@ -176,7 +176,7 @@ def _restored_place(place: Any) -> Any:
 
 
 def _get_layout(name: str) -> Any:
-    known = {"torch.strided": strided, "torch.sparse_coo": sparse_coo}
+    known = {str(layout): layout for layout in (strided, sparse_coo, sparse_csr, sparse_csc)}
     if name not in known:
         raise ValueError(f"gradiron has no layout {name!r:.100}")
     return known[name]

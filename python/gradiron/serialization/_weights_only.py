@@ -60,7 +60,9 @@ def user_globals() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in _user:
         if not isinstance(one, tuple):
-            found[".".join(to_torch(one.__module__, one.__qualname__))] = one
+            # What has no name allows nothing.
+            if hasattr(one, "__module__") and hasattr(one, "__qualname__"):
+                found[".".join(to_torch(one.__module__, one.__qualname__))] = one
             continue
         if len(one) != 2:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinate format, and what works with them."""
+"""Sparse tensors in coordinate format or compressed by rows or columns, and what works with them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,35 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from .._settings import tell_once
-from . import _coo
-from ._coo import addmm, mm
+from . import _build, _compressed, _products, _reductions, _tensor
+from . import _functions as _functions
+from ._compressed import sampled_addmm
+from ._diagonals import spdiags
+from ._products import addmm
 
-__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "softmax", "sum"]
+__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum"]
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices of which one is sparse, or both; `reduce` says what is made of a row's terms."""
+    return _products.mm(mat1, mat2) if reduce is None else _compressed.mm_reduce(mat1, mat2, reduce)
 
 
 def sum(input: Tensor, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Tensor:
     """The sum of a sparse tensor, over all its elements or in some of its dimensions."""
-    return _coo._sum(input, dim, dtype=dtype)
+    if _compressed.is_compressed(input):
+        raise _tensor.unsupported("_indices", (input,))
+    return _reductions.reduce_sum(input, dim, dtype=dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """Softmax in a dimension, for which what is not there counts as minus infinity."""
-    return _coo.softmax(input, dim, dtype=dtype)
+    return _reductions.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`."""
-    return _coo.softmax(input, dim, dtype=dtype, log=True)
+    return _reductions.softmax(input, dim, dtype=dtype, log=True)
 
 
 class check_sparse_tensor_invariants:
@@ -87,15 +97,15 @@ class _OldClass(type):
         old = f"torch.sparse.SparseTensor({given}*, device=)" if args else "torch.sparse.SparseTensor()"
         tell_once(f"torch.sparse.SparseTensor({given})", f"{old} is deprecated.  Please use {instead}.")
         if not args:
-            return _coo.sparse_coo_tensor((0,), dtype=cls.dtype, device=device)
+            return _build.sparse_coo_tensor((0,), dtype=cls.dtype, device=device)
         if isinstance(args[0], Tensor):
             # (The dtype of the values stays what it is.)
-            return _coo.sparse_coo_tensor(*args, device=device)
+            return _build.sparse_coo_tensor(*args, device=device)
         size = args[0] if len(args) == 1 and not isinstance(args[0], int) else args
-        return _coo.sparse_coo_tensor(size, dtype=cls.dtype, device=device)
+        return _build.sparse_coo_tensor(size, dtype=cls.dtype, device=device)
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return _coo.is_coo(value) and value.dtype is cls.dtype
+        return _tensor.is_coo(value) and value.dtype is cls.dtype
 
 
 _KINDS = {

@@ -62,7 +62,7 @@ pub fn normal(
     #[strict] size: Option<Ints>,
     #[keyword] generator: Option<Generator>,
     dtype: Option<DType>,
-    layout: Option<String>,
+    layout: Option<StridedLayout>,
     device: Option<Device>,
     pin_memory: Option<bool>,
     #[default(false)] requires_grad: bool,

@@ -304,7 +304,7 @@ pub fn tril_indices(
     #[default(DType::I64)]
     dtype: DType,
     #[default(Device::Cpu)] device: Device,
-    layout: Option<String>,
+    layout: Option<StridedLayout>,
 ) -> Result<Tensor> {
     let _ = layout;
     places(row, col, offset, true, dtype, device)
@@ -322,7 +322,7 @@ pub fn triu_indices(
     #[default(DType::I64)]
     dtype: DType,
     #[default(Device::Cpu)] device: Device,
-    layout: Option<String>,
+    layout: Option<StridedLayout>,
 ) -> Result<Tensor> {
     let _ = layout;
     places(row, col, offset, false, dtype, device)

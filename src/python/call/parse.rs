@@ -1,6 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
-use crate::base::{Scalar, try_alloc};
+use crate::base::{MemoryFormat, Scalar, StridedLayout, try_alloc};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
 use crate::python::call::signature::{Call, signature, spread};
 use crate::python::call::signature_errors;
@@ -55,11 +55,20 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             Err(_) => None,
         },
         Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
+        Kind::Layout => constant_of(object)?.filter(|name| name == StridedLayout::NAME).map(Arg::Str),
+        Kind::MemoryFormat => {
+            constant_of(object)?.filter(|name| MemoryFormat::parse(name).is_some()).map(Arg::Str)
+        }
         Kind::Str => text_of(object)?.map(Arg::Str),
         Kind::Tensors | Kind::Several => tensors_from(object)?.map(Arg::Tensors),
         Kind::MaybeTensors => maybe_tensors_from(object)?.map(Arg::MaybeTensors),
         Kind::Any => return any_from(object),
     })
+}
+
+/// The name of one of PyTorch's constants, which are strings of classes of their own.
+fn constant_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if object.is_exact_instance_of::<PyString>() { Ok(None) } else { text_of(object) }
 }
 
 /// What `read` makes of all items of a tuple or list; nothing where it makes nothing of one.

@@ -185,6 +185,8 @@ fn wanted(kind: Kind) -> &'static str {
         Kind::DType => "torch.dtype",
         Kind::Device => "torch.device",
         Kind::Generator => "torch.Generator",
+        Kind::Layout => "torch.layout",
+        Kind::MemoryFormat => "torch.memory_format",
         Kind::Str => "str",
         Kind::Any => "a valid argument",
     }

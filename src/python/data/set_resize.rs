@@ -68,6 +68,17 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
     Ok(())
 }
 
+/// The order of dimensions that resized memory is to have.
+fn reorder(target: &Tensor, format: Option<MemoryFormat>) -> PyResult<()> {
+    let Some(format @ MemoryFormat::ChannelsLast(_)) = format else { return Ok(()) };
+    let body = {
+        let body = target.body();
+        body.with_layout(Layout { offset: body.layout.offset, ..format.layout(&body.layout)? })
+    };
+    target.set_body(body);
+    Ok(())
+}
+
 /// What PyTorch calls a `set_` with this source.
 fn set_overload(source: Option<&Bound<'_, PyAny>>) -> &'static str {
     match source {
@@ -211,13 +222,7 @@ impl PyTensor {
             return Err(PyRuntimeError::new_err("Unsupported memory formatPreserve"));
         }
         resize(target, &sizes("resize_", size)?)?;
-        if let Some(format @ MemoryFormat::ChannelsLast(_)) = format {
-            let body = {
-                let body = target.body();
-                body.with_layout(Layout { offset: body.layout.offset, ..format.layout(&body.layout)? })
-            };
-            target.set_body(body);
-        }
+        reorder(target, format)?;
         Ok(slf.clone())
     }
     /// The sizes of another tensor, see `resize_`.
@@ -225,11 +230,16 @@ impl PyTensor {
     fn resize_as_<'py>(
         slf: &Bound<'py, PyTensor>,
         the_template: &Bound<'py, PyTensor>,
-        memory_format: Option<&Bound<'py, PyAny>>,
+        memory_format: Option<&str>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let _ = memory_format;
-        let shape: Vec<i64> = the_template.get().tensor.shape().iter().map(|&n| n as i64).collect();
-        resize(&slf.get().tensor, &shape)?;
+        let (target, like) = (&slf.get().tensor, &the_template.get().tensor);
+        let format = memory_format.map(types::memory_format).transpose()?.map(|format| match format {
+            MemoryFormat::Preserve => MemoryFormat::suggested(&like.body().layout),
+            other => other,
+        });
+        let shape: Vec<i64> = like.shape().iter().map(|&n| n as i64).collect();
+        resize(target, &shape)?;
+        reorder(target, format)?;
         Ok(slf.clone())
     }
 }
