@@ -1,14 +1,25 @@
 //! Losses as formulas over differentiable values; their rows compute them in one node.
 
 use super::activation_formulas::hardtanh;
+use crate::base::DType;
 use crate::operator::V;
 use crate::operator::declare::pointwise;
+use crate::operator::pointwise::Pointwise;
 use crate::ops::elementwise::formula::{self, abs, log, maximum};
 use crate::ops::elementwise::unary;
 use crate::ops::nn::loss::Reduction;
 use crate::tensor::Tensor;
 
 pointwise! {
+    /// The squared difference.
+    [hidden] squared_gap(input, target): Real = (input - target) * (input - target),
+        input: |g, input, target| g * (input - target) * 2.0,
+        target: |g, input, target| g * (target - input) * 2.0;
+    /// Half of the squared difference within `knee` of zero, a line beyond.
+    [hidden] bent_gap(input, target; knee = 1.0): Real
+        = select((abs(input - target) - knee * 0.5) * knee, (input - target) * (input - target) * 0.5, le(abs(input - target), knee)),
+        input: |g, input, target, knee| g * minimum(maximum(input - target, -knee), knee),
+        target: |g, input, target, knee| g * minimum(maximum(target - input, -knee), knee);
     /// The cross entropy of `input`'s sigmoid, without overflow.
     [hidden] logit_entropy(input, target): Real
         = (1.0 - target) * input - (minimum(input, 0.0) - log1p(exp(-abs(input)))),
@@ -75,22 +86,36 @@ pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
     }
 }
 
+/// A formula of two operands alike, whose steps need no rounding of their own.
+fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, knee: Option<f64>) -> Option<V> {
+    let dtype = x.dtype();
+    let fits = dtype == target.dtype() && matches!(dtype, DType::F32 | DType::F64);
+    let operands: Vec<V> = [x.into(), target.into()].into_iter().chain(knee.map(V::from)).collect();
+    fits.then(|| V::apply(row, &operands))
+}
+
+fn bent_of(x: &Tensor, target: &Tensor, knee: f64) -> V {
+    in_one_pass(&bent_gap::ROW, x, target, Some(knee)).unwrap_or_else(|| bent(difference(x, target), knee))
+}
+
 pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
-    let d = difference(x, target);
-    how.apply(&d * &d)
+    how.apply(in_one_pass(&squared_gap::ROW, x, target, None).unwrap_or_else(|| {
+        let d = difference(x, target);
+        &d * &d
+    }))
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let d = difference(x, target);
+    let bent = || bent_of(x, target, beta);
     how.apply(match beta {
-        0.0 => abs(d),
-        1.0 => bent(d, beta),
-        _ => bent(d, beta) / beta,
+        0.0 => abs(difference(x, target)),
+        1.0 => bent(),
+        _ => bent() / beta,
     })
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    how.apply(bent(difference(x, target), delta))
+    how.apply(bent_of(x, target, delta))
 }
 
 pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
