@@ -50,6 +50,14 @@ def test_storages_that_cannot_be_read(old, monkeypatch):
     untouched(old)
 
 
+def test_long_content_is_whole(old):
+    content = {"a": T.arange(3_000_001), "b": T.ones(3), "c": T.arange(1 << 20, dtype=T.float32)}
+    T.save(content, old)
+    loaded = T.load(old)
+    assert all(T.equal(loaded[name], content[name]) for name in content)
+    assert os.listdir(old.parent) == [old.name]
+
+
 def test_a_full_disk(old):
     code = f"""
 import resource, signal
