@@ -2,7 +2,8 @@
 //! derivatives. A sample is one task.
 
 use super::element::scratch;
-use super::par;
+use super::par::{self, Shared};
+use super::simd::simd_fn;
 use crate::base::{Alignments, DType, Fault, Result, Strided};
 
 /// Labels with blanks between them and around them.
@@ -27,120 +28,178 @@ impl Labels<'_> {
     }
 }
 
+/// How many samples make a task.
+fn grain(of: &Alignments) -> usize {
+    (par::GRAIN / (of.steps * of.places * 4).max(1)).max(1)
+}
+
+/// Places in front of the first that nothing leads to: two of them may be left out.
+const MARGIN: usize = 2;
+
+/// What is known of each place of a sample: its label, and what leads to it over a label that may be left out, 0 or minus
+/// infinity.
+fn places<T: Copy>(labels: &Labels, [may, must]: [T; 2], room: &mut Vec<T>) {
+    room.clear();
+    room.extend((0..labels.places()).map(|s| if labels.skips(s) { may } else { must }));
+}
+
 macro_rules! kernels {
-    ($($T:ident, $forward:ident, $backward:ident, $together:ident;)*) => { $(
+    ($($T:ident, $name:ident;)*) => { $( mod $name {
+        use super::*;
+        use crate::cpu::math::$T::{exp, log};
+
+        const NONE: $T = $T::NEG_INFINITY;
+
         /// The logarithm of a sum of exponentials.
-        fn $together(all: [$T; 3]) -> $T {
-            let top = all.iter().copied().fold($T::NEG_INFINITY, $T::max);
-            if top == $T::NEG_INFINITY {
-                return top;
-            }
-            all.iter().map(|x| (x - top).exp()).sum::<$T>().ln() + top
+        #[inline(always)]
+        fn together(a: $T, b: $T, c: $T) -> $T {
+            let top = if a > b { a } else { b };
+            let top = if c > top { c } else { top };
+            // With nothing to add up, and without one infinity less another.
+            let from = if top == NONE { 0.0 } else { top };
+            log(exp(a - from) + exp(b - from) + exp(c - from)) + from
         }
 
-        unsafe fn $forward(of: &Alignments, [loss, alpha]: [*mut u8; 2], log_probs: *const u8, targets: *const i64) {
-            let (loss, alpha) = (par::Shared::new(loss.cast::<$T>().cast_const()), par::Shared::new(alpha.cast::<$T>().cast_const()));
-            let (log_probs, targets) = (par::Shared::new(log_probs.cast::<$T>()), par::Shared::new(targets));
-            let sample = |b: usize| {
-                const NONE: $T = $T::NEG_INFINITY;
-                let (steps, length) = (of.input_lengths[b], of.target_lengths[b]);
-                // SAFETY: the tensors are dense and have the sizes that `of` says; this sample's part is this task's own.
-                unsafe {
-                    let own = std::slice::from_raw_parts(targets.get().add(of.starts[b]).cast_const(), length);
-                    let labels = Labels { own, blank: of.blank };
-                    let size = of.steps * of.places;
-                    let table = std::slice::from_raw_parts_mut(alpha.get().add(b * size), size);
-                    table.fill(NONE);
-                    let p = |t: usize, label: usize| *log_probs.get().add((t * of.samples + b) * of.classes + label);
-                    let to = loss.get().add(b);
-                    if steps == 0 {
-                        *to = if length == 0 { 0.0 } else { $T::INFINITY };
-                        return;
-                    }
-                    table[0] = p(0, of.blank);
-                    if length > 0 {
-                        table[1] = p(0, labels.at(1));
-                    }
-                    for t in 1..steps {
-                        let (before, now) = table.split_at_mut(t * of.places);
-                        let before = &before[(t - 1) * of.places..];
-                        for s in 0..labels.places() {
-                            let one = if s >= 1 { before[s - 1] } else { NONE };
-                            let two = if labels.skips(s) { before[s - 2] } else { NONE };
-                            now[s] = $together([before[s], one, two]) + p(t, labels.at(s));
-                        }
-                    }
-                    let last = &table[(steps - 1) * of.places..];
-                    let end = labels.places();
-                    *to = -$together([last[end - 1], if length > 0 { last[end - 2] } else { NONE }, NONE]);
+        simd_fn! {
+            /// The logarithms of what leads to each of `n` places: from the same place, the one before, and the one before that
+            /// where `skip` lets it; times the probability of the place.
+            unsafe fn step(n: usize, now: *mut $T, before: [*const $T; 3], skip: *const $T, p: *const $T) {
+                let [same, one, two] = before;
+                for s in 0..n {
+                    let two = if *skip.add(s) == 0.0 { *two.add(s) } else { NONE };
+                    *now.add(s) = together(*same.add(s), *one.add(s), two) + *p.add(s);
                 }
-            };
-            par::ranges(of.samples, (par::GRAIN / (of.steps * of.places * 16).max(1)).max(1), |range| range.for_each(sample));
+            }
         }
 
-        unsafe fn $backward(
+        simd_fn! {
+            /// The probability that an alignment comes by each place, of all that spell the targets.
+            unsafe fn shares(n: usize, out: *mut $T, alpha: *const $T, beta: *const $T, p: *const $T, loss: $T) {
+                for s in 0..n {
+                    *out.add(s) = exp(*alpha.add(s) + *beta.add(s) + loss - *p.add(s));
+                }
+            }
+        }
+
+        simd_fn! {
+            /// The gradient of a step: each class's probability, less what `out` holds of its places.
+            unsafe fn differences(n: usize, out: *mut $T, p: *const $T, g: $T) {
+                for i in 0..n {
+                    *out.add(i) = (exp(*p.add(i)) - *out.add(i)) * g;
+                }
+            }
+        }
+
+        pub unsafe fn forward(
+            of: &Alignments, [loss, alpha]: [*mut u8; 2], log_probs: *const u8, targets: *const i64,
+        ) -> Result<()> {
+            let (loss, alpha) = (Shared::new(loss.cast::<$T>().cast_const()), Shared::new(alpha.cast::<$T>().cast_const()));
+            let (log_probs, targets) = (Shared::new(log_probs.cast::<$T>()), Shared::new(targets));
+            par::try_ranges(of.samples, grain(of), |range| {
+                let line = || scratch(of.places, NONE);
+                let (mut skip, mut p, mut before) = (line()?, line()?, scratch(MARGIN + of.places, NONE)?);
+                for b in range {
+                    let (steps, length) = (of.input_lengths[b], of.target_lengths[b]);
+                    // SAFETY: the tensors are dense and have the sizes that `of` says; this sample's part is this task's own.
+                    unsafe {
+                        let own = std::slice::from_raw_parts(targets.get().add(of.starts[b]).cast_const(), length);
+                        let labels = Labels { own, blank: of.blank };
+                        let size = of.steps * of.places;
+                        let table = std::slice::from_raw_parts_mut(alpha.get().add(b * size), size);
+                        let row = |t: usize| log_probs.get().add((t * of.samples + b) * of.classes).cast_const();
+                        let to = loss.get().add(b);
+                        let end = labels.places();
+                        places(&labels, [0.0, NONE], &mut skip);
+                        for t in 0..steps {
+                            let now = &mut table[t * of.places..][..of.places];
+                            (0..end).for_each(|s| p[s] = *row(t).add(labels.at(s)));
+                            if t == 0 {
+                                now.fill(NONE);
+                                now[..end.min(2)].copy_from_slice(&p[..end.min(2)]);
+                            } else {
+                                let ways = [2, 1, 0].map(|back| before.as_ptr().add(back));
+                                step(end, now.as_mut_ptr(), ways, skip.as_ptr(), p.as_ptr());
+                                now[end..].fill(NONE);
+                            }
+                            before[MARGIN..].copy_from_slice(now);
+                        }
+                        table[steps * of.places..].fill(NONE);
+                        *to = if steps > 0 {
+                            let last = &table[(steps - 1) * of.places..];
+                            -together(last[end - 1], if length > 0 { last[end - 2] } else { NONE }, NONE)
+                        } else if length == 0 {
+                            0.0
+                        } else {
+                            $T::INFINITY
+                        };
+                    }
+                }
+                Ok(())
+            })
+        }
+
+        pub unsafe fn backward(
             of: &Alignments,
             out: *mut u8,
             [g, loss, alpha, log_probs]: [*const u8; 4],
-            [targets]: [*const i64; 1],
+            targets: *const i64,
         ) -> Result<()> {
-            let to = par::Shared::new(out.cast::<$T>().cast_const());
-            let [g, loss, alpha, log_probs] = [g, loss, alpha, log_probs].map(|from| par::Shared::new(from.cast::<$T>()));
-            let targets = par::Shared::new(targets);
-            let grain = (par::GRAIN / (of.steps * of.places * 16).max(1)).max(1);
-            par::try_ranges(of.samples, grain, |range| {
-                const NONE: $T = $T::NEG_INFINITY;
-                let mut beta = scratch(2 * of.places, NONE)?;
-                let mut by_label = scratch(of.classes, NONE)?;
+            let to = Shared::new(out.cast::<$T>().cast_const());
+            let [g, loss, alpha, log_probs] = [g, loss, alpha, log_probs].map(|from| Shared::new(from.cast::<$T>()));
+            let targets = Shared::new(targets);
+            par::try_ranges(of.samples, grain(of), |range| {
+                let line = || scratch(MARGIN + of.places, NONE);
+                let (mut skip, mut p, mut share) = (line()?, line()?, line()?);
+                let (mut now, mut next) = (line()?, line()?);
                 for b in range {
                     let (steps, length) = (of.input_lengths[b], of.target_lengths[b]);
                     // SAFETY: as above.
                     unsafe {
                         let own = std::slice::from_raw_parts(targets.get().add(of.starts[b]).cast_const(), length);
                         let labels = Labels { own, blank: of.blank };
-                        let size = of.steps * of.places;
-                        let table = std::slice::from_raw_parts(alpha.get().add(b * size).cast_const(), size);
-                        let place = |t: usize, label: usize| (t * of.samples + b) * of.classes + label;
-                        let p = |t: usize, label: usize| *log_probs.get().add(place(t, label));
+                        let place = |t: usize| (t * of.samples + b) * of.classes;
                         let (g, loss) = (*g.get().add(b), *loss.get().add(b));
-                        let row = |t: usize| std::slice::from_raw_parts_mut(to.get().add(place(t, 0)), of.classes);
+                        let row = |t: usize| std::slice::from_raw_parts_mut(to.get().add(place(t)), of.classes);
                         (steps..of.steps).for_each(|t| row(t).fill(0.0));
                         if of.zero_infinity && loss == $T::INFINITY {
                             (0..steps).for_each(|t| row(t).fill(0.0));
                             continue;
                         }
                         let end = labels.places();
+                        // From a place onwards, the label that is left out is the one behind it.
+                        places(&labels, [0.0, NONE], &mut skip);
+                        skip.drain(..MARGIN.min(end));
+                        skip.resize(of.places, NONE);
+                        now.fill(NONE);
+                        next.fill(NONE);
                         for t in (0..steps).rev() {
-                            let (now, next) = beta.split_at_mut(of.places);
-                            by_label.fill(NONE);
-                            for s in 0..end {
-                                let all = if t + 1 == steps {
-                                    [if s + 2 >= end { 0.0 } else { NONE }, NONE, NONE]
-                                } else {
-                                    let one = if s + 1 < end { next[s + 1] } else { NONE };
-                                    let two = if s + 2 < end && labels.skips(s + 2) { next[s + 2] } else { NONE };
-                                    [next[s], one, two]
-                                };
-                                now[s] = $together(all) + p(t, labels.at(s));
-                                let met = &mut by_label[labels.at(s)];
-                                *met = $together([*met, table[t * of.places + s] + now[s], NONE]);
+                            let (from, made) = (log_probs.get().add(place(t)).cast_const(), row(t));
+                            (0..end).for_each(|s| p[s] = *from.add(labels.at(s)));
+                            if t + 1 == steps {
+                                let last = end.saturating_sub(2)..end;
+                                now[last.clone()].copy_from_slice(&p[last]);
+                            } else {
+                                let ways = [0, 1, 2].map(|on| next.as_ptr().add(on));
+                                step(end, now.as_mut_ptr(), ways, skip.as_ptr(), p.as_ptr());
                             }
-                            next[..end].copy_from_slice(&now[..end]);
-                            for (label, to) in row(t).iter_mut().enumerate() {
-                                let own = p(t, label);
-                                *to = (own.exp() - (by_label[label] + loss - own).exp()) * g;
-                            }
+                            let alpha = alpha.get().add((b * of.steps + t) * of.places);
+                            shares(end, share.as_mut_ptr(), alpha, now.as_ptr(), p.as_ptr(), loss);
+                            // Of what is not finite there is no gradient, whichever class it is.
+                            (0..of.classes).for_each(|i| made[i] = (loss - *from.add(i)) * 0.0);
+                            (0..end).for_each(|s| made[labels.at(s)] += share[s]);
+                            differences(of.classes, made.as_mut_ptr(), from, g);
+                            std::mem::swap(&mut now, &mut next);
                         }
                     }
                 }
                 Ok(())
             })
         }
-    )* };
+    } )* };
 }
 kernels! {
-    f32, forward_f32, backward_f32, together_f32;
-    f64, forward_f64, backward_f64, together_f64;
+    f32, single;
+    f64, double;
 }
 
 /// Minus the logarithm of each sample's probability, and the logarithms of what leads to each place: `[sample, step, place]`.
@@ -158,12 +217,11 @@ pub unsafe fn forward(
     // SAFETY: handed on.
     unsafe {
         match log_probs.dtype {
-            DType::F32 => forward_f32(of, to, log_probs.ptr, labels),
-            DType::F64 => forward_f64(of, to, log_probs.ptr, labels),
-            dtype => return Err(Fault::NoKernel { op: "ctc_loss_cpu", dtype }.into()),
+            DType::F32 => single::forward(of, to, log_probs.ptr, labels),
+            DType::F64 => double::forward(of, to, log_probs.ptr, labels),
+            dtype => Err(Fault::NoKernel { op: "ctc_loss_cpu", dtype }.into()),
         }
     }
-    Ok(())
 }
 
 /// The gradient for the logarithms of probabilities, `ins` being that of the losses, the losses, the table and the logarithms.
@@ -172,12 +230,12 @@ pub unsafe fn forward(
 /// As [`forward`].
 pub unsafe fn backward(of: &Alignments, out: Strided, ins: [Strided; 4], targets: Strided) -> Result<()> {
     let from = ins.map(|x| x.ptr.cast_const());
-    let labels = [targets.ptr.cast::<i64>().cast_const()];
+    let labels = targets.ptr.cast::<i64>().cast_const();
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
-            DType::F32 => backward_f32(of, out.ptr, from, labels),
-            DType::F64 => backward_f64(of, out.ptr, from, labels),
+            DType::F32 => single::backward(of, out.ptr, from, labels),
+            DType::F64 => double::backward(of, out.ptr, from, labels),
             dtype => Err(Fault::NoKernel { op: "ctc_loss_backward_cpu", dtype }.into()),
         }
     }
