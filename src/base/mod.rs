@@ -34,7 +34,7 @@ pub use error::{Error, Fault, Result};
 pub use format::{MemoryFormat, StridedLayout};
 pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
-pub use reduction::Reduction;
+pub use reduction::{Joined, Reduction};
 pub use resample_weights::ResampleWeights;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, dims_or_all, existing_dim, numel, wrap_dim};

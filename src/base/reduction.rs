@@ -32,3 +32,11 @@ impl Reduction {
         matches!(self, Reduction::ArgMax | Reduction::ArgMin)
     }
 }
+
+/// What becomes of the losses of samples.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    No,
+    Sum,
+    Mean,
+}

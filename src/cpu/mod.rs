@@ -14,6 +14,7 @@ pub mod index;
 pub mod linalg;
 pub mod math;
 pub mod matmul;
+pub mod nll;
 pub mod norm;
 pub mod par;
 pub mod pointwise;

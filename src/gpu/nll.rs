@@ -9,7 +9,7 @@ use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::stream::Launch;
-use crate::base::{DType, Fault, Line, Result};
+use crate::base::{DType, Fault, Joined, Line, Result};
 use smallvec::SmallVec;
 
 /// The most samples that one workgroup shall sum.
@@ -22,14 +22,6 @@ pub struct Nll<'a> {
     pub weight: Option<View<'a>>,
     pub ignored: i64,
     pub planes: [usize; 3],
-}
-
-/// What becomes of the samples' losses.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Joined {
-    No,
-    Sum,
-    Mean,
 }
 
 /// The losses, or what they come to. A class that there is not is a fault.

@@ -1,15 +1,16 @@
 //! The loss of target classes, which picks one element of each row.
 
-use crate::base::Put;
+use crate::base::{Joined, Put};
+use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
+use crate::operator::constant;
 use crate::operator::copies::to_dtype;
 use crate::operator::sums;
 use crate::operator::views::reshape;
 use crate::ops::indexing::index::gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
-#[cfg(feature = "gpu")]
 use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
@@ -142,8 +143,7 @@ nll_loss! {
     NllLoss2D, NllLoss2DBackward;
 }
 
-/// What the kernels of a GPU get.
-#[cfg(feature = "gpu")]
+/// What kernels get.
 struct Own {
     target: Body,
     weight: Option<Body>,
@@ -151,8 +151,17 @@ struct Own {
     planes: [usize; 3],
 }
 
-#[cfg(feature = "gpu")]
 impl Own {
+    fn host(&self) -> Result<host::Nll<'_>> {
+        Ok(host::Nll {
+            target: self.target.host()?,
+            weight: self.weight.as_ref().map(Body::host).transpose()?,
+            ignored: self.ignored,
+            planes: self.planes,
+        })
+    }
+
+    #[cfg(feature = "gpu")]
     fn view(&self) -> Result<nll::Nll<'_>> {
         Ok(nll::Nll {
             target: self.target.gpu()?,
@@ -160,6 +169,14 @@ impl Own {
             ignored: self.ignored,
             planes: self.planes,
         })
+    }
+}
+
+fn joined(how: Reduction) -> Joined {
+    match how {
+        Reduction::None => Joined::No,
+        Reduction::Sum => Joined::Sum,
+        Reduction::Mean => Joined::Mean,
     }
 }
 
@@ -217,34 +234,46 @@ impl Classes {
         Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
     }
 
-    /// The loss by one kernel, of few samples on a GPU.
-    #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
+    /// The loss by one kernel, of few samples on a GPU. None, too, where a target is no class of the CPU's.
     fn loss_by_kernel(&self, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
+        let x = input.body();
+        if x.layout.is_contiguous()
+            && x.conj_neg.is_none()
+            && let Some(own) = self.on_host(&x)?
+        {
+            let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
+            let out = Body::new(&shape, x.dtype, x.device())?;
+            // SAFETY: dense tensors of the sizes that were checked; `out` is new.
+            let done = unsafe { host::forward(own.host()?, out.host()?, x.host()?, joined(how))? };
+            return Ok(done.then_some(out));
+        }
         #[cfg(feature = "gpu")]
         if let Some(own) = self.of_few(&input.body())? {
             let (x, line) = (dense(&input.body(), input.dtype())?, crate::tensor::anomaly::line());
             let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
-            let joined = match how {
-                Reduction::None => nll::Joined::No,
-                Reduction::Sum => nll::Joined::Sum,
-                Reduction::Mean => nll::Joined::Mean,
-            };
-            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, joined)?;
+            nll::nll(line, out.gpu()?, x.gpu()?, own.view()?, joined(how))?;
             return Ok(Some(out));
         }
         Ok(None)
     }
 
     /// The gradient of the input by kernels, likewise.
-    #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
     fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
+        let each = how == Reduction::None;
+        if grad.numel() != if each { self.target.numel() } else { 1 } {
+            return Ok(None);
+        }
+        if let Some(own) = self.on_host(&input.body())? {
+            let g = dense(&grad.body(), input.dtype())?;
+            let out = constant::zeros(&input.shape(), input.dtype(), input.device())?.body().clone();
+            // SAFETY: dense tensors of the sizes that were checked; `out` is new.
+            let done = unsafe { host::backward(own.host()?, out.host()?, g.host()?, joined(how))? };
+            return Ok(done.then_some(out));
+        }
         #[cfg(feature = "gpu")]
         if let Some(own) = self.of_few(&input.body())? {
-            let (g, each) = (dense(&grad.body(), input.dtype())?, how == Reduction::None);
-            if g.numel() != if each { self.target.numel() } else { 1 } {
-                return Ok(None);
-            }
+            let g = dense(&grad.body(), input.dtype())?;
             let new = |shape: &[usize]| Body::new(shape, input.dtype(), input.device());
             let total = (how == Reduction::Mean).then(|| new(&[])).transpose()?;
             if let Some(total) = &total {
@@ -258,29 +287,39 @@ impl Classes {
         Ok(None)
     }
 
-    /// The operands as the kernels want them.
+    /// The operands as the GPU's kernels want them.
     #[cfg(feature = "gpu")]
     fn of_few(&self, input: &Body) -> Result<Option<Own>> {
-        let (shape, target) = (input.shape(), self.target.body());
-        let planes = match *shape {
+        if !input.device().is_gpu() || !input.dtype.is_float() {
+            return Ok(None);
+        }
+        let own = self.own(input, self.target.dtype())?;
+        Ok(own.filter(|own| (1..=nll::MOST).contains(&(own.planes[0] * own.planes[2]))))
+    }
+
+    /// The operands as the CPU's kernels want them.
+    fn on_host(&self, input: &Body) -> Result<Option<Own>> {
+        let fits = input.device().is_cpu() && matches!(input.dtype, DType::F32 | DType::F64);
+        if fits { self.own(input, DType::I64) } else { Ok(None) }
+    }
+
+    fn own(&self, input: &Body, of_targets: DType) -> Result<Option<Own>> {
+        let target = self.target.body();
+        let planes = match *input.shape() {
             [classes] => [1, classes, 1],
             [n, classes, ref run @ ..] => [n, classes, crate::base::numel(run)],
             [] => return Ok(None),
         };
         let alike = |t: &Tensor| t.dtype() == input.dtype && t.device() == input.device();
-        let samples = planes[0] * planes[2];
-        if !input.device().is_gpu()
-            || !input.dtype.is_float()
-            || target.device() != input.device()
-            || !self.weight.as_ref().is_none_or(alike)
-            || !(1..=nll::MOST).contains(&samples)
-            || samples != target.numel()
+        if target.device() != input.device()
+            || !self.weight.as_ref().is_none_or(|weight| alike(weight) && weight.numel() == planes[1])
+            || planes[0] * planes[2] != target.numel()
             || planes[1] == 0
         {
             return Ok(None);
         }
         let weight = self.weight.as_ref().map(|t| dense(&t.body(), input.dtype)).transpose()?;
-        Ok(Some(Own { target: dense(&target, target.dtype)?, weight, ignored: self.ignored, planes }))
+        Ok(Some(Own { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {

@@ -1,0 +1,161 @@
+//! The loss of target classes: minus the logarithm that each target picks; and its gradient.
+
+use super::par::{self, Shared};
+use crate::base::{DType, Fault, Joined, Result, Strided};
+
+/// What picks: the targets, what each class counts, and the target that counts nothing.
+#[derive(Clone, Copy)]
+pub struct Nll<'a> {
+    pub target: Strided<'a>,
+    pub weight: Option<Strided<'a>>,
+    pub ignored: i64,
+    /// How many samples, of how many classes, of how many elements.
+    pub planes: [usize; 3],
+}
+
+/// Targets that a task takes: as many on any number of threads.
+const BLOCK: usize = 4096;
+
+/// A loss's sum and what its targets count; none where a target is no class.
+type Part = Option<[f64; 2]>;
+
+impl Nll<'_> {
+    fn targets(&self) -> usize {
+        self.planes[0] * self.planes[2]
+    }
+
+    /// Calls `take` with each target of a block that counts: its number, the element that it picks, and what it counts.
+    unsafe fn each<T: Copy + Into<f64>>(
+        &self,
+        block: usize,
+        mut take: impl FnMut(usize, usize, f64),
+    ) -> Option<()> {
+        let [_, classes, run] = self.planes;
+        let first = block * BLOCK;
+        let (mut sample, mut at) = (first / run.max(1), first % run.max(1));
+        for i in first..self.targets().min(first + BLOCK) {
+            // SAFETY: the caller's targets, and a weight for each class.
+            unsafe {
+                let target = *self.target.ptr.cast::<i64>().add(i);
+                if target != self.ignored {
+                    let class = usize::try_from(target).ok().filter(|&class| class < classes)?;
+                    let share = self.weight.map_or(1.0, |weight| (*weight.ptr.cast::<T>().add(class)).into());
+                    // What counts nothing does so even where it is infinite.
+                    if share != 0.0 {
+                        take(i, (sample * classes + class) * run + at, share);
+                    }
+                }
+            }
+            at += 1;
+            if at == run {
+                (sample, at) = (sample + 1, 0);
+            }
+        }
+        Some(())
+    }
+
+    fn blocks(&self, part: impl Fn(usize) -> Part + Sync) -> Result<Part> {
+        let parts = par::map(self.targets().div_ceil(BLOCK), par::GRAIN / BLOCK, part)?;
+        Ok(parts
+            .into_iter()
+            .try_fold([0.0; 2], |[sum, all], part| part.map(|part| [sum + part[0], all + part[1]])))
+    }
+
+    unsafe fn forward<T: Float>(&self, out: Strided, x: Strided, joined: Joined) -> Result<bool> {
+        let (to, x) =
+            (Shared::new(out.ptr.cast::<T>().cast_const()), Shared::new(x.ptr.cast::<T>().cast_const()));
+        let part = |block: usize| {
+            let [mut sum, mut all] = [0.0; 2];
+            // SAFETY: places inside the input; results of this block alone.
+            unsafe {
+                if joined == Joined::No {
+                    let first = block * BLOCK;
+                    (first..self.targets().min(first + BLOCK))
+                        .for_each(|i| *to.get().add(i) = T::from_wide(0.0));
+                }
+                self.each::<T>(block, |i, place, share| {
+                    let loss = -(*x.get().add(place)).into() * share;
+                    match joined {
+                        Joined::No => *to.get().add(i) = T::from_wide(loss),
+                        _ => [sum, all] = [sum + loss, all + share],
+                    }
+                })?;
+            }
+            Some([sum, all])
+        };
+        let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
+        if joined != Joined::No {
+            // SAFETY: the one result.
+            unsafe { *to.get() = T::from_wide(if joined == Joined::Mean { sum / all } else { sum }) };
+        }
+        Ok(true)
+    }
+
+    unsafe fn backward<T: Float>(&self, out: Strided, g: Strided, joined: Joined) -> Result<bool> {
+        let (to, g) =
+            (Shared::new(out.ptr.cast::<T>().cast_const()), Shared::new(g.ptr.cast::<T>().cast_const()));
+        let count = |block: usize| {
+            let mut all = 0.0;
+            // SAFETY: the caller's targets and weights.
+            unsafe { self.each::<T>(block, |_, _, share| all += share)? };
+            Some([0.0, all])
+        };
+        let all = if joined == Joined::Mean { self.blocks(count)? } else { Some([1.0; 2]) };
+        let Some([_, all]) = all else { return Ok(false) };
+        let part = |block: usize| {
+            // SAFETY: as above; each place is picked by one target.
+            unsafe {
+                self.each::<T>(block, |i, place, share| {
+                    let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).into();
+                    *to.get().add(place) = T::from_wide(-g * share / all);
+                })?;
+            }
+            Some([0.0; 2])
+        };
+        Ok(self.blocks(part)?.is_some())
+    }
+}
+
+trait Float: Copy + Send + Sync + Into<f64> + 'static {
+    fn from_wide(x: f64) -> Self;
+}
+impl Float for f32 {
+    fn from_wide(x: f64) -> f32 {
+        x as f32
+    }
+}
+impl Float for f64 {
+    fn from_wide(x: f64) -> f64 {
+        x
+    }
+}
+
+/// The losses, or what they join to; false where a target is no class.
+///
+/// # Safety
+/// The views are dense, live and of the sizes that `of` says, targets of int64, the others of one type; `out` overlaps nothing.
+pub unsafe fn forward(of: Nll, out: Strided, x: Strided, joined: Joined) -> Result<bool> {
+    // SAFETY: handed on.
+    unsafe {
+        match x.dtype {
+            DType::F32 => of.forward::<f32>(out, x, joined),
+            DType::F64 => of.forward::<f64>(out, x, joined),
+            dtype => Err(Fault::NoKernel { op: "nll_loss_out_frame", dtype }.into()),
+        }
+    }
+}
+
+/// The gradient of the logarithms, into zeros; false where a target is no class.
+///
+/// # Safety
+/// As [`forward`].
+pub unsafe fn backward(of: Nll, out: Strided, g: Strided, joined: Joined) -> Result<bool> {
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => of.backward::<f32>(out, g, joined),
+            DType::F64 => of.backward::<f64>(out, g, joined),
+            dtype => Err(Fault::NoKernel { op: "nll_loss_backward_out_frame", dtype }.into()),
+        }
+    }
+}
