@@ -18,13 +18,14 @@ trait Number: Copy + Send + Sync + PartialOrd + std::ops::AddAssign + 'static {
 type Largest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
 /// The same without the places.
 type Highest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
-type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T, *mut T);
+type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T);
+type Spread<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut [T], &mut [T]);
 
 struct Planes<T> {
     largest: Largest<T>,
     highest: Highest<T>,
     mean: Mean<T>,
-    spread: Mean<T>,
+    spread: Spread<T>,
 }
 
 /// Walks the elements under a row of windows: `take` gets each window, and the place of its element.
@@ -73,12 +74,6 @@ macro_rules! walk {
             d += $lines[0].step;
         }
     }};
-}
-
-/// The number that the averages of a row are divided by, where it is one for all but the last dimension.
-#[inline(always)]
-fn divisor(lines: &[Line; 3], given: Option<i64>, d: usize, h: usize, j: usize) -> i64 {
-    given.unwrap_or_else(|| (lines[0].counts[d] * lines[1].counts[h] * lines[2].counts[j]) as i64)
 }
 
 #[inline(always)]
@@ -192,51 +187,150 @@ fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> i
     })
 }
 
+/// Adds what lies `stride` apart.
 #[inline(always)]
-unsafe fn mean<T: Number>(
-    lines: &[Line; 3],
-    size: [usize; 2],
+unsafe fn add<T: Number>(sums: &mut [T], x: *const T, stride: usize) {
+    for (i, sum) in sums.iter_mut().enumerate() {
+        // SAFETY: the caller's elements.
+        *sum += unsafe { *x.add(i * stride) };
+    }
+}
+
+/// What the averages of a row are divided by.
+struct Divisors<'a> {
+    lines: &'a [Line; 3],
     given: Option<i64>,
-    x: *const T,
-    out: *mut T,
-    sums: *mut T,
-) {
+    /// Whether all of a row are the same.
+    alike: bool,
+}
+
+impl Divisors<'_> {
+    #[inline(always)]
+    fn new(lines: &[Line; 3], given: Option<i64>) -> Divisors<'_> {
+        let counts = &lines[2].counts;
+        let alike = given.is_some() || counts.iter().fold(true, |alike, count| alike & (count == &counts[0]));
+        Divisors { lines, given, alike }
+    }
+
+    #[inline(always)]
+    fn of(&self, d: usize, h: usize, j: usize) -> i64 {
+        let [deep, high, across] = self.lines;
+        self.given.unwrap_or_else(|| (deep.counts[d] * high.counts[h] * across.counts[j]) as i64)
+    }
+
+    /// Divides the sums, or gradients, of windows from `first` on.
+    #[inline(always)]
+    fn divide<T: Number>(&self, sums: &mut [T], [d, h, first]: [usize; 3]) {
+        if self.alike {
+            let count = self.of(d, h, first);
+            sums.iter_mut().for_each(|sum| *sum = sum.over(count));
+        } else {
+            sums.iter_mut().enumerate().for_each(|(j, sum)| *sum = sum.over(self.of(d, h, first + j)));
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn mean<T: Number>(lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const T, out: *mut T) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
+    let (across, divisors) = (&lines[2], Divisors::new(lines, given));
     // SAFETY: as in `largest`.
     unsafe {
         for d in 0..counts[0] {
             for h in 0..counts[1] {
-                (0..counts[2]).for_each(|j| *sums.add(j) = T::ZERO);
-                walk!(lines, size, d, h, |j, at| *sums.add(j) += *x.add(at));
-                let to = (d * counts[1] + h) * counts[2];
-                for j in 0..counts[2] {
-                    *out.add(to + j) = (*sums.add(j)).over(divisor(lines, given, d, h, j));
+                let out = out.add((d * counts[1] + h) * counts[2]);
+                for first in (0..counts[2]).step_by(TOGETHER) {
+                    let end = (first + TOGETHER).min(counts[2]);
+                    let mut sums = [T::ZERO; TOGETHER];
+                    for row in rows(lines, size, d, h) {
+                        if across.stride == 0 {
+                            for j in first..end {
+                                (across.starts[j]..across.ends[j])
+                                    .for_each(|w| sums[j - first] += *x.add(row + w));
+                            }
+                        }
+                        for run in &across.runs {
+                            let (low, high) = (run.low.max(first), run.high.min(end));
+                            if low < high {
+                                let x = x.add(row + run.from + across.stride * (low - run.low));
+                                let sums = &mut sums[low - first..high - first];
+                                match across.stride {
+                                    1 => add(sums, x, 1),
+                                    2 => add(sums, x, 2),
+                                    stride => add(sums, x, stride),
+                                }
+                            }
+                        }
+                    }
+                    divisors.divide(&mut sums[..end - first], [d, h, first]);
+                    out.add(first).copy_from_nonoverlapping(sums.as_ptr(), end - first);
                 }
             }
         }
     }
 }
 
-/// The transpose of [`mean`]: `x` are the gradients of the means, `out` holds zeros.
+/// Whether the windows of a line lie side by side, each of so many elements.
+fn side_by_side(line: &Line) -> Option<usize> {
+    let size = line.ends.first()? - line.starts.first()?;
+    let alike = line
+        .starts
+        .iter()
+        .zip(&line.ends)
+        .enumerate()
+        .all(|(j, (&start, &end))| (start, end) == (j * size, (j + 1) * size));
+    (alike && line.step == 1).then_some(size)
+}
+
+/// Each element so many times.
+#[inline(always)]
+unsafe fn repeat<T: Number, const N: usize>(parts: &[T], out: *mut T) {
+    for (j, &part) in parts.iter().enumerate() {
+        // SAFETY: the caller's elements.
+        unsafe { *out.cast::<[T; N]>().add(j) = [part; N] };
+    }
+}
+
+/// The transpose of [`mean`]: `x` are the gradients of the means.
 #[inline(always)]
 unsafe fn spread<T: Number>(
     lines: &[Line; 3],
     size: [usize; 2],
     given: Option<i64>,
     x: *const T,
-    out: *mut T,
-    parts: *mut T,
+    out: *mut [T],
+    parts: &mut [T],
 ) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
+    let divisors = Divisors::new(lines, given);
+    let beside =
+        side_by_side(&lines[2]).filter(|_| side_by_side(&lines[0]).and(side_by_side(&lines[1])).is_some());
     // SAFETY: as in `largest`.
     unsafe {
+        (*out).fill(T::ZERO);
+        let out = out.cast::<T>();
         for d in 0..counts[0] {
             for h in 0..counts[1] {
-                let from = (d * counts[1] + h) * counts[2];
-                for j in 0..counts[2] {
-                    *parts.add(j) = (*x.add(from + j)).over(divisor(lines, given, d, h, j));
+                parts.copy_from_slice(std::slice::from_raw_parts(
+                    x.add((d * counts[1] + h) * counts[2]),
+                    counts[2],
+                ));
+                divisors.divide(parts, [d, h, 0]);
+                match beside {
+                    None => walk!(lines, size, d, h, |j, at| *out.add(at) += parts[j]),
+                    Some(n) => {
+                        for row in rows(lines, size, d, h) {
+                            let out = out.add(row);
+                            match n {
+                                1 => repeat::<T, 1>(parts, out),
+                                2 => repeat::<T, 2>(parts, out),
+                                n => (0..counts[2]).for_each(|j| {
+                                    std::slice::from_raw_parts_mut(out.add(j * n), n).fill(parts[j])
+                                }),
+                            }
+                        }
+                    }
                 }
-                walk!(lines, size, d, h, |j, at| *out.add(at) += *parts.add(j));
             }
         }
     }
@@ -260,12 +354,12 @@ macro_rules! numbers {
             }
             simd_fn! {
                 pub unsafe fn of_mean(
-                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T, sums: *mut $T
-                ) { mean::<$T>(lines, size, given, x, out, sums) }
+                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T
+                ) { mean::<$T>(lines, size, given, x, out) }
             }
             simd_fn! {
                 pub unsafe fn of_spread(
-                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T, parts: *mut $T
+                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut [$T], parts: &mut [$T]
                 ) { spread::<$T>(lines, size, given, x, out, parts) }
             }
         }
@@ -404,7 +498,7 @@ pub unsafe fn max_pool_values(pool: &Pool, planes: usize, values: Strided, x: St
     }))
 }
 
-/// The mean of each window; or, back, what the gradients of the means are for the image, which holds zeros.
+/// The mean of each window; or, back, what the gradients of the means are for the image.
 ///
 /// # Safety
 /// As [`max_pool`].
@@ -414,13 +508,17 @@ pub unsafe fn avg_pool(pool: &Pool, planes: usize, out: Strided, x: Strided, bac
     let (from, to) = if back { (job.result, job.image) } else { (job.image, job.result) };
     let (x, out, dtype) = (&x, &out, x.dtype);
     by_number!(dtype, T => par::try_ranges(job.planes, job.grain, |range| {
-        let run = if back { T::planes().spread } else { T::planes().mean };
-        let mut row = scratch(job.row(), T::ZERO)?;
+        let Planes { mean, spread, .. } = T::planes();
+        let mut row = scratch(if back { job.row() } else { 0 }, T::ZERO)?;
         for plane in range {
             // SAFETY: as above.
             unsafe {
                 let (x, out) = (x.ptr.cast::<T>().add(plane * from), out.ptr.cast::<T>().add(plane * to));
-                run(&job.lines, job.size, given, x, out, row.as_mut_ptr());
+                if back {
+                    spread(&job.lines, job.size, given, x, std::ptr::slice_from_raw_parts_mut(out, to), &mut row);
+                } else {
+                    mean(&job.lines, job.size, given, x, out);
+                }
             }
         }
         Ok(())

@@ -131,9 +131,6 @@ fn means(
         let x = converted(input, dtype)?;
         let planes = x.numel() / from.iter().product::<usize>();
         let back = like.is_some();
-        if back && out.device().is_cpu() {
-            fill(&out, Scalar::Int(0))?;
-        }
         fork!([&out, &x],
             cpu: crate::cpu::pool::avg_pool(pool, planes, out.host()?, x.host()?, back),
             gpu: crate::gpu::avg_pool(pool, out.gpu()?, x.gpu()?, back))?;
