@@ -307,6 +307,57 @@ lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
     _mm_cvtsd_f64(step(x, _mm_unpackhi_pd(x, x)))
 });
 
+/// The sum of `n` floats, few of them: of sixteen, fours are added up before they are widened. Spelled out as above.
+///
+/// # Safety
+/// There are so many.
+#[inline(always)]
+pub unsafe fn total_of_few(x: *const f32, n: usize) -> f64 {
+    let mut i = 0;
+    // SAFETY: the caller's elements; every x86-64 machine has the instructions.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        let mut sum = {
+            use std::arch::x86_64::*;
+            let four = |i: usize| _mm_loadu_ps(x.add(i));
+            let widened =
+                |four: __m128| _mm_add_pd(_mm_cvtps_pd(four), _mm_cvtps_pd(_mm_movehl_ps(four, four)));
+            let mut sums = _mm_setzero_pd();
+            while i + 16 <= n {
+                let fours =
+                    _mm_add_ps(_mm_add_ps(four(i), four(i + 4)), _mm_add_ps(four(i + 8), four(i + 12)));
+                sums = _mm_add_pd(sums, widened(fours));
+                i += 16;
+            }
+            while i + 4 <= n {
+                sums = _mm_add_pd(sums, widened(four(i)));
+                i += 4;
+            }
+            _mm_cvtsd_f64(_mm_add_sd(sums, _mm_unpackhi_pd(sums, sums)))
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let mut sum = {
+            let mut sums = [0.0f64; 2];
+            while i + 16 <= n {
+                let four =
+                    |j: usize| (*x.add(i + j) + *x.add(i + 4 + j)) + (*x.add(i + 8 + j) + *x.add(i + 12 + j));
+                sums = [0, 1].map(|j| sums[j] + (f64::from(four(j)) + f64::from(four(j + 2))));
+                i += 16;
+            }
+            while i + 4 <= n {
+                sums = [0, 1].map(|j| sums[j] + (f64::from(*x.add(i + j)) + f64::from(*x.add(i + j + 2))));
+                i += 4;
+            }
+            sums[0] + sums[1]
+        };
+        while i < n {
+            sum += f64::from(*x.add(i));
+            i += 1;
+        }
+        sum
+    }
+}
+
 /// Converts the first of `n` elements by eights, by an instruction where the machine has it: how many that were.
 macro_rules! by_eights {
     ($(#[$meta:meta])* $name:ident, $from_size:literal => $to_size:literal, |$from:ident, $to:ident| $convert:expr) => {

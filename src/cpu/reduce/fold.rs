@@ -5,7 +5,7 @@
 use super::steps::{Pairs, Partial, Steps, Wide};
 use crate::base::{DType, Reduction};
 use crate::cpu::simd::f64::total;
-use crate::cpu::simd::{fetch, simd_fn};
+use crate::cpu::simd::{fetch, simd_fn, total_of_few};
 
 /// A type that elements are read as.
 pub trait Source: Copy + Send + Sync + 'static {
@@ -75,15 +75,22 @@ unsafe fn row<S: Copy, A: Wide>(
         }
         i += LANES;
     }
-    let mut rest = A::first(fold);
-    if i > 0 {
-        let join = |a, b| A::join(fold, a, b);
+    let join = |a, b| A::join(fold, a, b);
+    let mut few = [A::first(fold); 4];
+    while i + 4 <= n {
+        for j in 0..4 {
+            few[j] = step(few[j], wide(at(i + j)), shift);
+        }
+        i += 4;
+    }
+    let mut rest = join(join(few[0], few[2]), join(few[1], few[3]));
+    if n >= LANES {
         let mut eight = [A::first(fold); 8];
         for j in 0..8 {
             eight[j] = join(join(lanes[j], lanes[j + 8]), join(lanes[j + 16], lanes[j + 24]));
         }
         let [a, b, c, d, e, f, g, h] = eight;
-        rest = join(join(join(a, e), join(b, f)), join(join(c, g), join(d, h)));
+        rest = join(rest, join(join(join(a, e), join(b, f)), join(join(c, g), join(d, h))));
     }
     while i < n {
         rest = step(rest, wide(at(i)), shift);
@@ -92,17 +99,27 @@ unsafe fn row<S: Copy, A: Wide>(
     rest
 }
 
-/// The sum of the squares of `n` elements where their own type is exact enough for four of them, unless some come too
-/// near its ends.
-trait Squares: Source {
+/// Sums of `n` elements where their own type is exact enough for four of them.
+trait Fours: Source {
+    /// Of few elements.
+    #[inline(always)]
+    unsafe fn few(_x: *const Self, _n: usize) -> Option<Self::Wide> {
+        None
+    }
+    /// Of their squares, unless some come too near the ends of the type.
     #[inline(always)]
     unsafe fn squares(_x: *const Self, _n: usize) -> Option<Self::Wide> {
         None
     }
 }
-impl Squares for f64 {}
-impl Squares for i64 {}
-impl Squares for f32 {
+impl Fours for f64 {}
+impl Fours for i64 {}
+impl Fours for f32 {
+    #[inline(always)]
+    unsafe fn few(x: *const f32, n: usize) -> Option<f64> {
+        // SAFETY: the caller's n elements.
+        (n < 4 * LANES).then(|| unsafe { total_of_few(x, n) })
+    }
     #[inline(always)]
     unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
         if n < LANES {
@@ -343,9 +360,10 @@ macro_rules! source {
                     let x = x.add(i * stride);
                     let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
                     tile.values[i] = match fold {
-                        Reduction::Sum => {
-                            row(Reduction::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
-                        }
+                        Reduction::Sum => match $S::few(x, n) {
+                            Some(sum) => sum,
+                            None => row(Reduction::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum)),
+                        },
                         Reduction::Prod => in_columns(Reduction::Prod, x, n, wide, <$A as Steps>::prod),
                         Reduction::Max => largest(x, n),
                         Reduction::Min => smallest(x, n),

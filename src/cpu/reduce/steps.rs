@@ -43,6 +43,7 @@ macro_rules! wide {
             const DTYPE: DType = DType::$dtype;
             const ZERO: $T = 0 as $T;
 
+            #[inline(always)]
             fn first(fold: Reduction) -> $T {
                 match fold {
                     Reduction::Sum | Reduction::SumSq | Reduction::SumAbs | Reduction::Any => 0 as $T,
@@ -72,6 +73,7 @@ macro_rules! wide {
                 (if largest { self > other } else { self < other }) | (nan(self) & !nan(other))
             }
 
+            #[inline(always)]
             fn over(self, divisor: f64, sqrt: bool) -> $T {
                 let quotient = self as f64 / divisor;
                 (if sqrt { quotient.sqrt() } else { quotient }) as $T
