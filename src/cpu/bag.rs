@@ -182,6 +182,7 @@ macro_rules! numbers {
     ($($T:ident $name:ident;)*) => { $(
         impl Number for $T {
             const ZERO: $T = 0.0;
+            #[inline(always)]
             fn from_count(count: usize) -> $T { count as $T }
         }
         simd_fn! {

@@ -89,7 +89,10 @@ def embedding_bag(
             )
         count, size = input.shape
         # Bags of nothing all begin at the beginning.
-        offsets = _core.arange(0, count, device=input.device) * size
+        if size == 0:
+            offsets = _core.zeros(count, dtype=_core.int64, device=input.device)
+        else:
+            offsets = _core.arange(0, count * size, size, device=input.device)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
