@@ -1,7 +1,7 @@
 //! Writing WGSL: bindings, parameters and the indices of a strided walk, the same way in every kernel.
 
-use super::cell::{Cell, Value};
 use super::prelude;
+use super::stored::{Stored, Value};
 use std::fmt::Write as _;
 
 /// Invocations per workgroup, in every kernel that does not say otherwise.
@@ -62,10 +62,10 @@ impl Code {
 
     /// An operand, an element at a time: the binding and its `NAME_get`, `NAME_set`. `shared`: the operand's memory
     /// is also written through another binding, which forbids declaring this one read-only.
-    pub fn operand(&mut self, name: &str, cell: Cell, write: bool, shared: bool) {
-        let element = cell.single_binding(write);
+    pub fn operand(&mut self, name: &str, stored: Stored, write: bool, shared: bool) {
+        let element = stored.single_binding(write);
         self.bind(name, element, write || shared);
-        self.text += &cell.single_access(name, write);
+        self.text += &stored.single_access(name, write);
     }
 
     /// The record of the first fault; see `fault`.
@@ -83,7 +83,7 @@ impl Code {
     /// each index moves `moved`, one of them, to the place that it means. A bad one ends in `missing`, after a record of it.
     pub fn indexed(
         &mut self,
-        (rank, indices, negative): (usize, &[Cell], bool),
+        (rank, indices, negative): (usize, &[Stored], bool),
         at: [&str; 2],
         moved: &str,
         missing: &str,
@@ -100,12 +100,12 @@ impl Code {
             let strides = self.words(rank);
             self.push(&format!("  var {name} = {offset} + {};\n", Code::dot("c", &strides)));
         }
-        for (k, cell) in indices.iter().enumerate() {
+        for (k, stored) in indices.iter().enumerate() {
             let offset = self.word();
             let strides = self.words(rank);
             let [size, stride, dim] = [self.word(), self.word(), self.word()];
             let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
-            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
+            let pair = if *stored == Stored::Bits64 { value } else { format!("widen({value})") };
             self.push(&format!(
                 "  let v{k} = place({pair}, {size}, {dim}, {negative}, {ticket});\n  \
                  if (v{k} >= {size}) {{ {missing} return; }}\n  {moved} += v{k} * {stride};\n"

@@ -1,9 +1,9 @@
 //! Tensors made from nothing: ranges, triangles of matrices and random numbers, each element from its number alone.
 
-use super::cell::{Cell, Value};
 use super::device::gpu;
 use super::map::{Map, run};
 use super::sort::sort;
+use super::stored::{Stored, Value};
 use super::{Source, View, alloc};
 use crate::base::{DType, Fault, Result, Scalar};
 
@@ -38,7 +38,7 @@ fn from_number(
         words: &[],
         bits: false,
     };
-    run(gpu, &map, out, Cell::of(out.dtype), ins)
+    run(gpu, &map, out, Stored::of(out.dtype), ins)
 }
 
 /// `start + i * step`.
@@ -76,7 +76,7 @@ pub fn linspace(out: View<'_>, start: f64, end: f64) -> Result<()> {
         words: &[],
         bits: false,
     };
-    run(gpu, &map, out, Cell::of(out.dtype), &ins)
+    run(gpu, &map, out, Stored::of(out.dtype), &ins)
 }
 
 /// The part of each matrix of `x` on and below (`lower`) or on and above its `diagonal`, zeros elsewhere.
@@ -86,7 +86,7 @@ pub fn triangle(out: View<'_>, x: View<'_>, diagonal: i64, lower: bool) -> Resul
         return Err(crate::base::Error::runtime("tril: input tensor must have at least 2 dimensions"));
     };
     let shift = diagonal.clamp(-(1 << 30), 1 << 30) as i32;
-    let cell = Cell::bits(out.dtype);
+    let stored = Stored::bits(out.dtype);
     let text = || {
         let keep =
             if lower { "column - row <= bitcast<i32>(p2)" } else { "column - row >= bitcast<i32>(p2)" };
@@ -99,15 +99,15 @@ pub fn triangle(out: View<'_>, x: View<'_>, diagonal: i64, lower: bool) -> Resul
         name: if lower { "tril" } else { "triu" },
         inputs: &["x"],
         body: &text,
-        compute: cell.value(),
-        result: cell.value(),
+        compute: stored.value(),
+        result: stored.value(),
         words: &[rows as u32, columns as u32, shift as u32],
         bits: true,
     };
     if x.dtype != out.dtype {
         return Err(Fault::NoShader { op: map.name, dtype: x.dtype }.into());
     }
-    run(gpu, &map, out, cell, &[Source::View(x)])
+    run(gpu, &map, out, stored, &[Source::View(x)])
 }
 
 /// A place in the stream of random numbers: a seed, and how many blocks of four were drawn before.
@@ -165,7 +165,7 @@ fn random(
         words: &words,
         bits: false,
     };
-    run(gpu, &map, out, Cell::of(out.dtype), ins)
+    run(gpu, &map, out, Stored::of(out.dtype), ins)
 }
 
 fn numbers<const N: usize>(values: [f64; N]) -> [Source<'static>; N] {

@@ -1,13 +1,13 @@
 //! Connectionist temporal classification, as `cpu::ctc` has it. A workgroup goes through the steps of a sample, forwards for
 //! what leads to each place and backwards for what follows it; then an invocation is an element of the gradient.
 
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::resample::uploaded;
+use super::stored::Stored;
 use super::stream::Launch;
 use super::{View, alloc};
 use crate::base::{Alignments, DType, Fault, Result, try_alloc};
@@ -48,12 +48,12 @@ pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets:
     let beta = View { buffer: &buffer, offset: 0, ..alpha };
     walk(of, &tables, None, beta, log_probs)?;
     let gpu = gpu()?;
-    let cell = Cell::of(out.dtype);
+    let stored = Stored::of(out.dtype);
     let views = [out, grad, loss, alpha, beta, log_probs];
     let mut words = tables.words(of);
     words.push(u32::from(of.zero_infinity));
     words.extend(views.iter().map(|view| view.offset as u32));
-    let kernel = gpu.kernel(&Key::new("ctc", "ctc_slope").with(cell as u8), || Ok(slope(cell)))?;
+    let kernel = gpu.kernel(&Key::new("ctc", "ctc_slope").with(stored as u8), || Ok(slope(stored)))?;
     let mut buffers: Vec<&Buffer> = views.iter().map(|view| view.buffer).collect();
     buffers.extend(tables.buffers());
     let groups = groups(out.numel(), GROUP);
@@ -109,7 +109,7 @@ struct Names {
 impl Names {
     fn bind(code: &mut Code) {
         code.bind("labels", "vec2<u32>", false);
-        code.operand("lengths", Cell::I32, false, false);
+        code.operand("lengths", Stored::I32, false, false);
         code.push(PLACES);
     }
 
@@ -140,7 +140,7 @@ fn walk(
     log_probs: View<'_>,
 ) -> Result<()> {
     let gpu = gpu()?;
-    let cell = Cell::of(table.dtype);
+    let stored = Stored::of(table.dtype);
     let mut words = tables.words(of);
     words.extend([table.offset as u32, log_probs.offset as u32]);
     let mut buffers = vec![table.buffer, log_probs.buffer];
@@ -150,19 +150,19 @@ fn walk(
     }
     buffers.extend(tables.buffers());
     let forwards = loss.is_some();
-    let key = Key::new("ctc", "ctc_walk").with(cell as u8).with(u8::from(forwards));
-    let kernel = gpu.kernel(&key, || Ok(walker(cell, forwards)))?;
+    let key = Key::new("ctc", "ctc_walk").with(stored as u8).with(u8::from(forwards));
+    let kernel = gpu.kernel(&key, || Ok(walker(stored, forwards)))?;
     let groups = groups(of.samples, 1);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-fn walker(cell: Cell, forwards: bool) -> Shader {
-    let mut code = Code::new(8 + usize::from(forwards), cell.value());
-    code.operand("a", cell, true, false);
-    code.operand("p", cell, false, false);
+fn walker(stored: Stored, forwards: bool) -> Shader {
+    let mut code = Code::new(8 + usize::from(forwards), stored.value());
+    code.operand("a", stored, true, false);
+    code.operand("p", stored, false, false);
     if forwards {
-        code.operand("loss", cell, true, false);
+        code.operand("loss", stored, true, false);
     }
     Names::bind(&mut code);
     code.main_by_group();
@@ -254,11 +254,11 @@ fn walker(cell: Cell, forwards: bool) -> Shader {
     code.finish()
 }
 
-fn slope(cell: Cell) -> Shader {
-    let mut code = Code::new(13, cell.value());
-    code.operand("o", cell, true, false);
+fn slope(stored: Stored) -> Shader {
+    let mut code = Code::new(13, stored.value());
+    code.operand("o", stored, true, false);
     for name in ["g", "loss", "a", "b", "p"] {
-        code.operand(name, cell, false, false);
+        code.operand(name, stored, false, false);
     }
     Names::bind(&mut code);
     code.main_by_item();
@@ -295,14 +295,14 @@ fn slope(cell: Cell) -> Shader {
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::Cell;
+    use super::Stored;
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F64] {
-            validate(&super::walker(cell, true));
-            validate(&super::walker(cell, false));
-            validate(&super::slope(cell));
+        for stored in [Stored::F32, Stored::F64] {
+            validate(&super::walker(stored, true));
+            validate(&super::walker(stored, false));
+            validate(&super::slope(stored));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Values that must be what an operator expects: looked at by a kernel, told of when the host next waits.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin};
 use super::index_space::{Space, Words, check, groups};
 use super::pipeline::Key;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::Result;
 
@@ -20,13 +20,13 @@ pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<(
         return Ok(());
     }
     let space = Space::new(values.shape, &[values.strides]);
-    let (cell, rank) = (Cell::of(values.dtype), space.rank());
+    let (stored, rank) = (Stored::of(values.dtype), space.rank());
     let mut words = Words::new();
     words.extend([n as u32, fault::ticket(origin), values.offset as u32]);
     space.push_dims(&mut words);
     space.push_strides(0, &mut words);
-    let key = Key::new("expect", holds).with(cell as u8).with(rank as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(cell, rank, holds)))?;
+    let key = Key::new("expect", holds).with(stored as u8).with(rank as u8);
+    let kernel = gpu.kernel(&key, || Ok(shader(stored, rank, holds)))?;
     let launch = Launch {
         kernel: &kernel,
         buffers: &[values.buffer],
@@ -37,10 +37,10 @@ pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<(
     gpu.stream().launch(gpu, &launch)
 }
 
-fn shader(cell: Cell, rank: usize, holds: &str) -> Shader {
-    let mut code = Code::new(2 + 2 * rank + 1, cell.value());
+fn shader(stored: Stored, rank: usize, holds: &str) -> Shader {
+    let mut code = Code::new(2 + 2 * rank + 1, stored.value());
     code.flags();
-    code.operand("x", cell, false, false);
+    code.operand("x", stored, false, false);
     code.main_by_item();
     let [n, ticket, offset] = [code.word(), code.word(), code.word()];
     code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F16, Cell::F32, Cell::F64] {
+        for stored in [Stored::F16, Stored::F32, Stored::F64] {
             for rank in [1, 4] {
-                validate(&shader(cell, rank, "x >= T(0) && x <= T(1)"));
+                validate(&shader(stored, rank, "x >= T(0) && x <= T(1)"));
             }
         }
     }

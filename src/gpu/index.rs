@@ -3,7 +3,6 @@
 //! a record, and becomes an IndexError at the next read.
 
 use super::View;
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
@@ -11,6 +10,7 @@ use super::index_space::{Space, Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::segments;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::{DType, Error, Put, Result};
 use smallvec::SmallVec;
@@ -37,7 +37,7 @@ pub fn index_get(
     if out.dtype != src.dtype {
         return Err(Error::runtime("index: the result has the dtype of the source"));
     }
-    let kind = Kind { cell: Cell::bits(out.dtype), ..Kind::of(by, negative) };
+    let kind = Kind { stored: Stored::bits(out.dtype), ..Kind::of(by, negative) };
     run(gpu()?, origin, kind, out, src, by)
 }
 
@@ -66,8 +66,8 @@ pub fn index_put(
         by.iter().try_for_each(|by| check(&by.index))?;
         return if dst.numel() == 0 { Ok(()) } else { segments::put(origin, dst, src, by, mode, negative) };
     }
-    let cell = if mode == Put::Assign || wide { Cell::bits(dst.dtype) } else { Cell::of(dst.dtype) };
-    run(gpu, origin, Kind { put: Some(mode), cell, ..Kind::of(by, negative) }, dst, src, by)
+    let stored = if mode == Put::Assign || wide { Stored::bits(dst.dtype) } else { Stored::of(dst.dtype) };
+    run(gpu, origin, Kind { put: Some(mode), stored, ..Kind::of(by, negative) }, dst, src, by)
 }
 
 /// What the indices reach is known to the caller only; the regular part is checked here.
@@ -140,29 +140,29 @@ fn run(
 #[derive(Clone)]
 struct Kind {
     put: Option<Put>,
-    cell: Cell,
+    stored: Stored,
     negative: bool,
     rank: usize,
     shared: bool,
     shared_index: u32,
-    indices: SmallVec<[Cell; 4]>,
+    indices: SmallVec<[Stored; 4]>,
 }
 
 impl Kind {
     fn of(by: &[IndexBy<'_>], negative: bool) -> Kind {
         // Eight-byte indices are read as two words: that needs no 64-bit integers.
-        let cell = |by: &IndexBy<'_>| match by.index.dtype {
-            DType::I64 => Cell::Bits64,
-            other => Cell::of(other),
+        let stored = |by: &IndexBy<'_>| match by.index.dtype {
+            DType::I64 => Stored::Bits64,
+            other => Stored::of(other),
         };
         Kind {
             put: None,
-            cell: Cell::I32,
+            stored: Stored::I32,
             negative,
             rank: 1,
             shared: false,
             shared_index: 0,
-            indices: by.iter().map(cell).collect(),
+            indices: by.iter().map(stored).collect(),
         }
     }
 
@@ -174,19 +174,19 @@ impl Kind {
         let flags = u8::from(self.negative) | u8::from(self.shared) << 1;
         let mut key = Key::new("index", "index")
             .with(self.put.map_or(255, |put| put as u8))
-            .with(self.cell as u8)
+            .with(self.stored as u8)
             .with(flags)
             .with(self.rank as u8)
             .with(self.shared_index as u8);
-        for cell in &self.indices {
-            key = key.with(*cell as u8);
+        for stored in &self.indices {
+            key = key.with(*stored as u8);
         }
         key
     }
 
     /// Whether the destination is changed by atomic operations on its words.
     fn atomic(&self) -> bool {
-        self.put.is_some_and(|put| put != Put::Assign || self.cell.packed())
+        self.put.is_some_and(|put| put != Put::Assign || self.stored.packed())
     }
 
     fn shader(&self) -> Shader {
@@ -195,11 +195,11 @@ impl Kind {
             code.bind("o", "atomic<u32>", true);
             code.push(&self.update());
         } else {
-            code.operand("o", self.cell, true, false);
+            code.operand("o", self.stored, true, false);
         }
-        code.operand("x", self.cell, false, self.shared);
-        for (k, cell) in self.indices.iter().enumerate() {
-            code.operand(&format!("index{k}"), *cell, false, self.shared_index >> k & 1 == 1);
+        code.operand("x", self.stored, false, self.shared);
+        for (k, stored) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *stored, false, self.shared_index >> k & 1 == 1);
         }
         let moved = if self.put.is_some() { "o_at" } else { "x_at" };
         code.indexed((self.rank, &self.indices, self.negative), ["o_at", "x_at"], moved, "");
@@ -214,16 +214,16 @@ impl Kind {
     /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
     fn update(&self) -> String {
         let put = self.put.unwrap_or(Put::Assign);
-        if self.cell == Cell::Bits64 {
+        if self.stored == Stored::Bits64 {
             // The carry of each addition is added once, whatever the order.
             return "fn o_update(i: u32, v: vec2<u32>) {\n  let old = atomicAdd(&o[2u * i], v.x);\n  \
                     let carry = select(0u, 1u, old + v.x < old);\n  atomicAdd(&o[2u * i + 1u], v.y + carry);\n}\n"
                 .to_owned();
         }
-        if self.cell == Cell::I32 && put == Put::Add {
+        if self.stored == Stored::I32 && put == Put::Add {
             return "fn o_update(i: u32, v: i32) { atomicAdd(&o[i], bitcast<u32>(v)); }\n".to_owned();
         }
-        let value = self.cell.value();
+        let value = self.stored.value();
         let combined = match put {
             Put::Assign => "v",
             Put::Add => "old + v",
@@ -231,8 +231,8 @@ impl Kind {
             Put::Max => "maximum(old, v)",
             Put::Min => "minimum(old, v)",
         };
-        let next = value.convert_to_cell(self.cell, &format!("({combined})"));
-        let (find, old, word) = self.cell.lane("i", "next");
+        let next = value.convert_to_stored(self.stored, &format!("({combined})"));
+        let (find, old, word) = self.stored.lane("i", "next");
         format!(
             "fn o_update(i: u32, v: {t}) {{\n  {find}\n  loop {{\n    let word = atomicLoad(&o[at]);\n    \
              let old = {old};\n    let next = {next};\n    \
@@ -249,17 +249,18 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::Bool, Cell::U8, Cell::I16, Cell::I32, Cell::Bits64] {
+        for stored in [Stored::Bool, Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
             for put in
                 [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)]
             {
-                if cell == Cell::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
+                if stored == Stored::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
                     continue;
                 }
-                for (rank, indices) in [(1, &[Cell::Bits64][..]), (3, &[Cell::I32, Cell::U8]), (6, &[])] {
+                for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])]
+                {
                     let kind = Kind {
                         put,
-                        cell,
+                        stored,
                         negative: rank == 1,
                         rank,
                         shared: rank == 3,

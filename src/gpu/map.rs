@@ -2,13 +2,13 @@
 //! is a function of the element's number. Where all operands lie densely an invocation does four elements;
 //! otherwise one, found through strides.
 
-use super::cell::{Cell, Value, compute as compute_value};
 use super::code::GROUP;
 use super::device::{Gpu, gpu};
 use super::index_space::{Space, Words, check, groups};
 use super::map_code::{Access, Plan, plan_strides, push_number};
 use super::pool::Buffer;
 use super::prelude;
+use super::stored::{Stored, Value, compute as compute_value};
 use super::stream::Launch;
 use super::transpose::transpose;
 use super::{Source, View, alloc};
@@ -78,7 +78,7 @@ pub fn pointwise(expr: &Expr, compute: DType, out: View<'_>, ins: &[Source<'_>])
     if !matches!(value, Value::F32) && !prelude::knows(value, expr.wgsl) {
         return Err(Fault::NoShader { op: expr.key, dtype: compute }.into());
     }
-    run(gpu, &map, out, Cell::of(out.dtype), ins)
+    run(gpu, &map, out, Stored::of(out.dtype), ins)
 }
 
 /// Copies with conversion; `out` and `src` have the same shape.
@@ -89,14 +89,14 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
     if out.dtype == src.dtype && out.shape == src.shape && out.numel() > 0 && transpose(gpu, out, src)? {
         return Ok(());
     }
-    let (cell, value) = if out.dtype == src.dtype {
-        (Cell::bits(out.dtype), Cell::bits(out.dtype).value())
+    let (stored, value) = if out.dtype == src.dtype {
+        (Stored::bits(out.dtype), Stored::bits(out.dtype).value())
     } else {
         gpu.supports("copy_", src.dtype)?;
         gpu.supports("copy_", out.dtype)?;
-        (Cell::of(out.dtype), Cell::of(src.dtype).value())
+        (Stored::of(out.dtype), Stored::of(src.dtype).value())
     };
-    run(gpu, &Map::copy(value), out, cell, &[Source::View(src)])
+    run(gpu, &Map::copy(value), out, stored, &[Source::View(src)])
 }
 
 /// `src` with the order of `dims` reversed: strides count backwards, as indices of 32 bits do that wrap.
@@ -115,19 +115,19 @@ pub fn flip(out: View<'_>, src: View<'_>, dims: &[usize]) -> Result<()> {
         offset += (src.shape[d] - 1) * src.strides[d];
         strides[d] = src.strides[d].wrapping_neg();
     }
-    let cell = Cell::bits(out.dtype);
+    let stored = Stored::bits(out.dtype);
     let body = || "return x_;".to_owned();
     let map = Map {
         family: "copy",
         name: "copy_",
         inputs: &["x"],
         body: &body,
-        compute: cell.value(),
-        result: cell.value(),
+        compute: stored.value(),
+        result: stored.value(),
         words: &[],
         bits: true,
     };
-    launch(gpu, &map, out, cell, &[Source::View(View { strides: &strides, offset, ..src })])
+    launch(gpu, &map, out, stored, &[Source::View(View { strides: &strides, offset, ..src })])
 }
 
 /// Sets every element.
@@ -137,8 +137,8 @@ pub fn fill(out: View<'_>, value: Scalar) -> Result<()> {
     // SAFETY: no dtype is larger than eight bytes.
     unsafe { value.write(out.dtype, bytes.as_mut_ptr()) };
     let words: [u32; 2] = bytemuck::cast(bytes);
-    let cell = Cell::bits(out.dtype);
-    let (body, words): (&dyn Fn() -> String, &[u32]) = if cell == Cell::Bits64 {
+    let stored = Stored::bits(out.dtype);
+    let (body, words): (&dyn Fn() -> String, &[u32]) = if stored == Stored::Bits64 {
         (&|| "return vec2<u32>(p0, p1);".to_owned(), &words)
     } else {
         (&|| "return bitcast<i32>(p0);".to_owned(), &words[..1])
@@ -148,22 +148,22 @@ pub fn fill(out: View<'_>, value: Scalar) -> Result<()> {
         name: "fill_",
         inputs: &[],
         body,
-        compute: cell.value(),
-        result: cell.value(),
+        compute: stored.value(),
+        result: stored.value(),
         words,
         bits: true,
     };
-    run(gpu, &map, out, cell, &[])
+    run(gpu, &map, out, stored, &[])
 }
 
-/// Writes `map` to `out`, whose elements are read and written as `cell`.
-pub(super) fn run(gpu: &Gpu, map: &Map<'_>, out: View<'_>, cell: Cell, ins: &[Source<'_>]) -> Result<()> {
+/// Writes `map` to `out`, whose elements are read and written as `stored`.
+pub(super) fn run(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source<'_>]) -> Result<()> {
     check(&out)?;
     if out.numel() == 0 {
         return Ok(());
     }
     gpu.supports(map.name, out.dtype)
-        .or_else(|error| if cell == Cell::Bits64 { Ok(()) } else { Err(error) })?;
+        .or_else(|error| if stored == Stored::Bits64 { Ok(()) } else { Err(error) })?;
     let mut aside: SmallVec<[Buffer; 2]> = SmallVec::new();
     for source in ins {
         if let Source::View(view) = source {
@@ -189,7 +189,7 @@ pub(super) fn run(gpu: &Gpu, map: &Map<'_>, out: View<'_>, cell: Cell, ins: &[So
             _ => source,
         })
         .collect();
-    launch(gpu, map, out, cell, &ins)
+    launch(gpu, map, out, stored, &ins)
 }
 
 /// Whether an input would be overwritten before it is read: the same memory, laid out differently.
@@ -222,7 +222,7 @@ fn in_quads(space: &Space, offsets: &[usize]) -> bool {
         && space.strides.iter().zip(offsets).all(fits)
 }
 
-fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, cell: Cell, ins: &[Source<'_>]) -> Result<()> {
+fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source<'_>]) -> Result<()> {
     let views = |source: &Source<'_>| if let Source::View(view) = source { Some(view.offset) } else { None };
     let offsets: SmallVec<[usize; 8]> =
         [out.offset].into_iter().chain(ins.iter().filter_map(views)).collect();
@@ -236,7 +236,7 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, cell: Cell, ins: &[Source<'_>
     let space = Space::new(out.shape, &operands);
     let quads = in_quads(&space, &offsets);
     let rank = space.rank();
-    let mut plan = Plan { map, out: cell, rank, quads, inputs: SmallVec::new() };
+    let mut plan = Plan { map, out: stored, rank, quads, inputs: SmallVec::new() };
     let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
     let mut words = Words::new();
     words.push(out.numel() as u32);
@@ -260,8 +260,8 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, cell: Cell, ins: &[Source<'_>
             }
             Source::View(view) => {
                 at += 1;
-                let from = if map.bits && view.dtype == out.dtype { cell } else { Cell::of(view.dtype) };
-                if from != Cell::Bits64 {
+                let from = if map.bits && view.dtype == out.dtype { stored } else { Stored::of(view.dtype) };
+                if from != Stored::Bits64 {
                     gpu.supports(map.name, view.dtype)?;
                 }
                 place(at, &mut words);

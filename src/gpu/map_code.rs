@@ -1,11 +1,11 @@
 //! The kernels of [`super::map`]: which choices tell them apart, and their code. The code names its parameters in
 //! the order in which a launch pushes them.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, Shader};
 use super::index_space::Words;
 use super::map::Map;
 use super::pipeline::Key;
+use super::stored::{Stored, Value};
 use crate::base::Scalar;
 use smallvec::SmallVec;
 
@@ -13,15 +13,15 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
     Number,
-    Quad(Cell),
-    Same(Cell),
-    Strided(Cell),
+    Quad(Stored),
+    Same(Stored),
+    Strided(Stored),
 }
 
 /// A kernel of a map.
 pub(super) struct Plan<'a> {
     pub map: &'a Map<'a>,
-    pub out: Cell,
+    pub out: Stored,
     /// Dimensions walked.
     pub rank: usize,
     /// Whether an invocation does four elements.
@@ -66,13 +66,13 @@ impl Plan<'_> {
             .with(self.rank as u8)
             .with(u8::from(self.quads));
         for (access, shared) in &self.inputs {
-            let (kind, cell) = match access {
+            let (kind, stored) = match access {
                 Access::Number => (0, 0),
-                Access::Quad(cell) => (1, *cell as u8),
-                Access::Same(cell) => (2, *cell as u8),
-                Access::Strided(cell) => (3, *cell as u8),
+                Access::Quad(stored) => (1, *stored as u8),
+                Access::Same(stored) => (2, *stored as u8),
+                Access::Strided(stored) => (3, *stored as u8),
             };
-            key = key.with(kind | u8::from(*shared) << 7).with(cell);
+            key = key.with(kind | u8::from(*shared) << 7).with(stored);
         }
         key
     }
@@ -101,8 +101,8 @@ impl Plan<'_> {
         for (name, (access, shared)) in names.iter().zip(&self.inputs) {
             match access {
                 Access::Number => {}
-                Access::Quad(cell) => code.bind(name, cell.quad(), *shared),
-                Access::Same(cell) | Access::Strided(cell) => code.operand(name, *cell, false, *shared),
+                Access::Quad(stored) => code.bind(name, stored.quad(), *shared),
+                Access::Same(stored) | Access::Strided(stored) => code.operand(name, *stored, false, *shared),
             }
         }
         code.push(&self.function());
@@ -134,17 +134,17 @@ impl Plan<'_> {
         for (name, (access, _)) in names.iter().zip(&self.inputs) {
             let one = match access {
                 Access::Number => number(map.compute, code),
-                Access::Quad(cell) => {
+                Access::Quad(stored) => {
                     self.place(name, code);
-                    code.push(&cell.quad_load(name, if self.rank == 1 { "n - 4u * i - 1u" } else { "3u" }));
+                    code.push(&stored.quad_load(name, if self.rank == 1 { "n - 4u * i - 1u" } else { "3u" }));
                     for (k, list) in arguments.iter_mut().enumerate() {
-                        list.push(cell.value().convert(map.compute, &format!("{name}_{k}")));
+                        list.push(stored.value().convert(map.compute, &format!("{name}_{k}")));
                     }
                     continue;
                 }
-                Access::Same(cell) | Access::Strided(cell) => {
+                Access::Same(stored) | Access::Strided(stored) => {
                     self.place(name, code);
-                    cell.value().convert(map.compute, &format!("{name}_get({name}_at)"))
+                    stored.value().convert(map.compute, &format!("{name}_get({name}_at)"))
                 }
             };
             code.push(&format!("  let {name}_n = {one};\n"));
@@ -155,7 +155,7 @@ impl Plan<'_> {
             let at = if self.quads { format!("4u * i + {k}u") } else { "i".to_owned() };
             let all: Vec<&str> =
                 [at.as_str()].into_iter().chain(given.iter().chain(list).map(String::as_str)).collect();
-            let value = map.result.convert_to_cell(self.out, &format!("e_{k}"));
+            let value = map.result.convert_to_stored(self.out, &format!("e_{k}"));
             code.push(&format!("  let e_{k} = element({});\n  let r_{k} = {value};\n", all.join(", ")));
         }
         if self.quads {
@@ -185,7 +185,7 @@ impl Plan<'_> {
 pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType) -> bool {
     use super::prelude;
     use crate::base::DType;
-    let compute = super::cell::compute(dtype);
+    let compute = super::stored::compute(dtype);
     if !prelude::knows(compute, expr.wgsl) {
         return false;
     }
@@ -193,18 +193,18 @@ pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType)
     let result = if expr.predicate { Value::Bool } else { compute };
     let (name, inputs) = (expr.key, expr.inputs);
     let map = Map { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
-    for cell in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64].map(Cell::of) {
+    for stored in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64].map(Stored::of) {
         for (rank, quads, access) in [
-            (1, true, Access::Quad(cell)),
-            (1, true, Access::Same(cell)),
-            (2, true, Access::Quad(cell)),
-            (5, true, Access::Same(cell)),
-            (1, false, Access::Strided(cell)),
-            (8, false, Access::Strided(cell)),
+            (1, true, Access::Quad(stored)),
+            (1, true, Access::Same(stored)),
+            (2, true, Access::Quad(stored)),
+            (5, true, Access::Same(stored)),
+            (1, false, Access::Strided(stored)),
+            (8, false, Access::Strided(stored)),
             (3, false, Access::Number),
         ] {
             let inputs = inputs.iter().enumerate().map(|(k, _)| (access, k == 1)).collect();
-            super::pipeline::validate(&Plan { map: &map, out: cell, rank, quads, inputs }.shader());
+            super::pipeline::validate(&Plan { map: &map, out: stored, rank, quads, inputs }.shader());
         }
     }
     true
@@ -218,18 +218,18 @@ mod tests {
     use crate::base::DType;
     use smallvec::smallvec;
 
-    const CELLS: [Cell; 11] = [
-        Cell::Bool,
-        Cell::U8,
-        Cell::I8,
-        Cell::I16,
-        Cell::F16,
-        Cell::BF16,
-        Cell::I32,
-        Cell::F32,
-        Cell::I64,
-        Cell::F64,
-        Cell::Bits64,
+    const STORED: [Stored; 11] = [
+        Stored::Bool,
+        Stored::U8,
+        Stored::I8,
+        Stored::I16,
+        Stored::F16,
+        Stored::BF16,
+        Stored::I32,
+        Stored::F32,
+        Stored::I64,
+        Stored::F64,
+        Stored::Bits64,
     ];
 
     fn check_expression(
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn copies_and_fills_are_valid() {
-        for from in CELLS {
-            for to in CELLS.into_iter().filter(|&to| (to == Cell::Bits64) == (from == Cell::Bits64)) {
+        for from in STORED {
+            for to in STORED.into_iter().filter(|&to| (to == Stored::Bits64) == (from == Stored::Bits64)) {
                 let map = Map::copy(from.value());
                 for (rank, quads, access) in
                     [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))]

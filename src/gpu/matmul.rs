@@ -1,13 +1,13 @@
 //! Matrix products. Large ones by tiles: a workgroup loads a strip of both operands into shared memory and every
 //! invocation keeps a block of results in registers. Small ones element by element; long dot products by workgroup.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Space, Words, check, groups};
 use super::map_code::{number, push_number};
 use super::matmul_code::DEPTH;
 use super::pipeline::Key;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguous_strides, numel};
@@ -67,7 +67,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         Shape::Tile(size) => (n.div_ceil(size), m.div_ceil(size) * n.div_ceil(size)),
     };
 
-    let compute = Cell::of(out.dtype).value();
+    let compute = Stored::of(out.dtype).value();
     let mut words = Words::new();
     words.extend([m, n, k, tiles_n, tiles, batch].map(|x| x as u32));
     batches.push_dims(&mut words);
@@ -85,9 +85,9 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
     let kind = Kind {
         shape,
         compute,
-        out: Cell::of(out.dtype),
-        a: Cell::of(a.dtype),
-        b: Cell::of(b.dtype),
+        out: Stored::of(out.dtype),
+        a: Stored::of(a.dtype),
+        b: Stored::of(b.dtype),
         rank: batches.rank(),
         a_by_row: by_row(&a),
         b_by_row: by_row(&b),
@@ -136,7 +136,7 @@ fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), 
     let chunk = k.div_ceil(parts);
     let (whole, rest) = (k / chunk, k % chunk);
     let count = whole + usize::from(rest > 0);
-    let dtype = match Cell::of(out.dtype).value() {
+    let dtype = match Stored::of(out.dtype).value() {
         Value::F32 => DType::F32,
         _ => out.dtype,
     };
@@ -210,9 +210,9 @@ fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
 pub(super) struct Kind {
     pub shape: Shape,
     pub compute: Value,
-    pub out: Cell,
-    pub a: Cell,
-    pub b: Cell,
+    pub out: Stored,
+    pub a: Stored,
+    pub b: Stored,
     /// Dimensions of the batch.
     pub rank: usize,
     pub a_by_row: bool,
@@ -305,8 +305,8 @@ impl Kind {
 
     /// Element `at` of an operand, in the type computed in.
     pub fn get(&self, name: &str, at: &str) -> String {
-        let cell = if name == "a" { self.a } else { self.b };
-        cell.value().convert(self.compute, &format!("{name}_get({at})"))
+        let stored = if name == "a" { self.a } else { self.b };
+        stored.value().convert(self.compute, &format!("{name}_get({at})"))
     }
 
     /// Statements that write `acc` (a number, or a quad of them) to row `r`, column `c`.
@@ -325,7 +325,7 @@ impl Kind {
         if self.whole {
             return text + " o[at / 4u] = value;";
         }
-        text + &format!(" o_set(at, {});", self.compute.convert_to_cell(self.out, "value"))
+        text + &format!(" o_set(at, {});", self.compute.convert_to_stored(self.out, "value"))
     }
 
     fn plain(&self, code: &mut Code, store: &str) {
@@ -355,15 +355,15 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F16, Cell::I32, Cell::I64, Cell::F64, Cell::U8] {
+        for stored in [Stored::F32, Stored::F16, Stored::I32, Stored::I64, Stored::F64, Stored::U8] {
             for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
                 for bits in 0..8 {
                     let kind = Kind {
                         shape,
-                        compute: cell.value(),
-                        out: cell,
-                        a: cell,
-                        b: cell,
+                        compute: stored.value(),
+                        out: stored,
+                        a: stored,
+                        b: stored,
                         rank: 1 + 2 * (bits & 1),
                         a_by_row: bits & 1 > 0,
                         b_by_row: bits & 2 > 0,
@@ -372,7 +372,7 @@ mod tests {
                         shared: [false; 2],
                     };
                     validate(&kind.shader());
-                    if cell == Cell::F32 && matches!(shape, Shape::Tile(_)) {
+                    if stored == Stored::F32 && matches!(shape, Shape::Tile(_)) {
                         validate(&Kind { whole: true, ..kind }.shader());
                     }
                 }

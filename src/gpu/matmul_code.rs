@@ -2,9 +2,9 @@
 //! registers, over strips of both operands in shared memory. Strips lie by depth, so that a column of `a` and a row
 //! of `b` are read in quads.
 
-use super::cell::Value;
 use super::code::{Code, GROUP};
 use super::matmul::Kind;
+use super::stored::Value;
 use std::fmt::Write as _;
 
 /// Elements of the inner dimension that a tile loads at a time.

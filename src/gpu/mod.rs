@@ -1,11 +1,10 @@
 //! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
 //! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
 //!
-//! A launch is recorded, not run: `stream` batches launches and only a read waits. `cell` knows how dtypes lie in
-//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `space` turns shapes into parameters, `fault`
+//! A launch is recorded, not run: `stream` batches launches and only a read waits. `stored` knows how dtypes lie in
+//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `index_space` turns shapes into parameters, `fault`
 //! tells what kernels found wrong with values.
 
-mod cell;
 mod code;
 mod conv;
 mod create;
@@ -37,6 +36,7 @@ mod segments;
 mod select;
 mod softmax;
 mod sort;
+mod stored;
 mod stream;
 mod sync;
 mod table;
@@ -70,7 +70,7 @@ pub use search::search;
 pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};
 pub use sort::sort;
-pub use stream::{dispatches, settle, submits, synchronize, waits};
+pub use stream::{dispatches, report_faults, submits, synchronize, waits};
 pub use table::{add_rows, is_few};
 pub use transfer::{download, upload};
 pub use unfold::{fold, unfold};

@@ -1,13 +1,13 @@
 //! The loss of target classes and its gradient, each in one kernel: of few samples, which a workgroup sums.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin, Wrong};
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::{DType, Fault, Joined, Line, Result};
 use smallvec::SmallVec;
@@ -78,22 +78,22 @@ impl Nll<'_> {
 
     fn launch(&self, part: Part, origin: Option<Origin>, views: &[View<'_>], count: usize) -> Result<()> {
         let gpu = gpu()?;
-        let cell = Cell::of(views[0].dtype);
+        let stored = Stored::of(views[0].dtype);
         let operands: SmallVec<[View<'_>; 5]> =
             views.iter().copied().chain(self.weight).chain([self.target]).collect();
         let floats = operands.len() - 1;
         for view in &operands[..floats] {
-            if !view.dtype.is_float() || Cell::of(view.dtype) != cell {
+            if !view.dtype.is_float() || Stored::of(view.dtype) != stored {
                 return Err(Fault::NoShader { op: "nll_loss", dtype: view.dtype }.into());
             }
             gpu.supports("nll_loss", view.dtype)?;
         }
         operands.iter().try_for_each(check)?;
         let target = match self.target.dtype {
-            DType::I64 => Cell::Bits64,
-            other => Cell::of(other),
+            DType::I64 => Stored::Bits64,
+            other => Stored::of(other),
         };
-        let kind = Kind { part, cell, target, weight: self.weight.is_some() };
+        let kind = Kind { part, stored, target, weight: self.weight.is_some() };
         let [_, classes, run] = self.planes;
         let mut words = Words::from_slice(&[self.samples() as u32, classes as u32, run as u32]);
         words.extend([self.ignored as u32, (self.ignored >> 32) as u32]);
@@ -111,8 +111,8 @@ impl Nll<'_> {
 #[derive(Clone, Copy)]
 struct Kind {
     part: Part,
-    cell: Cell,
-    target: Cell,
+    stored: Stored,
+    target: Stored,
     weight: bool,
 }
 
@@ -120,7 +120,7 @@ impl Kind {
     fn key(&self) -> Key {
         Key::new("nll", "nll")
             .with(self.part.number())
-            .with(self.cell as u8)
+            .with(self.stored as u8)
             .with(self.target as u8)
             .with(u8::from(self.weight))
     }
@@ -138,9 +138,9 @@ impl Kind {
             Part::Slope { mean: false, .. } => &["o", "g"],
         };
         let names: SmallVec<[&str; 4]> = names.iter().copied().chain(self.weight.then_some("w")).collect();
-        let mut code = Code::new(6 + names.len() + 1, self.cell.value());
+        let mut code = Code::new(6 + names.len() + 1, self.stored.value());
         for name in &names {
-            code.operand(name, self.cell, *name == "o", false);
+            code.operand(name, self.stored, *name == "o", false);
         }
         code.operand("t", self.target, false, false);
         if self.looks() {
@@ -181,7 +181,7 @@ impl Kind {
 
     /// The class of sample `s`, and whether it counts.
     fn class(&self) -> String {
-        let class = if self.target == Cell::Bits64 { "t_get(t_at + s)" } else { "widen(t_get(t_at + s))" };
+        let class = if self.target == Stored::Bits64 { "t_get(t_at + s)" } else { "widen(t_get(t_at + s))" };
         format!("  let class_ = {class};\n  let counted = class_.x != low || class_.y != high;\n")
     }
 
@@ -248,10 +248,10 @@ mod tests {
             Part::Slope { each: false, mean: true },
         ];
         for part in parts {
-            for cell in [Cell::F32, Cell::F16, Cell::BF16, Cell::F64] {
-                for target in [Cell::Bits64, Cell::U8] {
+            for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+                for target in [Stored::Bits64, Stored::U8] {
                     for weight in [false, true] {
-                        validate(&Kind { part, cell, target, weight }.shader());
+                        validate(&Kind { part, stored, target, weight }.shader());
                     }
                 }
             }

@@ -1,13 +1,13 @@
 //! Normalization, as `cpu::norm` has it: of rows, of groups of channels and of channels over a batch. A workgroup takes a set of
 //! elements that share a mean and a spread; the gradients of weights and biases are sums over what a channel has.
 
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::map_code::{number, push_number};
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::Stored;
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
 use crate::base::{DType, Fault, Reduction, Result, Scalar, contiguous_strides};
@@ -86,7 +86,7 @@ pub fn forward(
     let others = [with.mean, spread, with.weight, with.bias];
     let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
     let kind = Kind {
-        cell: Cell::of(x.dtype),
+        stored: Stored::of(x.dtype),
         channels: planes.groups.is_none(),
         own,
         mean: with.mean.is_some(),
@@ -116,7 +116,7 @@ pub fn backward(
     let of_weight = if channels { to.weight } else { aside };
     let of_bias = to.bias.filter(|_| channels);
     let kind = Kind {
-        cell: Cell::of(x.dtype),
+        stored: Stored::of(x.dtype),
         channels,
         own,
         mean: with.mean.is_some(),
@@ -162,7 +162,7 @@ pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()>
 /// What a kernel is made for.
 #[derive(Clone, Copy)]
 struct Kind {
-    cell: Cell,
+    stored: Stored,
     /// Whether a set is a channel.
     channels: bool,
     own: bool,
@@ -199,13 +199,13 @@ impl Kind {
         let gpu = gpu()?;
         let operands: SmallVec<[View<'_>; 8]> = operands.flatten().collect();
         for view in &operands {
-            if !matches!(view.dtype, DType::F32 | DType::F64) || Cell::of(view.dtype) != self.cell {
+            if !matches!(view.dtype, DType::F32 | DType::F64) || Stored::of(view.dtype) != self.stored {
                 return Err(Fault::NoShader { op: name, dtype: view.dtype }.into());
             }
             gpu.supports(name, view.dtype)?;
             check(view)?;
         }
-        let mut key = Key::new("norm", name).with(self.cell as u8);
+        let mut key = Key::new("norm", name).with(self.stored as u8);
         let choices =
             [self.channels, self.own, self.mean, self.spread, self.input, self.weight, self.bias, self.along];
         key = key
@@ -214,7 +214,7 @@ impl Kind {
         let mut words = planes.words();
         words.extend(operands.iter().map(|view| view.offset as u32));
         if let Some(eps) = eps {
-            push_number(self.cell.value(), Scalar::Float(eps), &mut words);
+            push_number(self.stored.value(), Scalar::Float(eps), &mut words);
         }
         let kernel = gpu.kernel(&key, || Ok(shader(self)))?;
         let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
@@ -226,10 +226,10 @@ impl Kind {
     /// A kernel over `operands`, each with whether it is there and whether it is written; `NAME_at` is where it begins.
     fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> Code {
         let given = || operands.iter().filter(|(_, there, _)| *there);
-        let number_words = if self.cell == Cell::F64 { 2 } else { 1 };
-        let mut code = Code::new(4 + given().count() + usize::from(eps) * number_words, self.cell.value());
+        let number_words = if self.stored == Stored::F64 { 2 } else { 1 };
+        let mut code = Code::new(4 + given().count() + usize::from(eps) * number_words, self.stored.value());
         for (name, _, write) in given() {
-            code.operand(name, self.cell, *write, false);
+            code.operand(name, self.stored, *write, false);
         }
         match self.lanes {
             1 => code.push("fn all_sum(v: T, me: u32) -> T { return v; }\n"),
@@ -243,7 +243,7 @@ impl Kind {
             code.push(&format!("  let {name}_at = {at};\n"));
         }
         if eps {
-            let eps = number(self.cell.value(), &mut code);
+            let eps = number(self.stored.value(), &mut code);
             code.push(&format!("  let eps = {eps};\n"));
         }
         // Every invocation comes to the barriers; those beyond the last set have nothing to do between them.
@@ -377,15 +377,17 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Cell, GROUP, Kind};
+    use super::{GROUP, Kind, Stored};
 
     #[test]
     fn kernels_are_valid() {
         for bits in 0..=255u8 {
             let [channels, own, mean, spread, input, weight, bias, along] =
                 [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
-            for (cell, lanes) in [(Cell::F32, 1), (Cell::F32, 32), (Cell::F32, GROUP), (Cell::F64, 32)] {
-                let kind = Kind { cell, channels, own, mean, spread, input, weight, bias, along, lanes };
+            for (stored, lanes) in
+                [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
+            {
+                let kind = Kind { stored, channels, own, mean, spread, input, weight, bias, along, lanes };
                 if !input && !along && (own || !spread) {
                     validate(&kind.forward());
                 }

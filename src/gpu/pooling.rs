@@ -2,12 +2,12 @@
 //! from the windows that may meet it. Tensors are dense planes.
 
 use super::View;
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::pool::{Count, Pool};
 use crate::base::{DType, Error, Fault, Result};
@@ -42,7 +42,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
     for view in &views[..2] {
         check(view)?;
         gpu.supports("pool", view.dtype)?;
-        if !matches!(Cell::of(view.dtype).value(), Value::F32 | Value::F64) {
+        if !matches!(Stored::of(view.dtype).value(), Value::F32 | Value::F64) {
             return Err(Fault::NoShader { op: "pool", dtype: view.dtype }.into());
         }
     }
@@ -67,7 +67,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
     }
     let kind = Kind {
         task,
-        cells: [Cell::of(views[0].dtype), Cell::of(views[1].dtype)],
+        stored: [Stored::of(views[0].dtype), Stored::of(views[1].dtype)],
         shared: views[1..].iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         adaptive: pool.adaptive,
         count: pool.count,
@@ -82,7 +82,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
 struct Kind {
     task: Task,
     /// Of what is written, and what is read.
-    cells: [Cell; 2],
+    stored: [Stored; 2],
     shared: SmallVec<[bool; 2]>,
     adaptive: bool,
     count: Count,
@@ -106,8 +106,8 @@ impl Kind {
         let shared = self.shared.iter().fold(0, |bits, &s| bits << 1 | u8::from(s));
         Key::new("pooling", "pool")
             .with(self.task as u8)
-            .with(self.cells[0] as u8)
-            .with(self.cells[1] as u8)
+            .with(self.stored[0] as u8)
+            .with(self.stored[1] as u8)
             .with(shared << 1 | u8::from(self.adaptive))
             .with(count)
     }
@@ -141,13 +141,13 @@ impl Kind {
         let places = matches!(self.task, Task::Max | Task::MaxBack);
         let back = matches!(self.task, Task::MaxBack | Task::MeanBack);
         let given = matches!(self.count, Count::Given(_));
-        let value = self.cells[0].value();
+        let value = self.stored[0].value();
         let mut code = Code::new(1 + 2 + usize::from(places) + 18 + usize::from(given), value);
-        code.operand("o", self.cells[0], true, false);
-        code.operand("x", self.cells[1], false, self.shared[0]);
+        code.operand("o", self.stored[0], true, false);
+        code.operand("x", self.stored[1], false, self.shared[0]);
         if places {
             let shared = self.shared.get(1).copied().unwrap_or(false);
-            code.operand("index", Cell::Bits64, self.task == Task::Max, shared);
+            code.operand("index", Stored::Bits64, self.task == Task::Max, shared);
         }
         code.main_by_item();
         let count = code.word();
@@ -166,8 +166,8 @@ impl Kind {
              let inside = plane * u32(image.x * image.y * image.z);\n  \
              let among = plane * u32(result.x * result.y * result.z);\n"
         ));
-        let read = self.cells[1].value().convert(value, "x_get(x_place)");
-        let store = value.convert_to_cell(self.cells[0], "found");
+        let read = self.stored[1].value().convert(value, "x_get(x_place)");
+        let store = value.convert_to_stored(self.stored[0], "found");
         let element = "    let p = u32((kx * image.y + ky) * image.z + kz);\n";
         let text = match self.task {
             Task::Max => {
@@ -233,12 +233,17 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F64] {
+        for stored in [Stored::F32, Stored::F64] {
             for task in [Task::Max, Task::MaxBack, Task::Mean, Task::MeanBack] {
                 for count in [Count::Inside, Count::Padded, Count::Given(3)] {
                     for adaptive in [false, true] {
-                        let kind =
-                            Kind { task, cells: [cell; 2], shared: smallvec![adaptive; 2], adaptive, count };
+                        let kind = Kind {
+                            task,
+                            stored: [stored; 2],
+                            shared: smallvec![adaptive; 2],
+                            adaptive,
+                            count,
+                        };
                         validate(&kind.shader());
                     }
                 }

@@ -1,12 +1,12 @@
 //! The scalar functions that expressions call, in WGSL: drivers are loose about the built-in ones. A kernel gets
 //! those that it names, and what these need.
 
-use super::cell::Value;
+use super::stored::Value;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
 const COMMON: &str = include_str!("wgsl/common.wgsl");
-const CELL: &str = include_str!("wgsl/cell.wgsl");
+const STORED: &str = include_str!("wgsl/stored.wgsl");
 const RANDOM: &str = include_str!("wgsl/random.wgsl");
 const DRAWS: &str = include_str!("wgsl/draws.wgsl");
 const F32: &[&str] = &[
@@ -40,7 +40,7 @@ fn items(language: Value) -> &'static Items {
     };
     ITEMS[slot].get_or_init(|| {
         let mut items = Items::new();
-        [COMMON, CELL, RANDOM].iter().chain(own).for_each(|text| split(text, &mut items));
+        [COMMON, STORED, RANDOM].iter().chain(own).for_each(|text| split(text, &mut items));
         items
     })
 }

@@ -1,13 +1,13 @@
 //! Programs: several tensors read, computed with and written by one kernel, an element (or four) an invocation.
 
 use super::View;
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Space, Words, check, groups};
 use super::map_code::{number, push_number};
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::program::{self, Op, Source};
 use crate::base::{DType, Error, Result, Scalar};
@@ -47,10 +47,10 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         compute: if first.dtype == DType::F64 { Value::F64 } else { Value::F32 },
         rank: space.rank(),
         quads,
-        rounds: if rounds { Cell::of(first.dtype) } else { Cell::F32 },
+        rounds: if rounds { Stored::of(first.dtype) } else { Stored::F32 },
         operands: (0..operands.len())
             .map(|k| Operand {
-                cell: Cell::of(operands[k].dtype),
+                stored: Stored::of(operands[k].dtype),
                 written: written(k),
                 shared: shared(k),
                 expanded: expanded(k),
@@ -76,7 +76,7 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
 }
 
 struct Operand {
-    cell: Cell,
+    stored: Stored,
     written: bool,
     /// Whether its memory is bound twice, and written.
     shared: bool,
@@ -90,7 +90,7 @@ struct Plan<'a> {
     rank: usize,
     /// Whether an invocation does four elements.
     quads: bool,
-    rounds: Cell,
+    rounds: Stored,
     operands: SmallVec<[Operand; 8]>,
 }
 
@@ -102,9 +102,9 @@ impl Plan<'_> {
             .with(u8::from(self.quads))
             .with(self.rounds as u8)
             .with(self.operands.len() as u8);
-        for Operand { cell, written, shared, expanded } in &self.operands {
+        for Operand { stored, written, shared, expanded } in &self.operands {
             let flags = u8::from(*written) | u8::from(*shared) << 1 | u8::from(*expanded) << 2;
-            key = key.with(*cell as u8).with(flags);
+            key = key.with(*stored as u8).with(flags);
         }
         for instruction in &self.code.instructions {
             key = key.with(instruction.op as u8).with(instruction.to | u8::from(instruction.single) << 7);
@@ -129,11 +129,11 @@ impl Plan<'_> {
         let mut code = Code::new(self.words(), self.compute);
         let is_quad = |operand: &Operand| self.quads && !operand.expanded;
         for (k, operand) in self.operands.iter().enumerate() {
-            let (name, cell) = (format!("x{k}"), operand.cell);
+            let (name, stored) = (format!("x{k}"), operand.stored);
             if is_quad(operand) {
-                code.bind(&name, cell.quad(), operand.written || operand.shared);
+                code.bind(&name, stored.quad(), operand.written || operand.shared);
             } else {
-                code.operand(&name, cell, operand.written, operand.shared);
+                code.operand(&name, stored, operand.written, operand.shared);
             }
         }
         code.push(&element);
@@ -142,12 +142,12 @@ impl Plan<'_> {
         let lanes = if self.quads { 4 } else { 1 };
         let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
         for (k, operand) in self.operands.iter().enumerate() {
-            let (name, cell) = (format!("x{k}"), operand.cell);
+            let (name, stored) = (format!("x{k}"), operand.stored);
             let offset = code.word();
-            let value = |text: &str| cell.value().convert(self.compute, text);
+            let value = |text: &str| stored.value().convert(self.compute, text);
             if is_quad(operand) {
                 code.push(&format!("  let {name}_quad = {offset} / 4u + i;\n"));
-                code.push(&cell.quad_load(&name, "n - 4u * i - 1u"));
+                code.push(&stored.quad_load(&name, "n - 4u * i - 1u"));
                 for (lane, list) in arguments.iter_mut().enumerate() {
                     list.push(value(&format!("{name}_{lane}")));
                 }
@@ -172,14 +172,14 @@ impl Plan<'_> {
             code.push(&format!("  let e_{lane} = element({});\n", list.join(", ")));
         }
         for (at, &(k, _)) in self.code.results.iter().enumerate() {
-            let cell = self.operands[usize::from(k)].cell;
+            let stored = self.operands[usize::from(k)].stored;
             code.push("  {\n");
             for lane in 0..lanes {
-                let value = self.compute.convert_to_cell(cell, &format!("e_{lane}.r{at}"));
+                let value = self.compute.convert_to_stored(stored, &format!("e_{lane}.r{at}"));
                 code.push(&format!("  let r_{lane} = {value};\n"));
             }
             if self.quads {
-                code.push(&cell.quad_store(&format!("x{k}")));
+                code.push(&stored.quad_store(&format!("x{k}")));
             } else {
                 code.push(&format!("  x{k}_set(x{k}_at, r_0);\n"));
             }
@@ -221,8 +221,8 @@ impl Plan<'_> {
 
     fn rounded(&self, value: &str) -> String {
         match self.rounds {
-            Cell::F16 => format!("widen_f16(narrow_f16({value}))"),
-            Cell::BF16 => format!("bitcast<f32>(narrow_bf16({value}) << 16u)"),
+            Stored::F16 => format!("widen_f16(narrow_f16({value}))"),
+            Stored::BF16 => format!("bitcast<f32>(narrow_bf16({value}) << 16u)"),
             _ => value.to_owned(),
         }
     }
@@ -296,11 +296,11 @@ mod tests {
                 .into(),
             single: false,
         };
-        for (cell, compute) in [
-            (Cell::F32, Value::F32),
-            (Cell::F16, Value::F32),
-            (Cell::BF16, Value::F32),
-            (Cell::F64, Value::F64),
+        for (stored, compute) in [
+            (Stored::F32, Value::F32),
+            (Stored::F16, Value::F32),
+            (Stored::BF16, Value::F32),
+            (Stored::F64, Value::F64),
         ] {
             let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
             instructions.push(instruction(Op::Pow, 0));
@@ -312,11 +312,11 @@ mod tests {
                 numbers: vec![0, 1],
             };
             for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
-                let operand = |written, expanded| Operand { cell, written, shared: true, expanded };
+                let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
                 let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
                 let results = if expanded { vec![(0, 0)] } else { code.results.clone() };
                 let code = program::Code { results, ..code.clone() };
-                let plan = Plan { code: &code, compute, rank, quads, rounds: cell, operands };
+                let plan = Plan { code: &code, compute, rank, quads, rounds: stored, operands };
                 validate(&plan.shader());
             }
         }

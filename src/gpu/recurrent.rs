@@ -2,13 +2,13 @@
 //! kernel for all that gates make of the sums. The product lies where the gates then put what they keep.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::matmul::matmul;
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::recurrent::{self, Layer};
 use crate::base::{DType, Fault, Result};
@@ -88,12 +88,12 @@ fn launch(
     given: bool,
     operands: &[View<'_>],
     [start, size]: [usize; 2],
-    shader: fn(Cell, recurrent::Cell, bool) -> Shader,
+    shader: fn(Stored, recurrent::Cell, bool) -> Shader,
 ) -> Result<()> {
     let gpu = gpu()?;
-    let cell = Cell::of(layer.sums.dtype);
-    let key = Key::new("recurrent", name).with(cell as u8).with(layer.cell as u8).with(u8::from(given));
-    let kernel = gpu.kernel(&key, || Ok(shader(cell, layer.cell, given)))?;
+    let stored = Stored::of(layer.sums.dtype);
+    let key = Key::new("recurrent", name).with(stored as u8).with(layer.cell as u8).with(u8::from(given));
+    let kernel = gpu.kernel(&key, || Ok(shader(stored, layer.cell, given)))?;
     let mut words: Words = [size * layer.units, layer.units, start].iter().map(|n| *n as u32).collect();
     words.extend(operands.iter().map(|view| view.offset as u32));
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
@@ -103,10 +103,10 @@ fn launch(
 }
 
 /// A kernel over `operands`, each with whether it is written: `NAME_at` is where the invocation's first number lies in it.
-fn kernel(cell: Cell, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
-    let mut code = Code::new(3 + operands.len(), cell.value());
+fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
+    let mut code = Code::new(3 + operands.len(), stored.value());
     for (name, write, _) in operands {
-        code.operand(name, cell, *write, false);
+        code.operand(name, stored, *write, false);
     }
     code.main_by_item();
     let [count, n, start] = [(); 3].map(|()| code.word());
@@ -135,7 +135,7 @@ enum Rows {
     One,
 }
 
-fn forward(cell: Cell, of: recurrent::Cell, bias: bool) -> Shader {
+fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
     let mut operands = vec![("s", false, Rows::Packed(of.gates()))];
     if bias {
         operands.push(("b", false, Rows::One));
@@ -190,10 +190,10 @@ fn forward(cell: Cell, of: recurrent::Cell, bias: bool) -> Shader {
         recurrent::Cell::Tanh => "  let made = tanh(in0 + own0);\n  k_set(k_at, made);\n",
     };
     body += "  h_set(h_at, made);\n  o_set(o_at, made);\n";
-    kernel(cell, &operands, &body)
+    kernel(stored, &operands, &body)
 }
 
-fn backward(cell: Cell, of: recurrent::Cell, outputs: bool) -> Shader {
+fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
     let mut operands = vec![
         ("s", true, Rows::Packed(of.gates())),
         ("k", false, Rows::Packed(of.kept())),
@@ -245,23 +245,23 @@ fn backward(cell: Cell, of: recurrent::Cell, outputs: bool) -> Shader {
         recurrent::Cell::Relu => "  s_set(s_at, select(T(0), dh, k0 > T(0)));\n",
         recurrent::Cell::Tanh => "  s_set(s_at, dh * (one - k0 * k0));\n",
     };
-    kernel(cell, &operands, &body)
+    kernel(stored, &operands, &body)
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Cell, recurrent};
+    use super::{Stored, recurrent};
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F64] {
+        for stored in [Stored::F32, Stored::F64] {
             for of in
                 [recurrent::Cell::Tanh, recurrent::Cell::Relu, recurrent::Cell::Lstm, recurrent::Cell::Gru]
             {
                 for flag in [false, true] {
-                    validate(&super::forward(cell, of, flag));
-                    validate(&super::backward(cell, of, flag));
+                    validate(&super::forward(stored, of, flag));
+                    validate(&super::backward(stored, of, flag));
                 }
             }
         }

@@ -2,7 +2,6 @@
 //! when the reduced elements lie side by side; otherwise each invocation has a row of its own, since then its
 //! neighbours' elements lie side by side.
 
-use super::cell::{Cell, Value};
 use super::code::GROUP;
 use super::device::{Gpu, gpu};
 use super::fault::{Origin, Wrong};
@@ -11,6 +10,7 @@ use super::index_space::{Space, Words, check, groups};
 use super::map_code::push_number;
 use super::pool::Buffer;
 use super::reduce_code::Kind;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{View, alloc, fill};
 use crate::base::{DType, Dims, Error, Reduction, Result, Scalar, contiguous_strides};
@@ -93,7 +93,7 @@ pub fn max_with_index(
 
 /// The type that a fold over `dtype` accumulates in.
 pub(super) fn accumulator(fold: Reduction, dtype: DType) -> Value {
-    let natural = Cell::of(dtype).value();
+    let natural = Stored::of(dtype).value();
     match fold {
         Reduction::All | Reduction::Any => Value::I32,
         Reduction::Sum | Reduction::Prod | Reduction::SumSq | Reduction::SumAbs if natural == Value::I32 => {
@@ -254,8 +254,8 @@ fn launch(
     let kind = Kind {
         fold: stage.fold,
         sum: stage.sum,
-        x: Cell::of(stage.x.dtype),
-        out: Cell::of(out.dtype),
+        x: Stored::of(stage.x.dtype),
+        out: Stored::of(out.dtype),
         row_rank: split.rows.rank(),
         rank: split.elements.rank(),
         single,

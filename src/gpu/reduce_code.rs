@@ -1,11 +1,11 @@
 //! The kernels of [`super::reduce`]: which choices tell them apart, and their code. The code names its parameters in
 //! the order in which a launch pushes them.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::map_code::number;
 use super::pipeline::Key;
 use super::reduce::name;
+use super::stored::{Stored, Value};
 use crate::base::Reduction;
 
 /// What tells one kernel from another.
@@ -13,8 +13,8 @@ use crate::base::Reduction;
 pub(super) struct Kind {
     pub fold: Reduction,
     pub sum: Value,
-    pub x: Cell,
-    pub out: Cell,
+    pub x: Stored,
+    pub out: Stored,
     pub row_rank: usize,
     pub rank: usize,
     /// One invocation a row, rather than one workgroup.
@@ -189,7 +189,7 @@ impl Kind {
             _ => ("acc".to_owned(), self.sum),
         };
         code.push(&format!("  let result = {result};\n"));
-        code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_cell(self.out, "result")));
+        code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_stored(self.out, "result")));
     }
 }
 
@@ -210,8 +210,8 @@ mod tests {
                     let kind = Kind {
                         fold,
                         sum,
-                        x: Cell::of(dtype),
-                        out: if fold.is_arg() { Cell::I64 } else { Cell::Bool },
+                        x: Stored::of(dtype),
+                        out: if fold.is_arg() { Stored::I64 } else { Stored::Bool },
                         row_rank: 1 + bits,
                         rank: 1 + 2 * bits,
                         single: bits & 1 > 0,

@@ -1,11 +1,11 @@
 //! Weighted sums along one dimension, as `cpu::resample` has them: an invocation is an element of the result.
 
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
+use super::stored::Stored;
 use super::stream::Launch;
 use super::{View, alloc, upload};
 use crate::base::{DType, Error, Fault, ResampleWeights, Result};
@@ -41,8 +41,8 @@ pub fn resample(
     };
     let mut words = Words::new();
     words.extend([out.numel(), n, taps.length, inner, out.offset, x.offset].map(|n| n as u32));
-    let cell = Cell::of(dtype);
-    let kernel = gpu.kernel(&Key::new("resample", "resample").with(cell as u8), || Ok(shader(cell)))?;
+    let stored = Stored::of(dtype);
+    let kernel = gpu.kernel(&Key::new("resample", "resample").with(stored as u8), || Ok(shader(stored)))?;
     let buffers = [out.buffer, x.buffer, &table, &weights];
     let launch = Launch {
         kernel: &kernel,
@@ -61,12 +61,12 @@ pub(super) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
     Ok(buffer)
 }
 
-fn shader(cell: Cell) -> Shader {
-    let mut code = Code::new(6, cell.value());
-    code.operand("o", cell, true, false);
-    code.operand("x", cell, false, false);
-    code.operand("table", Cell::I32, false, false);
-    code.operand("weights", cell, false, false);
+fn shader(stored: Stored) -> Shader {
+    let mut code = Code::new(6, stored.value());
+    code.operand("o", stored, true, false);
+    code.operand("x", stored, false, false);
+    code.operand("table", Stored::I32, false, false);
+    code.operand("weights", stored, false, false);
     code.main_by_item();
     let [total, n, length, inner, to, from] = [(); 6].map(|()| code.word());
     code.push(&format!(
@@ -91,8 +91,8 @@ fn shader(cell: Cell) -> Shader {
 mod tests {
     #[test]
     fn kernels_are_valid() {
-        for cell in [super::Cell::F32, super::Cell::F64] {
-            super::super::pipeline::validate(&super::shader(cell));
+        for stored in [super::Stored::F32, super::Stored::F64] {
+            super::super::pipeline::validate(&super::shader(stored));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Scans: running sums, products, extremes and sums of exponentials. Long rows are scanned in blocks side by side, then
 //! the blocks' totals, then every element takes what came before its block.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::row_walk::Rows;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{View, alloc, copy};
 use crate::base::{DType, Error, Fault, Result, contiguous_strides};
@@ -51,7 +51,7 @@ pub fn scan(kind: Scan, out: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
     let gpu = gpu()?;
     gpu.supports(kind.name(), x.dtype)?;
     gpu.supports(kind.name(), out.dtype)?;
-    let dtype = match Cell::of(out.dtype).value() {
+    let dtype = match Stored::of(out.dtype).value() {
         Value::F32 => DType::F32,
         Value::F64 => DType::F64,
         Value::I64 => DType::I64,
@@ -108,8 +108,8 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let blocks = rows.length.div_ceil(BLOCK);
     let kind = Kind {
         scan,
-        o: Cell::of(out.dtype),
-        x: Cell::of(x.dtype),
+        o: Stored::of(out.dtype),
+        x: Stored::of(x.dtype),
         rank: rows.rank(),
         shared: out.buffer.same(x.buffer),
         step: if single { Step::Single } else { Step::Block },
@@ -157,8 +157,8 @@ enum Step {
 #[derive(Clone, Copy)]
 struct Kind {
     scan: Scan,
-    o: Cell,
-    x: Cell,
+    o: Stored,
+    x: Stored,
     rank: usize,
     shared: bool,
     step: Step,
@@ -214,7 +214,7 @@ impl Kind {
         if !self.scan.is_extreme() {
             return "o_set(o_at + k * o_step, s);".to_owned();
         }
-        let value = self.x.value().convert_to_cell(self.o, "x_get(x_at + s * x_step)");
+        let value = self.x.value().convert_to_stored(self.o, "x_get(x_at + s * x_step)");
         format!("o_set(o_at + k * o_step, {value}); w[w_at + k * w_step] = vec2<u32>(s, 0u);")
     }
 
@@ -327,18 +327,24 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let sums =
-            [(Cell::F32, Cell::F16), (Cell::I64, Cell::Bool), (Cell::I32, Cell::I32), (Cell::F64, Cell::F64)];
-        let same =
-            [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64].map(|cell| (cell, cell));
-        let logs = [(Cell::F32, Cell::F32), (Cell::F32, Cell::BF16), (Cell::F64, Cell::F64)];
+        let sums = [
+            (Stored::F32, Stored::F16),
+            (Stored::I64, Stored::Bool),
+            (Stored::I32, Stored::I32),
+            (Stored::F64, Stored::F64),
+        ];
+        let same = [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
+            .map(|stored| (stored, stored));
+        let logs = [(Stored::F32, Stored::F32), (Stored::F32, Stored::BF16), (Stored::F64, Stored::F64)];
         let jobs = [
             (&[Scan::Sum, Scan::Prod][..], &sums[..]),
             (&[Scan::Max, Scan::Min][..], &same[..]),
             (&[Scan::LogSumExp][..], &logs[..]),
         ];
-        for (scans, cells) in jobs {
-            for (&scan, &(o, x)) in scans.iter().flat_map(|scan| cells.iter().map(move |cell| (scan, cell))) {
+        for (scans, stored) in jobs {
+            for (&scan, &(o, x)) in
+                scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
+            {
                 for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
                     for rank in [1, 4] {
                         validate(&Kind { scan, o, x, rank, shared: rank == 4, step }.shader());

@@ -1,11 +1,11 @@
 //! Binary search: an invocation for each value that is sought.
 
 use super::View;
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::{DType, Result};
 
@@ -36,7 +36,8 @@ pub fn search(
         words.push(sorter.offset as u32);
         buffers.push(sorter.buffer);
     }
-    let kind = Kind { x: Cell::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
+    let kind =
+        Kind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
     let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
     let groups = groups(n, GROUP);
     gpu.stream()
@@ -45,7 +46,7 @@ pub fn search(
 
 #[derive(Clone, Copy)]
 struct Kind {
-    x: Cell,
+    x: Stored,
     /// Whether places are int64.
     wide: bool,
     sorter: bool,
@@ -97,7 +98,16 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for x in [Cell::U8, Cell::I16, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+        for x in [
+            Stored::U8,
+            Stored::I16,
+            Stored::F16,
+            Stored::BF16,
+            Stored::I32,
+            Stored::F32,
+            Stored::I64,
+            Stored::F64,
+        ] {
             for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
                 validate(&Kind { x, wide, sorter, right }.shader());
             }

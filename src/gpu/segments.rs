@@ -5,7 +5,6 @@
 //! Sorted entries are walked in chunks. What begins and ends in one goes to its place; what a chunk shares with its
 //! neighbours becomes the entries of the next, much shorter round.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
@@ -14,6 +13,7 @@ use super::index_space::{Space, Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::sort::sort_pairs;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{View, alloc, copy};
 use crate::base::{DType, Dims, Put, Result, contiguous_strides};
@@ -85,7 +85,11 @@ fn find(
         words.push(by.index.offset as u32);
         entries.push_strides(2 + k, &mut words);
         words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
-        kind.indices.push(if by.index.dtype == DType::I64 { Cell::Bits64 } else { Cell::of(by.index.dtype) });
+        kind.indices.push(if by.index.dtype == DType::I64 {
+            Stored::Bits64
+        } else {
+            Stored::of(by.index.dtype)
+        });
     }
     let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
     let launch =
@@ -104,14 +108,14 @@ fn join(
     columns: &Space,
     (mut places, sources, mut n, width): (Buffer, Buffer, usize, usize),
 ) -> Result<()> {
-    let cell = Cell::of(dst.dtype);
-    let size = if cell.size() == 8 { 8 } else { 4 };
+    let stored = Stored::of(dst.dtype);
+    let size = if stored.size() == 8 { 8 } else { 4 };
     let mut values: Option<Buffer> = None;
     loop {
         let chunks = n.div_ceil(CHUNK);
         let shared = if chunks > 1 { 2 * chunks } else { 0 };
         let (next_places, next_values) = (alloc(4 * shared)?, alloc(size * shared * width)?);
-        let kind = Join { mode, cell, rank: columns.rank(), first: values.is_none() };
+        let kind = Join { mode, stored, rank: columns.rank(), first: values.is_none() };
         let mut words = Words::new();
         words.extend([n as u32, chunks as u32, width as u32]);
         columns.push_dims(&mut words);
@@ -138,21 +142,21 @@ fn join(
 struct Find {
     rank: usize,
     negative: bool,
-    indices: SmallVec<[Cell; 4]>,
+    indices: SmallVec<[Stored; 4]>,
 }
 
 impl Find {
     fn key(&self) -> Key {
         let key = Key::new("segments", "find").with(self.rank as u8).with(u8::from(self.negative));
-        self.indices.iter().fold(key, |key, cell| key.with(*cell as u8))
+        self.indices.iter().fold(key, |key, stored| key.with(*stored as u8))
     }
 
     fn shader(&self) -> Shader {
         let mut code = Code::new(Code::indexed_words(self.rank, self.indices.len()), Value::I32);
         code.bind("places", "u32", true);
         code.bind("sources", "u32", true);
-        for (k, cell) in self.indices.iter().enumerate() {
-            code.operand(&format!("index{k}"), *cell, false, false);
+        for (k, stored) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *stored, false, false);
         }
         let missing = format!("sources[i] = read_at; places[i] = {NONE};");
         let by = (self.rank, self.indices.as_slice(), self.negative);
@@ -165,7 +169,7 @@ impl Find {
 struct Join {
     mode: Put,
     /// Of the destination; the source has it too, in the first round.
-    cell: Cell,
+    stored: Stored,
     rank: usize,
     first: bool,
 }
@@ -174,17 +178,17 @@ impl Join {
     fn key(&self) -> Key {
         Key::new("segments", "join")
             .with(self.mode as u8)
-            .with(self.cell as u8)
+            .with(self.stored as u8)
             .with(self.rank as u8)
             .with(u8::from(self.first))
     }
 
     fn shader(&self) -> Shader {
-        let value = self.cell.value();
+        let value = self.stored.value();
         let mut code = Code::new(3 + (self.rank - 1) + 2 * self.rank, value);
-        code.operand("o", self.cell, true, false);
+        code.operand("o", self.stored, true, false);
         if self.first {
-            code.operand("x", self.cell, false, false);
+            code.operand("x", self.stored, false, false);
         } else {
             code.bind("x", value.name(), false);
         }
@@ -204,7 +208,7 @@ impl Join {
             Put::Max => ("maximum(a, b)", "acc"),
             Put::Min => ("minimum(a, b)", "acc"),
         };
-        let joined = value.convert_to_cell(self.cell, "joined(o_get(at), v)");
+        let joined = value.convert_to_stored(self.stored, "joined(o_get(at), v)");
         code.push(&format!(
             "fn joined(a: T, b: T) -> T {{ return {join}; }}\n\
              fn arrive(at: u32, v: T) {{ o_set(at, {joined}); }}\n"
@@ -252,13 +256,15 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (rank, indices) in [(1, &[Cell::Bits64][..]), (3, &[Cell::I32, Cell::U8]), (6, &[])] {
+        for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])] {
             validate(&Find { rank, negative: rank == 1, indices: indices.into() }.shader());
         }
-        for cell in [Cell::U8, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+        for stored in
+            [Stored::U8, Stored::F16, Stored::BF16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
+        {
             for mode in [Put::Assign, Put::Add, Put::Mul, Put::Max, Put::Min] {
                 for (rank, first) in [(1, true), (1, false), (3, true)] {
-                    validate(&Join { mode, cell, rank, first }.shader());
+                    validate(&Join { mode, stored, rank, first }.shader());
                 }
             }
         }

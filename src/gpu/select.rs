@@ -1,7 +1,6 @@
 //! Results whose size depends on the data: where an input is not zero, and the elements there. One number is read
 //! back, the count.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, check, groups};
@@ -9,6 +8,7 @@ use super::map::{Map, run};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::scan::{Scan, scan};
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{Source, View, alloc, download};
 use crate::base::{DType, Error, Result, contiguous_strides};
@@ -42,9 +42,9 @@ pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
         let mut words = Words::from_slice(&[x.numel() as u32]);
         words.extend(x.shape.iter().chain(x.strides).map(|&n| n as u32));
         words.push(x.offset as u32);
-        let cell = Cell::bits(x.dtype);
-        let key = Key::new("nonzero", "masked_select").with(rank as u8).with(cell as u8);
-        launch(gpu, &key, || elements(rank, cell), &[&out, &running, x.buffer], &words, x.numel())?;
+        let stored = Stored::bits(x.dtype);
+        let key = Key::new("nonzero", "masked_select").with(rank as u8).with(stored as u8);
+        launch(gpu, &key, || elements(rank, stored), &[&out, &running, x.buffer], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -58,7 +58,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
     let running = alloc(4 * n)?;
     let strides = contiguous_strides(x.shape);
     let marks = View { buffer: &running, dtype: DType::I32, shape: x.shape, strides: &strides, offset: 0 };
-    let value = Cell::of(x.dtype).value();
+    let value = Stored::of(x.dtype).value();
     let body = || "return truth(x_);".to_owned();
     let map = Map {
         family: "pointwise",
@@ -70,7 +70,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
         words: &[],
         bits: false,
     };
-    run(gpu, &map, marks, Cell::I32, &[Source::View(x)])?;
+    run(gpu, &map, marks, Stored::I32, &[Source::View(x)])?;
     let flat = [n];
     let line = View { shape: &flat, strides: &[1], ..marks };
     scan(Scan::Sum, line, line, 0)?;
@@ -119,11 +119,11 @@ fn coordinates(rank: usize) -> Shader {
     code.finish()
 }
 
-fn elements(rank: usize, cell: Cell) -> Shader {
+fn elements(rank: usize, stored: Stored) -> Shader {
     let mut code = Code::new(2 + 2 * rank, Value::I32);
-    code.operand("o", cell, true, false);
+    code.operand("o", stored, true, false);
     code.bind("running", "i32", false);
-    code.operand("x", cell, false, false);
+    code.operand("x", stored, false, false);
     find(&mut code, rank);
     let strides = code.words(rank);
     let offset = code.word();
@@ -141,8 +141,8 @@ mod tests {
     fn kernels_are_valid() {
         for rank in [0, 1, 3, 20] {
             validate(&coordinates(rank));
-            for cell in [Cell::U8, Cell::I16, Cell::I32, Cell::Bits64] {
-                validate(&elements(rank, cell));
+            for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
+                validate(&elements(rank, stored));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Softmax and its derivative, each in one kernel: a workgroup a row, or an invocation where rows are short or
 //! their elements far apart.
 
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::row_walk::Rows;
+use super::stored::Stored;
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
 use crate::base::{DType, Dims, Fault, Reduction, Result, contiguous_strides, numel};
@@ -26,10 +26,10 @@ pub fn softmax_backward(out: View<'_>, grad: View<'_>, y: View<'_>, dim: usize, 
 fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let gpu = gpu()?;
     let op = if log { "log_softmax" } else { "softmax" };
-    let value = Cell::of(views[0].dtype).value();
+    let value = Stored::of(views[0].dtype).value();
     for view in views {
         gpu.supports(op, view.dtype)?;
-        if !view.dtype.is_float() || Cell::of(view.dtype).value() != value {
+        if !view.dtype.is_float() || Stored::of(view.dtype).value() != value {
             return Err(Fault::NoShader { op, dtype: view.dtype }.into());
         }
     }
@@ -42,7 +42,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     }
     let single = rows.length <= 32 || (rows.stride(1) > 1 && rows.count >= 32);
     let kind = Kind {
-        cells: views.iter().map(|v| Cell::of(v.dtype)).collect(),
+        stored: views.iter().map(|v| Stored::of(v.dtype)).collect(),
         shared: views.iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         rank: rows.rank(),
         single,
@@ -114,7 +114,7 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 
 struct Kind {
     /// The output's, then the input's or those of gradient and result.
-    cells: SmallVec<[Cell; 3]>,
+    stored: SmallVec<[Stored; 3]>,
     shared: SmallVec<[bool; 3]>,
     rank: usize,
     single: bool,
@@ -126,19 +126,19 @@ impl Kind {
         let mut key = Key::new("softmax", if self.log { "log_softmax" } else { "softmax" })
             .with(self.rank as u8)
             .with(u8::from(self.single));
-        for (cell, shared) in self.cells.iter().zip(&self.shared) {
-            key = key.with(*cell as u8 | u8::from(*shared) << 7);
+        for (stored, shared) in self.stored.iter().zip(&self.shared) {
+            key = key.with(*stored as u8 | u8::from(*shared) << 7);
         }
         key
     }
 
     fn shader(&self) -> Shader {
-        let backward = self.cells.len() == 3;
+        let backward = self.stored.len() == 3;
         let names: &[&str] = if backward { &["o", "g", "y"] } else { &["o", "x"] };
-        let value = self.cells[0].value();
+        let value = self.stored[0].value();
         let mut code = Code::new(Rows::words(self.rank, names.len()), value);
-        for (k, (name, cell)) in names.iter().zip(&self.cells).enumerate() {
-            code.operand(name, *cell, k == 0, self.shared[k]);
+        for (k, (name, stored)) in names.iter().zip(&self.stored).enumerate() {
+            code.operand(name, *stored, k == 0, self.shared[k]);
         }
         let row = if self.single {
             code.push("fn all_max(v: T, me: u32) -> T { return v; }\nfn all_sum(v: T, me: u32) -> T { return v; }\n");
@@ -195,11 +195,11 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F16, Cell::BF16, Cell::F64] {
+        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
             for bits in 0..4 {
                 let (single, log) = (bits & 1 > 0, bits & 2 > 0);
                 let kind = |n: usize| Kind {
-                    cells: SmallVec::from_elem(cell, n),
+                    stored: SmallVec::from_elem(stored, n),
                     shared: smallvec![single; n],
                     rank: 1 + bits,
                     single,

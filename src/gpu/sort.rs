@@ -1,13 +1,13 @@
 //! Stable sorting by merging: blocks double in every pass, and an element finds its place by counting, with a binary
 //! search, those of the neighbouring block that come before it. Keys are unsigned numbers in the order of the elements.
 
-use super::cell::{Cell, Value};
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, groups};
 use super::pipeline::Key;
 use super::pool::Buffer;
 use super::row_walk::Rows;
+use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{View, alloc};
 use crate::base::Result;
@@ -25,7 +25,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         return Ok(());
     }
     let kind = Kind {
-        x: Cell::of(x.dtype),
+        x: Stored::of(x.dtype),
         rank: rows.rank(),
         descending,
         shared: x.buffer.same(values.buffer) || x.buffer.same(indices.buffer),
@@ -52,7 +52,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
 
 /// Sorts `n` keys of 32 bits, and what goes with each; equals keep their order.
 pub(super) fn sort_pairs(gpu: &Gpu, keys: Buffer, others: Buffer, n: usize) -> Result<(Buffer, Buffer)> {
-    let kind = Kind { x: Cell::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
+    let kind = Kind { x: Stored::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
     let room = || alloc(if n > 1 { 4 * n } else { 0 });
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
@@ -85,7 +85,7 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
     let [values, indices, x] = views;
     let kind = Kind {
         step: Step::Finish,
-        x: Cell::bits(x.dtype),
+        x: Stored::bits(x.dtype),
         rank: rows.rank(),
         descending: false,
         shared: values.buffer.same(indices.buffer),
@@ -108,7 +108,7 @@ enum Step {
 
 #[derive(Clone, Copy)]
 struct Kind {
-    x: Cell,
+    x: Stored,
     rank: usize,
     descending: bool,
     shared: bool,
@@ -123,10 +123,10 @@ impl Kind {
 
     fn key(&self) -> Key {
         // Merging sees only the width of the keys.
-        let cell = if self.step == Step::Merge { u8::from(self.wide()) } else { self.x as u8 };
+        let stored = if self.step == Step::Merge { u8::from(self.wide()) } else { self.x as u8 };
         Key::new("sort", "sort")
             .with(self.step as u8)
-            .with(cell)
+            .with(stored)
             .with(self.rank as u8)
             .with(u8::from(self.descending) | u8::from(self.shared) << 1)
     }
@@ -230,12 +230,12 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for x in [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+        for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
             for (rank, descending) in [(1, true), (4, false)] {
                 validate(&Kind { x, rank, descending, shared: false, step: Step::Keys }.shader());
                 validate(&Kind { x, rank, descending, shared: false, step: Step::Merge }.shader());
-                let cell = if x.size() == 8 { Cell::Bits64 } else { x };
-                validate(&Kind { x: cell, rank, descending, shared: false, step: Step::Finish }.shader());
+                let stored = if x.size() == 8 { Stored::Bits64 } else { x };
+                validate(&Kind { x: stored, rank, descending, shared: false, step: Step::Finish }.shader());
             }
         }
     }

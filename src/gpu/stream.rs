@@ -298,7 +298,7 @@ pub fn synchronize() -> Result<()> {
 }
 
 /// At the program's end: raises what kernels found wrong, if it was not reported yet.
-pub fn settle() -> Result<()> {
+pub fn report_faults() -> Result<()> {
     let untold = opened().is_some_and(|gpu| gpu.stream().flags_due);
     if untold { synchronize() } else { Ok(()) }
 }

@@ -1,11 +1,11 @@
 //! The gradient of a table of vectors: each row's invocations look through all numbers, in order, for those that name it.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::{DType, Fault, Result};
 
@@ -34,23 +34,23 @@ pub fn add_rows(out: View<'_>, src: View<'_>, index: View<'_>, skipped: Option<u
     }
     let (rows, width) = (out.shape[0], out.shape[1]);
     let pieces = width.div_ceil(GROUP);
-    let cell = Cell::of(out.dtype);
-    let named = if index.dtype == DType::I64 { Cell::Bits64 } else { Cell::of(index.dtype) };
+    let stored = Stored::of(out.dtype);
+    let named = if index.dtype == DType::I64 { Stored::Bits64 } else { Stored::of(index.dtype) };
     let mut words = Words::new();
     words.extend([rows, width, pieces, index.numel(), skipped.unwrap_or(rows)].map(|n| n as u32));
     words.extend([&out, &src, &index].map(|view| view.offset as u32));
-    let key = Key::new("table", "add_rows").with(cell as u8).with(named as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(cell, named)))?;
+    let key = Key::new("table", "add_rows").with(stored as u8).with(named as u8);
+    let kernel = gpu.kernel(&key, || Ok(shader(stored, named)))?;
     let buffers = [out.buffer, src.buffer, index.buffer];
     let groups = groups(rows * pieces, 1);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-fn shader(cell: Cell, named: Cell) -> Shader {
-    let mut code = Code::new(8, cell.value());
-    code.operand("o", cell, true, false);
-    code.operand("x", cell, false, false);
+fn shader(stored: Stored, named: Stored) -> Shader {
+    let mut code = Code::new(8, stored.value());
+    code.operand("o", stored, true, false);
+    code.operand("x", stored, false, false);
     code.operand("t", named, false, false);
     code.push(&format!("var<workgroup> hits: array<atomic<u32>, {}>;\n", GROUP / 32));
     code.main_by_group();
@@ -58,7 +58,7 @@ fn shader(cell: Cell, named: Cell) -> Shader {
         let word = code.word();
         code.push(&format!("  let {name} = {word};\n"));
     }
-    let is_own = if named == Cell::Bits64 {
+    let is_own = if named == Stored::Bits64 {
         "all(t_get(t_at + base + me) == vec2<u32>(own, 0u))"
     } else {
         "bitcast<u32>(t_get(t_at + base + me)) == own"
@@ -82,13 +82,13 @@ fn shader(cell: Cell, named: Cell) -> Shader {
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Cell, shader};
+    use super::{Stored, shader};
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F16, Cell::BF16, Cell::F64] {
-            for named in [Cell::Bits64, Cell::I32] {
-                validate(&shader(cell, named));
+        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+            for named in [Stored::Bits64, Stored::I32] {
+                validate(&shader(stored, named));
             }
         }
     }

@@ -2,11 +2,11 @@
 //! writes of neighbouring invocations are then of neighbouring memory.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::Gpu;
 use super::index_space::{Space, Words};
 use super::pipeline::Key;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::Result;
 
@@ -15,11 +15,11 @@ const SIDE: usize = 32;
 
 /// Copies `src` to `out`, of the same dtype and shape, if the tiles help; says whether it did.
 pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool> {
-    let cell = Cell::bits(out.dtype);
+    let stored = Stored::bits(out.dtype);
     let space = Space::new(out.shape, &[out.strides, src.strides]);
     let last = space.rank() - 1;
     // Words shared by several elements would need atomic writes, and overlapping views a copy.
-    if last == 0 || cell.packed() || out.buffer.same(src.buffer) {
+    if last == 0 || stored.packed() || out.buffer.same(src.buffer) {
         return Ok(false);
     }
     let Some(dense) = (0..last).find(|&d| space.strides[1][d] == 1) else { return Ok(false) };
@@ -38,8 +38,8 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
     for operand in &space.strides {
         words.extend(others.iter().map(|&d| operand[d] as u32));
     }
-    let key = Key::new("transpose", "copy_").with(cell as u8).with(rank as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(cell, rank)))?;
+    let key = Key::new("transpose", "copy_").with(stored as u8).with(rank as u8);
+    let kernel = gpu.kernel(&key, || Ok(shader(stored, rank)))?;
     let groups = super::index_space::groups(across * down * batch, 1);
     let buffers = [out.buffer, src.buffer];
     gpu.stream()
@@ -48,9 +48,9 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
 }
 
 /// `rank` dimensions beside the two of the tiles.
-fn shader(cell: Cell, rank: usize) -> Shader {
-    let mut code = Code::new(9 + rank.saturating_sub(1) + 2 * rank, cell.value());
-    let element = cell.single();
+fn shader(stored: Stored, rank: usize) -> Shader {
+    let mut code = Code::new(9 + rank.saturating_sub(1) + 2 * rank, stored.value());
+    let element = stored.single();
     code.bind("o", element, true);
     code.bind("x", element, false);
     // One column more than needed: a column's elements then lie in different banks.
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::I32, Cell::Bits64] {
+        for stored in [Stored::I32, Stored::Bits64] {
             for rank in [0, 1, 2, 12] {
-                validate(&shader(cell, rank));
+                validate(&shader(stored, rank));
             }
         }
     }

@@ -2,11 +2,11 @@
 //! an element is the sum of what was taken from it, in a fixed order.
 
 use super::View;
-use super::cell::Cell;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::pipeline::Key;
+use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::{Error, Result, Windows};
 
@@ -59,7 +59,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     words.extend(images.strides[..2].iter().map(|&s| s as u32));
     words.extend([0, 1, 2].map(|d| if d < missing { 0 } else { images.strides[2 + d - missing] as u32 }));
     let shared = columns.buffer.same(images.buffer);
-    let kind = Kind { cell: Cell::of(columns.dtype), back, shared };
+    let kind = Kind { stored: Stored::of(columns.dtype), back, shared };
     let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
     let buffers = if back { [images.buffer, columns.buffer] } else { [columns.buffer, images.buffer] };
     let groups = groups(count, GROUP);
@@ -68,7 +68,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
 }
 
 struct Kind {
-    cell: Cell,
+    stored: Stored,
     back: bool,
     shared: bool,
 }
@@ -76,15 +76,15 @@ struct Kind {
 impl Kind {
     fn key(&self) -> Key {
         Key::new("unfold", if self.back { "fold" } else { "unfold" })
-            .with(self.cell as u8)
+            .with(self.stored as u8)
             .with(u8::from(self.shared))
     }
 
     fn shader(&self) -> Shader {
-        let value = self.cell.value();
+        let value = self.stored.value();
         let mut code = Code::new(3 + 18 + 4 + 6, value);
-        code.operand("o", self.cell, true, false);
-        code.operand("x", self.cell, false, self.shared);
+        code.operand("o", self.stored, true, false);
+        code.operand("x", self.stored, false, self.shared);
         code.main_by_item();
         let [count, channels, positions] = [(); 3].map(|()| code.word());
         code.push(&format!("  if (i >= {count}) {{ return; }}\n"));
@@ -105,7 +105,7 @@ impl Kind {
         };
         code.push("  let taps = u32(kernel.x * kernel.y * kernel.z);\n");
         if self.back {
-            let sum = value.convert_to_cell(self.cell, "sum");
+            let sum = value.convert_to_stored(self.stored, "sum");
             code.push(&format!(
                 "  var rest = i;\n  var at = vec3<i32>(0);\n  at.z = i32(rest % u32(image.z));\n  rest /= u32(image.z);\n  \
                  at.y = i32(rest % u32(image.y));\n  rest /= u32(image.y);\n  at.x = i32(rest % u32(image.x));\n  \
@@ -121,7 +121,7 @@ impl Kind {
                 element("n", "c", "at"),
             ));
         } else {
-            let found = value.convert_to_cell(self.cell, "found");
+            let found = value.convert_to_stored(self.stored, "found");
             code.push(&format!(
                 "  let p = i32(i % {positions});\n  var rest = i / {positions};\n  let rows = taps * {channels};\n  \
                  let row = rest % rows;\n  let n = rest / rows;\n  let c = row / taps;\n  let k = i32(row % taps);\n  \
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+        for stored in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
             for back in [false, true] {
-                validate(&Kind { cell, back, shared: back }.shader());
+                validate(&Kind { stored, back, shared: back }.shader());
             }
         }
     }

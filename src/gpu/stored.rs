@@ -6,7 +6,7 @@ use crate::base::DType;
 /// An element type as a shader sees it in memory. `Bits64` moves eight bytes that it does not look into.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub(super) enum Cell {
+pub(super) enum Stored {
     Bool,
     U8,
     I8,
@@ -31,40 +31,40 @@ pub(super) enum Value {
     Bits64,
 }
 
-impl Cell {
-    pub const fn of(dtype: DType) -> Cell {
+impl Stored {
+    pub const fn of(dtype: DType) -> Stored {
         match dtype {
-            DType::Bool => Cell::Bool,
-            DType::U8 => Cell::U8,
-            DType::I8 => Cell::I8,
-            DType::I16 => Cell::I16,
-            DType::F16 => Cell::F16,
-            DType::BF16 => Cell::BF16,
-            DType::I32 => Cell::I32,
-            DType::F32 => Cell::F32,
-            DType::I64 => Cell::I64,
-            DType::F64 => Cell::F64,
+            DType::Bool => Stored::Bool,
+            DType::U8 => Stored::U8,
+            DType::I8 => Stored::I8,
+            DType::I16 => Stored::I16,
+            DType::F16 => Stored::F16,
+            DType::BF16 => Stored::BF16,
+            DType::I32 => Stored::I32,
+            DType::F32 => Stored::F32,
+            DType::I64 => Stored::I64,
+            DType::F64 => Stored::F64,
             // Complex tensors reach no shader as such: their parts do.
-            DType::C64 | DType::C128 => Cell::Bits64,
+            DType::C64 | DType::C128 => Stored::Bits64,
         }
     }
 
-    /// The cell that moves a dtype's bytes without reading them as numbers: fewer kernels, and no feature is needed.
-    pub const fn bits(dtype: DType) -> Cell {
+    /// The type that moves a dtype's bytes without reading them as numbers: fewer kernels, and no feature is needed.
+    pub const fn bits(dtype: DType) -> Stored {
         match dtype.size() {
-            1 => Cell::U8,
-            2 => Cell::I16,
-            4 => Cell::I32,
-            _ => Cell::Bits64,
+            1 => Stored::U8,
+            2 => Stored::I16,
+            4 => Stored::I32,
+            _ => Stored::Bits64,
         }
     }
 
     pub const fn size(self) -> usize {
         match self {
-            Cell::Bool | Cell::U8 | Cell::I8 => 1,
-            Cell::I16 | Cell::F16 | Cell::BF16 => 2,
-            Cell::I32 | Cell::F32 => 4,
-            Cell::I64 | Cell::F64 | Cell::Bits64 => 8,
+            Stored::Bool | Stored::U8 | Stored::I8 => 1,
+            Stored::I16 | Stored::F16 | Stored::BF16 => 2,
+            Stored::I32 | Stored::F32 => 4,
+            Stored::I64 | Stored::F64 | Stored::Bits64 => 8,
         }
     }
 
@@ -75,22 +75,22 @@ impl Cell {
 
     pub const fn value(self) -> Value {
         match self {
-            Cell::Bool | Cell::U8 | Cell::I8 | Cell::I16 | Cell::I32 => Value::I32,
-            Cell::F16 | Cell::BF16 | Cell::F32 => Value::F32,
-            Cell::I64 => Value::I64,
-            Cell::F64 => Value::F64,
-            Cell::Bits64 => Value::Bits64,
+            Stored::Bool | Stored::U8 | Stored::I8 | Stored::I16 | Stored::I32 => Value::I32,
+            Stored::F16 | Stored::BF16 | Stored::F32 => Value::F32,
+            Stored::I64 => Value::I64,
+            Stored::F64 => Value::F64,
+            Stored::Bits64 => Value::Bits64,
         }
     }
 
     /// The array element of a binding that is read and written one element at a time.
     pub const fn single(self) -> &'static str {
         match self {
-            Cell::I32 => "i32",
-            Cell::F32 => "f32",
-            Cell::I64 => "i64",
-            Cell::F64 => "f64",
-            Cell::Bits64 => "vec2<u32>",
+            Stored::I32 => "i32",
+            Stored::F32 => "f32",
+            Stored::I64 => "i64",
+            Stored::F64 => "f64",
+            Stored::Bits64 => "vec2<u32>",
             _ => "u32",
         }
     }
@@ -98,9 +98,9 @@ impl Cell {
     /// The array element of a binding that is read and written four elements at a time (eight-byte ones stay single).
     pub const fn quad(self) -> &'static str {
         match self {
-            Cell::I32 => "vec4<i32>",
-            Cell::F32 => "vec4<f32>",
-            Cell::I16 | Cell::F16 | Cell::BF16 => "vec2<u32>",
+            Stored::I32 => "vec4<i32>",
+            Stored::F32 => "vec4<f32>",
+            Stored::I16 | Stored::F16 | Stored::BF16 => "vec2<u32>",
             _ => self.single(),
         }
     }
@@ -108,10 +108,10 @@ impl Cell {
     /// The value in bits `shift..` of a word.
     fn unpack(self, word: &str, shift: &str) -> String {
         match self {
-            Cell::I8 => format!("extractBits(bitcast<i32>({word}), {shift}, 8u)"),
-            Cell::I16 => format!("extractBits(bitcast<i32>({word}), {shift}, 16u)"),
-            Cell::F16 => format!("widen_f16(({word} >> {shift}) & 0xffffu)"),
-            Cell::BF16 => format!("bitcast<f32>((({word} >> {shift}) & 0xffffu) << 16u)"),
+            Stored::I8 => format!("extractBits(bitcast<i32>({word}), {shift}, 8u)"),
+            Stored::I16 => format!("extractBits(bitcast<i32>({word}), {shift}, 16u)"),
+            Stored::F16 => format!("widen_f16(({word} >> {shift}) & 0xffffu)"),
+            Stored::BF16 => format!("bitcast<f32>((({word} >> {shift}) & 0xffffu) << 16u)"),
             _ => format!("i32(({word} >> {shift}) & 0xffu)"),
         }
     }
@@ -119,10 +119,10 @@ impl Cell {
     /// The low bits of a word that hold `value` (of type `self.value()`).
     fn pack(self, value: &str) -> String {
         match self {
-            Cell::Bool => format!("select(0u, 1u, {value} != 0)"),
-            Cell::F16 => format!("narrow_f16({value})"),
-            Cell::BF16 => format!("narrow_bf16({value})"),
-            Cell::I16 => format!("(bitcast<u32>({value}) & 0xffffu)"),
+            Stored::Bool => format!("select(0u, 1u, {value} != 0)"),
+            Stored::F16 => format!("narrow_f16({value})"),
+            Stored::BF16 => format!("narrow_bf16({value})"),
+            Stored::I16 => format!("(bitcast<u32>({value}) & 0xffffu)"),
             _ => format!("(bitcast<u32>({value}) & 0xffu)"),
         }
     }
@@ -136,10 +136,10 @@ impl Cell {
     /// value in `word`, and the word that holds `next` instead.
     pub fn lane(self, i: &str, next: &str) -> (String, String, String) {
         match self {
-            Cell::I32 => {
+            Stored::I32 => {
                 (format!("let at = {i};"), "bitcast<i32>(word)".into(), format!("bitcast<u32>({next})"))
             }
-            Cell::F32 => {
+            Stored::F32 => {
                 (format!("let at = {i};"), "bitcast<f32>(word)".into(), format!("bitcast<u32>({next})"))
             }
             _ => {
@@ -186,7 +186,7 @@ impl Cell {
         )
     }
 
-    /// The element type of a binding under [`Cell::single_access`].
+    /// The element type of a binding under [`Stored::single_access`].
     pub const fn single_binding(self, write: bool) -> &'static str {
         if self.packed() && write { "atomic<u32>" } else { self.single() }
     }
@@ -196,13 +196,13 @@ impl Cell {
     pub fn quad_load(self, name: &str, last: &str) -> String {
         let mut text = String::new();
         match self {
-            Cell::I32 | Cell::F32 => {
+            Stored::I32 | Stored::F32 => {
                 text += &format!("  let {name}_v = {name}[{name}_quad];\n");
                 for (k, lane) in ["x", "y", "z", "w"].iter().enumerate() {
                     text += &format!("  let {name}_{k} = {name}_v.{lane};\n");
                 }
             }
-            Cell::I64 | Cell::F64 | Cell::Bits64 => {
+            Stored::I64 | Stored::F64 | Stored::Bits64 => {
                 for k in 0..4 {
                     text += &format!("  let {name}_{k} = {name}[4u * {name}_quad + min({k}u, {last})];\n");
                 }
@@ -226,13 +226,13 @@ impl Cell {
     pub fn quad_store(self, name: &str) -> String {
         let at = format!("{name}[{name}_quad]");
         match self {
-            Cell::I32 | Cell::F32 => {
+            Stored::I32 | Stored::F32 => {
                 let whole = format!("{at} = {}(r_0, r_1, r_2, r_3);", self.quad());
                 let parts: String =
                     (0..3).map(|k| format!("if (left > {k}u) {{ {at}[{k}u] = r_{k}; }} ")).collect();
                 format!("  if (left >= 4u) {{ {whole} }} else {{ {parts}}}\n")
             }
-            Cell::I64 | Cell::F64 | Cell::Bits64 => (0..4)
+            Stored::I64 | Stored::F64 | Stored::Bits64 => (0..4)
                 .map(|k| format!("  if (left > {k}u) {{ {name}[4u * {name}_quad + {k}u] = r_{k}; }}\n"))
                 .collect(),
             _ if self.size() == 1 => {
@@ -288,13 +288,13 @@ impl Value {
         }
     }
 
-    /// Stores a value as `cell`: to bool by comparison, to integers by truncation.
-    pub fn convert_to_cell(self, cell: Cell, text: &str) -> String {
-        if cell == Cell::Bool {
+    /// A value as it is stored: to bool by comparison, to integers by truncation.
+    pub fn convert_to_stored(self, stored: Stored, text: &str) -> String {
+        if stored == Stored::Bool {
             let bit = self.convert(Value::Bool, text);
             return Value::Bool.convert(Value::I32, &bit);
         }
-        self.convert(cell.value(), text)
+        self.convert(stored.value(), text)
     }
 }
 
