@@ -792,7 +792,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                     #recorded
                     if __flags.is_batched() {
                         return #op::primitive::cold(|| {
-                            if let Some(xs) = __call.settled()? {
+                            if let Some(xs) = __call.with_own_samples()? {
                                 return <#forward_type as #op::results::Forward>::tensors(__again(&xs)?);
                             }
                             #batch

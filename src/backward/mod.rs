@@ -71,7 +71,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
         Ok(()) => task.finish().map(|()| run.captured),
         Err(error) => {
             if !watched {
-                run.settle();
+                run.finish_leaves();
             }
             Err(error)
         }
@@ -152,8 +152,8 @@ impl Run {
         })
     }
 
-    /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
-    fn settle(&mut self) {
+    /// After an error: leaves that no waiting node leads to have their whole gradient, and get it.
+    fn finish_leaves(&mut self) {
         let (leaves, rest) = self.ready_queue.take_all();
         let starts = rest.iter().map(|turn| &turn.node);
         // The error that is under way comes first.

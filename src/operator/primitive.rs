@@ -196,9 +196,9 @@ impl<'a> Call<'a> {
     }
 
     /// The operands of a call under `vmap`, where some need samples of their own.
-    pub fn settled(&self) -> Result<Option<Vec<Tensor>>> {
+    pub fn with_own_samples(&self) -> Result<Option<Vec<Tensor>>> {
         let operands: Vec<&Tensor> = self.operands().collect();
-        let own = self.batch().settle_all(&operands)?;
+        let own = self.batch().own_samples_of(&operands)?;
         if own.iter().all(Option::is_none) {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 
-/// What a parameter takes; the Python room parses by it and names it in errors.
+/// What a parameter takes; calls from Python are parsed by it, and errors name it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Tensor,

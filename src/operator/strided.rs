@@ -53,11 +53,11 @@ fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<T
     let first = view.offset.min(input_layout.offset);
     let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
     let (view, input_layout) = (from_first(view), from_first(input_layout));
-    let room = Dims::from_slice(&[view.end().max(input_layout.end())]);
-    let mut storage = embed(g, room.clone(), view)?;
+    let size = Dims::from_slice(&[view.end().max(input_layout.end())]);
+    let mut storage = embed(g, size.clone(), view)?;
     if may_overlap(&input_layout) {
         let ones = constant::ones(&input_layout.shape, g.dtype().to_real(), g.device())?;
-        storage = Share::call(&storage, &embed(&ones, room, input_layout.clone())?)?;
+        storage = Share::call(&storage, &embed(&ones, size, input_layout.clone())?)?;
     }
     as_strided(&storage, sizes(&input_layout), strides(&input_layout), Some(input_layout.offset as i64))
 }
@@ -135,11 +135,11 @@ impl AsStrided {
             strides: stride.iter().map(|&s| s as usize).collect(),
             offset: storage_offset.map_or(input_layout.offset, |o| o.max(0) as usize),
         };
-        let room = body.storage.len() / body.dtype.size();
+        let count = body.storage.len() / body.dtype.size();
         let reach = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |end, (&n, &s)| {
             n.checked_sub(1).map_or(Some(end), |steps| end.checked_add(steps.checked_mul(s)?))
         });
-        if layout.numel() > 0 && reach.is_none_or(|end| end >= room) {
+        if layout.numel() > 0 && reach.is_none_or(|end| end >= count) {
             return Err(Error::runtime(format!(
                 "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {} \
                  are out of bounds for storage of size {}",

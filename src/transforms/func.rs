@@ -134,7 +134,7 @@ impl Drop for Plain {
 }
 
 /// Says that these are the innermost transform's inputs, and what else its function was given.
-pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>, others: impl Iterator<Item = &'a Tensor>) {
+pub fn set_inputs<'a>(inputs: impl Iterator<Item = &'a Tensor>, others: impl Iterator<Item = &'a Tensor>) {
     let inputs: Vec<Input> =
         inputs.map(|t| Input { id: t.id(), memory: memory_of(t), edge: t.edge() }).collect();
     with(|all| {

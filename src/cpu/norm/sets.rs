@@ -78,7 +78,7 @@ pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Se
 ///
 /// # Safety
 /// As [`batch`].
-pub unsafe fn settled(out: Strided, x: Strided, with: With, sets: Sets) -> Result<()> {
+pub unsafe fn normalize_by(out: Strided, x: Strided, with: With, sets: Sets) -> Result<()> {
     // SAFETY: handed on; a line has a number for each set.
     unsafe {
         let of = |i| [with.mean.get(i), with.scale.get(i) * or(with.weight, i, 1.0), or(with.bias, i, 0.0)];
@@ -87,7 +87,7 @@ pub unsafe fn settled(out: Strided, x: Strided, with: With, sets: Sets) -> Resul
     }
 }
 
-/// The gradients of [`batch`], or of [`settled`] where the means are not the batch's own.
+/// The gradients of [`batch`], or of [`normalize_by`] where the means are not the batch's own.
 ///
 /// # Safety
 /// As [`batch`].

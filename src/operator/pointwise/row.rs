@@ -124,7 +124,7 @@ pub struct Pointwise {
     pub transforms: &'static Transforms,
 }
 
-/// What transforms make of a row's calls: the room above, which the row knows.
+/// How transforms run a row's calls: functions of `src/transforms`, which the row is given.
 pub struct Transforms {
     /// A call with samples of a `vmap`.
     pub batch: fn(&'static Pointwise, &[Operand]) -> Result<Tensor>,

@@ -50,7 +50,7 @@ fn filled_with(body: Body, value: Scalar) -> Result<Body> {
     Ok(body)
 }
 
-fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
+fn filled_leaf(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
     fresh_leaf(filled_with(body, value)?, requires_grad)
 }
 
@@ -104,7 +104,7 @@ pub fn zeros(
         dtype.unwrap_or_else(default_dtype),
         device.unwrap_or(Device::Cpu),
     )?;
-    filled_room(body, Scalar::Int(0), requires_grad)
+    filled_leaf(body, Scalar::Int(0), requires_grad)
 }
 
 /// A tensor of ones.
@@ -128,7 +128,7 @@ pub fn ones(
     let _ = (layout, pin_memory);
     let body =
         Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-    filled_room(body, Scalar::Int(1), requires_grad)
+    filled_leaf(body, Scalar::Int(1), requires_grad)
 }
 
 /// An uninitialized tensor.
@@ -214,7 +214,7 @@ pub fn full(
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
     let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(fill_value));
-    filled_room(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+    filled_leaf(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
 }
 
 /// Zeros, like another tensor.
@@ -423,7 +423,7 @@ pub fn scalar_tensor(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    filled_room(
+    filled_leaf(
         Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?,
         s,
         requires_grad,

@@ -7,7 +7,8 @@ pub mod complex_numbers;
 pub mod differences;
 #[cfg(test)]
 mod example;
+pub mod float_parts;
 pub mod formula;
+pub mod gcd;
 pub mod power;
-pub mod steps;
 pub mod unary;

@@ -279,7 +279,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     let by = index.body();
     let (size, stride) = size_and_stride(out, dim);
     let index = by.with_layout(down(&by, dim, &shape));
-    check_room(out, &along(out, dim, &shape))?;
+    check_in_storage(out, &along(out, dim, &shape))?;
     put_by(
         "index_fill",
         &out.with_layout(along(out, dim, &shape)),
@@ -291,7 +291,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
 }
 
 /// An index into an empty dimension is out of bounds; PyTorch finds that by the storage's size.
-fn check_room(out: &Body, slices: &Layout) -> Result<()> {
+fn check_in_storage(out: &Body, slices: &Layout) -> Result<()> {
     if out.numel() > 0 { Ok(()) } else { within(slices, out.dtype.size(), out.storage.len()) }
 }
 
@@ -318,7 +318,7 @@ fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> 
     let index = by.with_layout(down(&by, at, &shape));
     let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
     let slices = along(out, at, &shape);
-    check_room(out, &slices)?;
+    check_in_storage(out, &slices)?;
     put_by(
         "index_copy",
         &out.with_layout(slices),

@@ -5,11 +5,9 @@ use super::factors::*;
 use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
 use crate::base::{broadcast, existing_dim, try_alloc};
-use crate::operator::{constant, copies, views};
+use crate::operator::{copies, views};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
-use crate::ops::reduction::scan;
-use crate::ops::shape::join;
 use crate::ops::shape::{slices, squeeze, view};
 
 /// Padé's coefficients of order 13, and the largest norm that they are good for.
@@ -445,33 +443,6 @@ pub fn linalg_vecdot(
         )));
     }
     (V::from(x).conj() * V::from(y)).sum(&[dim], false).tensor()
-}
-
-/// Powers of the elements, from 0 on.
-#[operator(function, space = "linalg", sample = "on_host(fixed([(3,)], lambda x: T.linalg.vander(x)))")]
-pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
-    let dtype = x.dtype();
-    if dtype == DType::Bool || dtype.size() == 2 && dtype.is_differentiable() {
-        return Err(Error::not_implemented(format!(
-            "linalg.vander supports floating point, complex, and integer tensors, but got {}",
-            dtype.scalar_name()
-        )));
-    }
-    let line = if x.ndim() == 0 { squeeze::unsqueeze(x, 0)? } else { x.clone() };
-    let (x, shape) = (&line, line.shape());
-    let n = N.unwrap_or(shape[shape.len() - 1] as i64);
-    if n <= 1 && (N.is_some() || x.numel() == 1) {
-        return Err(Error::runtime("N must be greater than 1."));
-    }
-    let mut wide = views::ints(&shape);
-    wide.push((n - 1).max(0));
-    let column = squeeze::unsqueeze(x, -1)?;
-    let mut one = shape.clone();
-    one.push(1);
-    let dtype = if dtype.is_differentiable() { dtype } else { DType::I64 };
-    let ones = constant::ones(&one, dtype, x.device())?;
-    let powers = scan::cumprod(&view::expand(&column, wide)?, -1, None)?;
-    join::cat(&[ones, powers], -1)
 }
 
 /// A diagonal of matrices (a view).

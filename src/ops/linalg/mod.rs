@@ -18,6 +18,7 @@ pub mod solve;
 pub mod svd;
 pub mod tensordot;
 pub mod triangular;
+pub mod vander;
 
 // Names that other modules use.
 #[allow(unused_imports, reason = "a bridge")]

@@ -196,8 +196,8 @@ fn by_kernel(
     let (mut mean, mut scale, spread) = (new()?, new()?, new()?);
     if let (false, Some(m), Some(var)) = (running.training, running.mean, running.var) {
         mean = dense(&m.body(), dtype)?;
-        let settled = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
-        scale = dense(&reduce::no_grad(|| settled.tensor())?, dtype)?;
+        let inverse = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
+        scale = dense(&reduce::no_grad(|| inverse.tensor())?, dtype)?;
     }
     fork!([&out, &own],
     cpu: {
@@ -205,7 +205,7 @@ fn by_kernel(
         let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
         match running.training {
             true => kernel::batch(out.host()?, own.host()?, with, line(&spread)?, laid.sets, eps),
-            false => kernel::settled(out.host()?, own.host()?, with, laid.sets),
+            false => kernel::normalize_by(out.host()?, own.host()?, with, laid.sets),
         }
     },
     gpu: {

@@ -1,10 +1,11 @@
 //! Many elements to one, or to as many along a dimension.
 
-pub mod areas;
 pub mod counts;
+pub mod covariance;
 pub mod extrema;
 pub mod quantile;
 pub mod reduce;
 pub mod scan;
 pub mod softmax;
+pub mod trapezoid;
 pub mod variance;

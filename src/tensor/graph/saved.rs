@@ -118,8 +118,8 @@ impl Saved {
             && self.tensor.as_ref().is_none_or(|tensor| !tensor.is_alive())
     }
 
-    /// Takes `tensor`, which was made of this value, for the one that was saved.
-    pub fn adopt(&mut self, tensor: &Tensor) {
+    /// `tensor`, which was made from this value, stands for the saved one from now on.
+    pub fn set_tensor(&mut self, tensor: &Tensor) {
         self.tensor = Some(tensor.downgrade());
     }
 

@@ -18,7 +18,7 @@ pub use level::{
 pub use pointwise::{apply, apply_inplace};
 pub use random::{draw, draw_over, own_draws};
 pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
-pub use shared::{has_escaped, settled};
+pub use shared::{has_escaped, own_samples};
 pub use write::{check_target, copy_into, overwrite};
 
 use crate::base::{Dims, Error, Result, wrap_dim};
@@ -70,7 +70,7 @@ impl Batch {
     /// The physical tensor with a dimension for every level, of size 1 where it has none of its own, and the seen
     /// dimensions padded on the left to `rank`.
     pub fn aligned(&self, t: &Tensor, rank: usize) -> Result<Tensor> {
-        if let Some(t) = self.settle(t)? {
+        if let Some(t) = self.own_samples(t)? {
             return self.aligned(&t, rank);
         }
         let (own, seen) = (t.as_batched(), t.shape());

@@ -68,7 +68,7 @@ impl<'a> Aligned<'a> {
 
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     let given: SmallVec<[&Tensor; 4]> = operands.iter().filter_map(Operand::tensor).collect();
-    let own = Batch::of(given.iter().copied()).settle_all(&given)?;
+    let own = Batch::of(given.iter().copied()).own_samples_of(&given)?;
     if own.iter().any(Option::is_some) {
         let mut chosen: SmallVec<[Operand; 4]> = SmallVec::from_slice(operands);
         let tensors = chosen.iter_mut().filter(|o| o.tensor().is_some());

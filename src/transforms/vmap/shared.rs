@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 impl Batch {
     /// The tensor with samples of its own at all these levels, where it needs them.
-    pub fn settle(&self, t: &Tensor) -> Result<Option<Tensor>> {
+    pub fn own_samples(&self, t: &Tensor) -> Result<Option<Tensor>> {
         if !self.levels.iter().all(|&level| is_live(level)) {
             return Err(escaped());
         }
@@ -24,14 +24,14 @@ impl Batch {
         if self.levels.iter().any(needs) { self.lowered(t).map(|t| Some(self.wrap(t))) } else { Ok(None) }
     }
 
-    pub fn settle_all(&self, tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
-        tensors.iter().map(|t| self.settle(t)).collect()
+    pub fn own_samples_of(&self, tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+        tensors.iter().map(|t| self.own_samples(t)).collect()
     }
 }
 
 /// The operands of one call, each with samples of its own where it needs them.
-pub fn settled(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
-    Batch::of(tensors.iter().copied()).settle_all(tensors)
+pub fn own_samples(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+    Batch::of(tensors.iter().copied()).own_samples_of(tensors)
 }
 
 /// Whether a sample outlived the `vmap` that it belongs to.

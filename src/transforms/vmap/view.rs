@@ -20,11 +20,11 @@ impl Batch {
 
     /// The part of a sample with any layout; samples lie one after the other.
     pub fn placed(&self, place: &Part, dtype: DType) -> Part {
-        let room = place.whole.end().next_multiple_of(2);
+        let size = place.whole.end().next_multiple_of(2);
         Part {
-            whole: self.place(&place.whole, room),
+            whole: self.place(&place.whole, size),
             dtype: place.dtype,
-            layout: self.place(&place.layout, room * dtype.size() / place.dtype.size()),
+            layout: self.place(&place.layout, size * dtype.size() / place.dtype.size()),
         }
     }
 

@@ -92,13 +92,13 @@ fn check_random(
     // (Those of space must not fit exactly, and are looked at in this order.)
     let axes: &[(usize, &str)] =
         if dims == 2 { &[(0, "height"), (1, "width")] } else { &[(0, "time"), (2, "width"), (1, "height")] };
-    let room = dims as i64 - 2;
+    let offset = dims as i64 - 2;
     for &(d, axis) in axes {
         let size = shape[shape.len() - dims + d] as i64;
         if kernel[d] <= 0 || output[d] <= 0 {
             return fail(format!("{name}: kernel and output sizes must be greater than zero"));
         }
-        if output[d].saturating_add(kernel[d]).saturating_sub(1) > size - room {
+        if output[d].saturating_add(kernel[d]).saturating_sub(1) > size - offset {
             return fail(format!(
                 "{call}(): pool {axis} {} too large relative to input {axis} {size}",
                 kernel[d]

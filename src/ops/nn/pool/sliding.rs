@@ -38,8 +38,8 @@ impl Slide<'_> {
             )));
         }
         let more = if self.ceil { stride - 1 } else { 0 };
-        let room = size.saturating_add(2 * padding).saturating_sub(reach).saturating_sub(1);
-        let count = room.saturating_add(more).div_euclid(stride) + 1;
+        let last_start = size.saturating_add(2 * padding).saturating_sub(reach).saturating_sub(1);
+        let count = last_start.saturating_add(more).div_euclid(stride) + 1;
         // The last window begins inside the image, or the padding before it.
         let outside = self.ceil && (count - 1).saturating_mul(stride) >= size + padding;
         Ok(count - i64::from(outside))

@@ -1,4 +1,4 @@
-//! Divisors of whole numbers, neighbours of floating point numbers, and what these are made of. They have no shaders.
+//! The neighbours of floating point numbers, and their mantissas and exponents. They have no shaders.
 
 use crate::base::broadcast;
 use crate::operator::copies::to_dtype;
@@ -6,104 +6,24 @@ use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 
 /// A dense copy in a dtype, expanded to a shape.
-fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
+pub(super) fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
     let out = Body::new(shape, dtype, x.device())?;
     copy(&out, &x.with_layout(x.layout.broadcast_to(shape)))?;
     Ok(out)
 }
 
-fn narrowed(x: Body, dtype: DType) -> Result<Body> {
+pub(super) fn narrowed(x: Body, dtype: DType) -> Result<Body> {
     let shape = Dims::from_slice(x.shape());
     if x.dtype == dtype { Ok(x) } else { copied(&x, &shape, dtype) }
 }
 
 /// The dtype that both are converted to; a tensor without dimensions does not widen one that has some.
-fn common(x: &Tensor, y: &Tensor) -> DType {
+pub(super) fn common(x: &Tensor, y: &Tensor) -> DType {
     match (x.ndim(), y.ndim()) {
         (0, n) if n > 0 => y.dtype(),
         (n, 0) if n > 0 => x.dtype(),
         _ => x.dtype().promote(y.dtype()),
     }
-}
-
-fn whole(
-    name: &'static str,
-    op: &'static str,
-    x: &Tensor,
-    y: &Tensor,
-    f: fn(i64, i64) -> i64,
-) -> Result<Tensor> {
-    let dtype = common(x, y);
-    if dtype.is_differentiable() || dtype == DType::Bool {
-        return Err(Fault::NoKernel { op, dtype }.into());
-    }
-    Whole::call(&to_dtype(x, dtype)?, &to_dtype(y, dtype)?, Operation { name, f })
-}
-
-/// A function of whole numbers, and its name.
-#[derive(Clone, Copy)]
-pub struct Operation {
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused, by name"))]
-    name: &'static str,
-    f: fn(i64, i64) -> i64,
-}
-
-impl crate::tensor::facts::Keep for Operation {
-    fn shown(&self) -> crate::tensor::facts::Shown {
-        crate::tensor::facts::Shown::Nothing
-    }
-}
-
-#[primitive]
-impl Whole {
-    fn forward(
-        #[constant] input: &Tensor,
-        #[constant] other: &Tensor,
-        #[hidden] by: Operation,
-    ) -> Result<Body> {
-        let (x, y) = (input.body(), other.body());
-        fork!([&x, &y], cpu: Ok(()), gpu: no_shader(by.name, x.dtype))?;
-        let shape = broadcast(x.shape(), y.shape())?;
-        let (out, other) = (copied(&x, &shape, DType::I64)?, copied(&y, &shape, DType::I64)?);
-        if out.numel() > 0 {
-            fork!([&out, &other],
-                cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),
-                gpu: no_shader(by.name, x.dtype))?;
-        }
-        narrowed(out, x.dtype)
-    }
-    fn batch(b: &Batch, input: &Tensor, other: &Tensor, by: Operation) -> Result<Tensor> {
-        let rank = input.ndim().max(other.ndim());
-        Whole::call(&b.aligned(input, rank)?, &b.aligned(other, rank)?, by).map(|t| b.wrap(t))
-    }
-}
-
-/// Absolute values as unsigned numbers: those of signed ones may overflow.
-fn divisor(a: i64, b: i64) -> i64 {
-    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
-    while b != 0 {
-        (a, b) = (b, a % b);
-    }
-    a as i64
-}
-
-fn multiple(a: i64, b: i64) -> i64 {
-    match divisor(a, b) {
-        0 => 0,
-        d => a.wrapping_div(d).wrapping_mul(b).wrapping_abs(),
-    }
-}
-
-/// The greatest common divisor.
-#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
-pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    whole("gcd", "gcd_cpu", input, other, divisor)
-}
-
-/// The least common multiple.
-#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
-pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    whole("lcm", "lcm_cpu", input, other, multiple)
 }
 
 /// The neighbour of `x` towards `y` among numbers with so many bits and this least exponent.

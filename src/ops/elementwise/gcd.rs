@@ -1,0 +1,86 @@
+//! The greatest common divisor and the least common multiple. They have no shaders.
+
+use crate::base::broadcast;
+use crate::operator::copies::to_dtype;
+use crate::ops::elementwise::float_parts::{common, copied, narrowed};
+use crate::ops::prelude::*;
+
+fn whole(
+    name: &'static str,
+    op: &'static str,
+    x: &Tensor,
+    y: &Tensor,
+    f: fn(i64, i64) -> i64,
+) -> Result<Tensor> {
+    let dtype = common(x, y);
+    if dtype.is_differentiable() || dtype == DType::Bool {
+        return Err(Fault::NoKernel { op, dtype }.into());
+    }
+    Whole::call(&to_dtype(x, dtype)?, &to_dtype(y, dtype)?, Operation { name, f })
+}
+
+/// A function of whole numbers, and its name.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused, by name"))]
+    name: &'static str,
+    f: fn(i64, i64) -> i64,
+}
+
+impl crate::tensor::facts::Keep for Operation {
+    fn shown(&self) -> crate::tensor::facts::Shown {
+        crate::tensor::facts::Shown::Nothing
+    }
+}
+
+#[primitive]
+impl Whole {
+    fn forward(
+        #[constant] input: &Tensor,
+        #[constant] other: &Tensor,
+        #[hidden] by: Operation,
+    ) -> Result<Body> {
+        let (x, y) = (input.body(), other.body());
+        fork!([&x, &y], cpu: Ok(()), gpu: no_shader(by.name, x.dtype))?;
+        let shape = broadcast(x.shape(), y.shape())?;
+        let (out, other) = (copied(&x, &shape, DType::I64)?, copied(&y, &shape, DType::I64)?);
+        if out.numel() > 0 {
+            fork!([&out, &other],
+                cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),
+                gpu: no_shader(by.name, x.dtype))?;
+        }
+        narrowed(out, x.dtype)
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor, by: Operation) -> Result<Tensor> {
+        let rank = input.ndim().max(other.ndim());
+        Whole::call(&b.aligned(input, rank)?, &b.aligned(other, rank)?, by).map(|t| b.wrap(t))
+    }
+}
+
+/// Absolute values as unsigned numbers: those of signed ones may overflow.
+fn divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a as i64
+}
+
+fn multiple(a: i64, b: i64) -> i64 {
+    match divisor(a, b) {
+        0 => 0,
+        d => a.wrapping_div(d).wrapping_mul(b).wrapping_abs(),
+    }
+}
+
+/// The greatest common divisor.
+#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    whole("gcd", "gcd_cpu", input, other, divisor)
+}
+
+/// The least common multiple.
+#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    whole("lcm", "lcm_cpu", input, other, multiple)
+}
