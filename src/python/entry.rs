@@ -50,10 +50,10 @@ pub mod impl_ {
     }
 }
 
-/// What an entry gives, its exception made already, or what a panic in it says.
+/// The result of an entry, or the exception for a panic in it.
 #[inline]
 pub fn guarded<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(|| entry().map_err(settled))).unwrap_or_else(|panic| Err(told(&*panic)))
+    catch_unwind(AssertUnwindSafe(|| entry().map_err(normalized))).unwrap_or_else(|panic| Err(told(&*panic)))
 }
 
 /// Refuses a keyword too long for the memory that is left: PyO3's messages repeat it.
@@ -81,9 +81,9 @@ fn check_name(name: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(try_alloc::check_text(length)?)
 }
 
-/// An error whose exception is made.
+/// The error with its exception object made.
 #[cold]
-fn settled(error: PyErr) -> PyErr {
+fn normalized(error: PyErr) -> PyErr {
     Python::attach(|py| {
         error.restore(py);
         PyErr::fetch(py)
@@ -96,7 +96,8 @@ fn told(panic: &(dyn Any + Send)) -> PyErr {
     if is_for_memory(panic) {
         return no_memory();
     }
-    let error = || settled(PyRuntimeError::new_err("an internal check of gradiron failed; please report it"));
+    let error =
+        || normalized(PyRuntimeError::new_err("an internal check of gradiron failed; please report it"));
     catch_unwind(error).unwrap_or_else(|_| no_memory())
 }
 

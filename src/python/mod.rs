@@ -1,4 +1,4 @@
-//! The Python face: the only room that knows PyO3.
+//! The Python bindings: the only module that knows PyO3.
 
 mod autograd;
 mod call;
@@ -199,7 +199,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<types::PyDevice>()?;
     module.add_class::<graph::node::PyNode>()?;
     module.add_class::<generator::PyGenerator>()?;
-    // What PyTorch has not at the top of its package is set but not added: `import *` leaves it here.
+    // Names that PyTorch does not have at the top of its package are set, but not listed in `__all__`.
     module.setattr("Sizes", size::base(py)?)?;
     for class in [
         py.get_type::<function::context::Ctx>(),
@@ -212,7 +212,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.setattr(class.name()?, class)?;
     }
-    // Those that nobody names are made now, since later there may be no memory for it.
+    // Classes that Python does not name are made now, since later there may be no memory for them.
     py.get_type::<autograd::graph_task::NodeName>();
     py.get_type::<graph::hooks::Assigned>();
     py.get_type::<transforms::vmap::SampleHook>();

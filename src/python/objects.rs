@@ -8,7 +8,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-/// What may fail to become an object: a result of ours.
+/// A result of ours, whose object may fail to be made.
 pub struct Made<T>(pub T);
 
 macro_rules! made {
@@ -43,7 +43,7 @@ where
     Made(value).into_pyobject(py)
 }
 
-/// What a text of Python's says, where there is room for what messages make of it.
+/// The text of a Python string, unless it is too long to be repeated in messages.
 pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Ok(text) = object.cast::<PyString>() else { return Ok(None) };
     match text.to_str() {

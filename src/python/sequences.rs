@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// After so many elements somebody looks whether Ctrl-C was pressed.
+/// After this many elements, a check whether Ctrl-C was pressed.
 const PATIENCE: usize = 1 << 14;
 
 /// Lets Ctrl-C end what has taken `count` elements so far.
@@ -27,7 +27,7 @@ pub fn collected<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyA
     Ok(all)
 }
 
-/// What `read` makes of the elements of a tuple or list; nothing for any other object, or where `read` makes nothing.
+/// `read` of each element of a tuple or list; None for any other object, or where `read` gives None.
 pub fn each<'py, T>(
     object: &Bound<'py, PyAny>,
     read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,

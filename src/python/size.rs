@@ -1,4 +1,4 @@
-//! `torch.Size`: a tuple whose parts are sizes again. Shapes are asked for at every turn, so that those of late are
+//! `torch.Size`: a tuple whose slices are sizes again. Shapes are read often, so the latest ones are
 //! kept, and the type that the class of the Python side is built on gives items without a call of Python.
 
 use crate::python::objects::numbers;
@@ -52,7 +52,7 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
     }
     let size = from_tuple(numbers(py, dims)?)?;
     let newest = Some((key, dims.len(), size.clone().unbind()));
-    // What was there is dropped after the lock.
+    // The old one is dropped after the lock.
     let _last = std::mem::replace(&mut LATELY.lock().unwrap_or_else(PoisonError::into_inner)[place], newest);
     Ok(size)
 }

@@ -31,12 +31,12 @@ impl PyDType {
     fn is_complex(&self) -> bool {
         self.0.is_complex()
     }
-    /// What most of PyTorch's messages call it: `Float`.
+    /// Its name in most of PyTorch's messages: `Float`.
     #[getter]
     fn _scalar_name(&self) -> PyResult<&'static str> {
         Ok(self.0.scalar_name())
     }
-    /// What others do, after C: `float`.
+    /// Its name in the others, after C: `float`.
     #[getter]
     fn _c_name(&self) -> PyResult<&'static str> {
         Ok(self.0.c_name())
@@ -315,7 +315,7 @@ pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
     Py::new(py, PyDevice::of(device))
 }
 
-/// Tells once that a conversion loses imaginary parts.
+/// Warns once that a conversion loses imaginary parts.
 pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !from.is_complex() || to.is_complex() || to == DType::Bool {

@@ -148,21 +148,25 @@ pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: &str) -> Py
     }
 }
 
-/// `x.backward(...)`.
-pub fn backward_one(
-    slf: &Bound<'_, PyTensor>,
-    gradient: Option<&Bound<'_, PyAny>>,
-    retain_graph: Option<bool>,
-    create_graph: bool,
-    inputs: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    vmap::refuse_backward([&slf.get().tensor])?;
-    let root = TensorOrEdge::Tensor(slf.get().tensor.clone());
-    let gradient = gradient.map(only_gradient).transpose()?;
-    let roots = [root_start(&root, 0, gradient.as_ref())?];
-    let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
-    execute(slf.py(), &roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
-    Ok(())
+#[pymethods]
+impl PyTensor {
+    /// Adds the gradients of this tensor to the `grad` of the leaves it was made from.
+    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
+    fn backward(
+        slf: &Bound<'_, PyTensor>,
+        gradient: Option<&Bound<'_, PyAny>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        vmap::refuse_backward([&slf.get().tensor])?;
+        let root = TensorOrEdge::Tensor(slf.get().tensor.clone());
+        let gradient = gradient.map(only_gradient).transpose()?;
+        let roots = [root_start(&root, 0, gradient.as_ref())?];
+        let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
+        execute(slf.py(), &roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
+        Ok(())
+    }
 }
 
 /// The gradient of one output, which may come in a sequence, of which only the first counts.

@@ -25,7 +25,7 @@ pub fn is_whole_backward() -> bool {
     graph_task::current().is_none_or(|task| task.whole)
 }
 
-/// A node by name, for closures that the node keeps and that must not keep it.
+/// A node by id, for closures that the node keeps and that must not keep it.
 #[pyclass(frozen, name = "NodeName", module = "gradiron._core")]
 pub struct NodeName(Id<Node>);
 

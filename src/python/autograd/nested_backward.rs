@@ -40,7 +40,7 @@ fn hand_over() -> Moved {
     })
 }
 
-/// Gives the interpreter a chance to notice Ctrl-C.
+/// Lets the interpreter handle Ctrl-C.
 pub fn poll() -> CoreResult<()> {
     let stopped = STOPPED.with_borrow(|flag| flag.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)));
     let seen =
@@ -103,7 +103,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
         let thread =
             thread.map_err(|error| PyRuntimeError::new_err(format!("can't start new thread: {error}")))?;
         let mut interrupted = Ok(());
-        // Signals come to the program's first thread only: whoever waits for another's sake need not look.
+        // Signals reach the program's first thread only: other waiting threads need no check.
         while first && matches!(over.recv_timeout(PATIENCE), Err(RecvTimeoutError::Timeout)) {
             if interrupted.is_ok() && !stopped.load(Ordering::Relaxed) {
                 interrupted = Python::attach(|py| py.check_signals());

@@ -94,7 +94,7 @@ impl PyNode {
         hooks::node_hook(py, &self.node, When::Before, hook)
     }
     fn _register_hook_dict(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        hooks::adopt(Some(&self.node), tensor)
+        hooks::copy_tensor_hooks(Some(&self.node), tensor)
     }
     /// The user's own notes, kept as long as the node.
     #[getter]

@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// What makes tensors, or sums, does so in the target's dtype, unless another one is asked for.
+/// Factories and sums compute in the target's dtype, unless another one is given.
 pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
     if let (true, Ok(target)) = (row.out.computes, target.cast::<PyTensor>())
         && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
@@ -25,7 +25,7 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
     }
 }
 
-/// Computes a pointwise row right into `target` where that is all there is to do.
+/// Computes a pointwise row directly into `target`, where nothing else is to be done.
 pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
@@ -66,16 +66,16 @@ pub fn write<'py>(
     if targets.len() != results.len() {
         return Err(mismatch(called, "out", Kind::Tensors, None, &target));
     }
-    // All that may be wrong with any of them is told before one is written.
+    // All targets are checked before one is written.
     let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
     let checked: Vec<OutTarget> = checked.collect::<PyResult<_>>()?;
     apart(row, fields, &checked)?;
-    // A warning that somebody made an error of comes when all is written.
+    // A warning that is turned into an error is raised after all targets are written.
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
     checked.iter().try_for_each(OutTarget::make_room)?;
     for (place, value) in checked.into_iter().zip(&results) {
-        // What is only room is not written.
+        // Uninitialized results are not written.
         let values = !row.out.uninitialized || place.target.shape() != value.shape();
         place.write(values)?;
     }
@@ -135,17 +135,17 @@ fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> Result<()> {
     if recorded { Err(Error::runtime(crate::operator::out::refusal(row))) } else { Ok(()) }
 }
 
-/// What to say of a call that failed: that it would not have been recorded comes first.
+/// The error of a call that failed: that `out=` cannot be recorded comes first.
 #[cold]
 pub fn refused(row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: Error) -> Error {
-    // What is wrong with the arguments comes before, but not what kernels refuse.
+    // Errors of arguments come before that, errors of kernels do not.
     if matches!(error.fault(), Fault::Type(_)) {
         return error;
     }
     let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
     let place = Vec::from_iter(place);
     let unfit = || match (inputs(args).next(), place.first()) {
-        // That a product has no kernel is found last.
+        // That a product has no kernel is reported last.
         (Some(input), Some(place)) if row.out.early && input.dtype() == DType::Bool => {
             crate::operator::out::check_dtype(row, DType::Bool, place.dtype())
         }

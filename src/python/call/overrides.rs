@@ -28,7 +28,7 @@ pub fn _disabled_torch_function_impl<'py>(
     _kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let function = args.get_item(0)?;
-    // As a method of a class it gets that first.
+    // A class method gets the class first.
     let at = usize::from(function.is_instance_of::<pyo3::types::PyType>());
     let function = args.get_item(at)?;
     let empty = PyTuple::empty(args.py());
@@ -106,7 +106,7 @@ fn interested<'py>(arguments: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     found
 }
 
-/// A call, as those are told of it who may take it.
+/// A call in the form in which overrides get it.
 pub struct Asked<'a, 'py> {
     pub py: Python<'py>,
     /// The public function; looked up only now.
@@ -161,7 +161,7 @@ impl<'py> Asked<'_, 'py> {
         Asked { py, function: &function, receiver: Some(own), given: &given, keywords: &[] }.taken()
     }
 
-    /// A call that failed because of an argument that it cannot take: its class may.
+    /// After a call failed for an argument's type: asks that argument's class.
     #[cold]
     pub fn or_taken(&self, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
         if !error.is_instance_of::<PyTypeError>(self.py) {

@@ -20,7 +20,7 @@ use std::cell::Cell;
 
 pub type Args = SmallVec<[Arg; 8]>;
 
-/// Reads one argument as its parameter wants it.
+/// Reads one argument as its parameter's kind.
 fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
     if object.is_none() {
         return Ok(Some(Arg::None));
@@ -212,7 +212,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
             .ok_or_else(|| mismatch(call.name, params[0].name, params[0].kind, None, receiver))?;
     }
     let rest = &params[first.min(params.len())..];
-    // What must be named takes no place.
+    // Keyword-only parameters take no positional argument.
     let rest = &rest[..rest.iter().position(|p| p.keyword).unwrap_or(rest.len())];
     let spread = spread_over(row, call);
     let in_places = &call.positional[..spread.map_or(call.positional.len(), |(at, _)| at - first)];

@@ -9,7 +9,7 @@ use crate::tensor::{records, steady};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-/// From so many elements on other threads may run meanwhile.
+/// From this many elements on, other Python threads may run meanwhile.
 pub const LONG: usize = 16_384;
 
 /// A result as Python sees it.

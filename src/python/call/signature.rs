@@ -13,7 +13,7 @@ pub struct Call<'a, 'py> {
     pub keywords: &'a [(String, Bound<'py, PyAny>)],
 }
 
-/// One signature for several, as `inspect.signature` reads it: what not all of them have may be left out.
+/// One signature for several, as `inspect.signature` reads it: parameters that not all of them have are optional.
 pub fn united(signatures: &[&Row], function: bool) -> String {
     let [first, others @ ..] = signatures else { return String::new() };
     if others.is_empty() {

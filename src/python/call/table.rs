@@ -272,7 +272,7 @@ fn call<'py>(
                 let refused = |error, row: &Row, given: &[Arg]| {
                     out::refused(own, &args, &target, stale_or(error, row, given))
                 };
-                // What is written elsewhere is not recorded, and not offered to hooks.
+                // Results written to `out=` are not recorded, nor given to hooks.
                 let unrecorded = |args: &[Arg]| mode::with_grad(false, || (row.call)(args));
                 let made = run_or(py, row, &args, &refused, unrecorded)?;
                 return out::write(py, (own, &entry.name), &args, made, target);
@@ -357,7 +357,7 @@ fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
 
 fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     func::check_arguments(row, args)?;
-    // That the view may not be written is told before that it is outdated; what it is written from comes first.
+    // Errors in order: of the operands, that the view may not be written, that it is outdated.
     let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
     if let Some(own) = row.call_inplace {
         return run_or(py, row, args, &blame, own).map(drop);
@@ -403,7 +403,7 @@ fn fast_call<'py>(
     Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
 }
 
-/// Hangs the rows' methods on the tensor class and their functions on the module.
+/// Adds the rows' methods to the tensor class and their functions to the module.
 pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     let entries = ENTRIES.get_or_init(collect);
     if entries.len() > STUBS {
@@ -432,7 +432,7 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         match entry.style {
             Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
-            // What has a module of its own is within reach of the package alone.
+            // Functions of a module of their own are not public here.
             Style::Function if !entry.row.space.is_empty() => module.setattr(&*entry.name, made)?,
             Style::Function => module.add(&*entry.name, made)?,
             _ => class.setattr(&*entry.name, made)?,

@@ -69,7 +69,7 @@ struct Shown<'py> {
     writable: bool,
 }
 
-/// NumPy has no arrays of more.
+/// The most dimensions of NumPy's arrays.
 const MOST_DIMENSIONS: usize = 64;
 
 fn sizes(shape: &[isize]) -> PyResult<Dims> {

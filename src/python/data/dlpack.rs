@@ -157,10 +157,10 @@ impl Drop for Import {
     }
 }
 
-/// More dimensions than any library has: a damaged capsule.
+/// More dimensions than any library allows: the capsule is damaged.
 const MOST_DIMENSIONS: usize = 64;
 
-/// What a capsule says of its memory: where that is, and how many bytes, how they lie, what they are.
+/// A capsule's memory: address, number of bytes, layout and dtype.
 fn told(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
     let wrong = |what: &str| PyBufferError::new_err(format!("a DLPack tensor {what}"));
     if dl.device != CPU {

@@ -1,4 +1,4 @@
-//! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
+//! Tensors that get other memory: `set_`, `resize_`, `resize_as_`. None of this is recorded.
 
 use crate::base::{DType, Dims, Layout, MemoryFormat};
 use crate::operator::views::dims_of;
@@ -45,7 +45,7 @@ fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
     Ok(body.with_layout(layout))
 }
 
-/// Shows `body` from now on, one write later.
+/// Gives the tensor this body, and counts a write.
 fn replace(target: &Tensor, body: Body) {
     target.show(body);
     count_write(&target.body());
@@ -157,7 +157,7 @@ pub fn swap_contents<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
+    /// Gives the tensor the memory of another or of a storage; without arguments, none.
     #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]
     fn set_<'py>(
         slf: &Bound<'py, PyTensor>,

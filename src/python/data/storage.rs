@@ -6,7 +6,7 @@ use crate::operator::{copies, detached, views};
 use crate::python::call::run::running;
 use crate::python::sequences::Listed;
 use crate::python::types::PyDType;
-use crate::python::wrapper::class::{PyTensor, adopt, wrap};
+use crate::python::wrapper::class::{PyTensor, register, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;
 use pyo3::PyTypeInfo;
@@ -45,7 +45,7 @@ pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> 
     Ok(crate::operator::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
 }
 
-/// Whether that works.
+/// Whether the storage can be resized.
 #[pyfunction]
 pub fn is_resizable(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.body().storage.is_resizable()
@@ -97,9 +97,9 @@ fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyRe
     if !class.cast::<PyType>().is_ok_and(|c| c.is_subclass(&base).unwrap_or(false)) {
         return Err(PyTypeError::new_err("cls must be a type (not an instance) deriving from Tensor"));
     }
-    // The base's constructor: the subclass's own may be what called us.
+    // The base's constructor, as the subclass's own may have called us.
     let made = base.call_method1(intern!(py, "__new__"), (class, data))?.cast_into::<PyTensor>()?;
-    adopt(&made);
+    register(made.clone());
     Ok(made)
 }
 

@@ -36,7 +36,7 @@ pub fn apply_function<'py>(
     let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
     let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
         inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
-    for (place, own) in places.into_iter().zip(vmap::settled(&tensors)?) {
+    for (place, own) in places.into_iter().zip(vmap::own_samples(&tensors)?) {
         if let Some(own) = own {
             args[place] = wrap(class.py(), own)?;
         }

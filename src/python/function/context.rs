@@ -101,7 +101,7 @@ impl Ctx {
             state.node = Behind::Named(node.id());
             (state.notes.take(), std::mem::take(&mut state.early))
         };
-        early.into_iter().for_each(|hook| hook.settle(node));
+        early.into_iter().for_each(|hook| hook.attach(node));
         if let Some(notes) = notes {
             metadata::set_metadata(node, notes);
         }

@@ -69,7 +69,7 @@ impl Options {
     }
 }
 
-/// What a call wants of its outputs' gradients.
+/// A call's options for its outputs' gradients.
 pub struct Asked {
     pub boxed: bool,
     outputs: SmallVec<[Output; 2]>,
@@ -104,7 +104,7 @@ impl Asked {
         self.outputs.get(output).is_some_and(|o| matches!(o.wanted, Wanted::Any))
     }
 
-    /// Whether a missing gradient is no tensor of zeros.
+    /// Whether a missing gradient stays None.
     pub fn stays_none(&self, output: usize) -> bool {
         self.outputs.get(output).is_some_and(|o| o.stays_none)
     }
@@ -128,7 +128,7 @@ impl Asked {
 }
 
 impl Ctx {
-    /// What this call asked for, checked against its outputs; nothing where it asked for nothing.
+    /// This call's options, checked against its outputs; None where it has none.
     pub fn asked(
         &self,
         py: Python<'_>,
@@ -358,7 +358,7 @@ impl Ctx {
         };
         to_tuple(py, found.len(), found.into_iter().map(object))
     }
-    /// Saved tensors that are read once are given up by that; others stay.
+    /// Saved tensors that may be read once are released by the first read; others stay.
     fn maybe_clear_saved_tensors(&self) {}
     #[getter]
     fn materialize_grads(&self) -> PyResult<bool> {
@@ -380,6 +380,6 @@ impl Ctx {
     }
     /// Lets the hooks of a tensor see what comes to this node for that tensor's place among its outputs.
     fn _register_hook_dict(slf: &Bound<'_, Self>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        hooks::adopt(Ctx::node(slf).as_ref(), tensor)
+        hooks::copy_tensor_hooks(Ctx::node(slf).as_ref(), tensor)
     }
 }

@@ -48,7 +48,7 @@ impl PyHook {
             return Ok(None);
         }
         if self.when == When::Accumulated {
-            // The leaf itself changes nothing: `lambda p: p.add_(p.grad, alpha=-rate)` gives it back.
+            // Returning the leaf itself changes nothing, as `lambda p: p.add_(p.grad, alpha=-rate)` does.
             if returned.is(&object(&inputs[0])?) {
                 return Ok(None);
             }
@@ -86,7 +86,7 @@ impl PyHook {
     }
 }
 
-/// A hook's replacement must be what it replaces.
+/// A hook's result must have the type and shape of what it replaces.
 fn check(
     value: &Bound<'_, PyAny>,
     old: Option<&Tensor>,
@@ -119,7 +119,7 @@ fn check(
     Ok(Some(new))
 }
 
-/// Hangs a Python callable on a node.
+/// Adds a Python callable to a node's hooks.
 pub fn add_callable(node: &NodeRef, when: When, callable: Py<PyAny>) -> u64 {
     node.add_hook(when, Arc::new(PyHook { callable, when }))
 }

@@ -18,7 +18,7 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType, PyWeakrefReference};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
+/// Removes a hook: by `remove()`, or at the end of a `with` block. One made by the user removes its number from dictionaries.
 #[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
 pub struct Handle {
     at: TensorOrEdge,
@@ -27,9 +27,9 @@ pub struct Handle {
 }
 
 enum TensorOrEdge {
-    /// By name: a hook that holds its own handle must not keep its node.
+    /// By id: a hook that holds its own handle must not keep its node alive.
     Node(Id<Node>),
-    /// A node that is still to come.
+    /// A node that is not made yet.
     Coming(OnceLock<Id<Node>>),
     /// Weak references to a dictionary of hooks, and to others that know it by the same number.
     Dicts(Vec<Py<PyWeakrefReference>>),
@@ -82,7 +82,7 @@ impl Handle {
         };
         Handle { at, id: self.id().0.into() }
     }
-    /// What comes of a pickle, or of a deep copy, has the number and nothing to remove: hooks are not copied.
+    /// A handle from a pickle or a deep copy has the number and nothing to remove: hooks are not copied.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), u64)> {
         let nothing = slf.py().import("collections")?.getattr(intern!(slf.py(), "OrderedDict"))?.call0()?;
         Ok((slf.get_type(), (nothing,), slf.get().id().0))
@@ -139,8 +139,8 @@ impl Early {
     pub fn handle<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.handle.bind(py).clone().into_any()
     }
-    /// Hangs the hook on the node, unless it was taken off meanwhile.
-    pub fn settle(self, node: &NodeRef) {
+    /// Adds the hook to the node, unless it was removed meanwhile.
+    pub fn attach(self, node: &NodeRef) {
         let handle = self.handle.get();
         if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id().0 != OFF) {
             handle.id.store(add_callable(node, self.when, self.hook), Ordering::Relaxed);
@@ -152,7 +152,7 @@ impl Early {
     }
 }
 
-/// A dictionary of hooks that was assigned as a whole: those that are in it when they are due are called.
+/// A dictionary of hooks that was assigned as a whole: the hooks that it has at the time of the backward are called.
 #[pyclass(frozen, module = "gradiron")]
 pub struct Assigned {
     hooks: Py<PyDict>,
@@ -163,7 +163,7 @@ pub struct Assigned {
 impl Assigned {
     fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut current = given;
-        // By its own methods: an ordered dictionary knows more than a plain one.
+        // By its own methods: it may be an ordered dictionary.
         let hooks = self.hooks.bind(current.py()).call_method0(intern!(current.py(), "values"))?;
         for hook in hooks.try_iter()?.collect::<PyResult<Vec<_>>>()? {
             let made = hook.call1((&current,))?;
@@ -236,7 +236,7 @@ pub fn join_assigned<'py>(
     if !slf.get().tensor.is_leaf() {
         return Ok(None);
     }
-    // What is assigned takes the place of all before it: it is the first, or there is none.
+    // An assigned dictionary replaces all hooks before it, so that it is the first hook, if there is one.
     let first = found(slf, |own, _| own == when, 1)?;
     let Some(Ok(assigned)) = first.first().map(|(_, own)| own.cast::<Assigned>()) else { return Ok(None) };
     let hooks = assigned.get().hooks.bind(slf.py());
@@ -278,7 +278,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
 }
 
 /// Adds a tensor's hooks to the node that it is an output of, unless they are there already.
-pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn copy_tensor_hooks(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(tensor) = tensor.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err("_register_hook_dict expected a variable"));
     };
@@ -330,7 +330,7 @@ pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<b
     })
 }
 
-/// Hangs a Python callable on a node; gives its handle.
+/// Adds a Python callable to a node's hooks; returns its handle.
 pub fn node_hook<'py>(
     py: Python<'py>,
     node: &NodeRef,

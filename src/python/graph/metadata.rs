@@ -1,4 +1,4 @@
-//! What a node knows of its outputs, and the notes that users keep at it.
+//! A node's facts about its outputs, and the user's `metadata` dictionary.
 
 use crate::python::size::size_object;
 use crate::python::types::{device_object, dtype_object};
@@ -57,7 +57,7 @@ impl HostObject for Metadata {
     }
 }
 
-/// The dict that users keep at a node: the same one as long as the node lives.
+/// A node's `metadata`: the same dictionary as long as the node lives.
 pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
     let kept = node.hooks().metadata.clone();
     if let Some(found) = kept.as_ref().and_then(|m| m.as_any().downcast_ref::<Metadata>()) {
@@ -75,7 +75,7 @@ pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
     made
 }
 
-/// Lets a node keep a user's notes.
+/// Makes a node keep its `metadata`.
 pub fn set_metadata(node: &Node, notes: Py<PyDict>) {
     node.hooks().metadata = Some(Arc::new(Metadata(notes)));
 }

@@ -37,18 +37,18 @@ pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> 
     view_object(py, node)
 }
 
-/// Whether others than the caller hold an object; a thread without the interpreter may be told so of one that is just let go.
+/// Whether others than the caller hold an object. Without the interpreter's lock this may be true of an object that is being released.
 pub fn has_others<T>(object: &Py<T>) -> bool {
     // SAFETY: the caller's handle keeps the object alive.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) != 1 }
 }
 
-/// The view of a node, which keeps it: of any node, also of one whose context, which does not, stands for it.
+/// A Python object that keeps the node. (A Function's context stands for its node without keeping it.)
 pub fn view_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
     if let Ok(object) = identity::find(py, &node.host) {
         return Ok(object);
     }
-    Ok(identity::settle(allocate(py, node)?, |object| &object.get().node.host))
+    Ok(identity::register(allocate(py, node)?, |object| &object.get().node.host))
 }
 
 /// One class per kind of node, named after it: `type(y.grad_fn).__name__`.
@@ -61,7 +61,7 @@ fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
         return Ok(class.cast_into::<PyType>()?);
     }
     let bases = PyTuple::new(py, [PyNode::type_object(py)])?;
-    // Users keep their notes in `metadata`.
+    // For the user's `metadata`.
     let body = PyDict::new(py);
     body.set_item("__slots__", PyTuple::empty(py))?;
     let class = py.get_type::<PyType>().call1((&name, bases, body))?;
@@ -96,7 +96,7 @@ fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
 
 /// The graph's side of `grad_fn`, for nodes and for a Function's context.
 pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
-    // A write through a view stands for the operator that wrote: its other inputs are shown as its own.
+    // The node of a write through a view shows the other inputs of the operator that wrote as its own.
     let edges: Vec<&Option<Edge>> = match (&node.kind, node.edges.get(1)) {
         (Kind::Op(_), Some(Some(written))) if node.name() == "CopySlices" => {
             node.edges.iter().take(1).chain(written.node.edges.iter().skip(1)).collect()

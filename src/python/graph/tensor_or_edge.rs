@@ -1,10 +1,10 @@
-//! What gradients are asked of and for, and why there may be none.
+//! Roots and inputs of a backward: tensors or edges, and why one may have no history.
 
 use crate::base::{Guidance, Line};
 use crate::tensor::{Edge, Meta, Tensor, mode};
 use pyo3::prelude::*;
 
-/// A tensor, or a place in the graph: what gradients are asked of and for.
+/// A tensor or an edge of the graph: a root or an input of a backward.
 pub enum TensorOrEdge {
     Tensor(Tensor),
     Edge(Edge),
@@ -18,7 +18,7 @@ impl TensorOrEdge {
             TensorOrEdge::Edge(edge) => Some(edge.clone()),
         }
     }
-    /// As [`Tensor::edge_for_hooks`]: for a place that gradients are asked for.
+    /// As [`Tensor::edge_for_hooks`], for an input.
     pub fn edge_for_hooks(&self) -> Option<Edge> {
         match self {
             TensorOrEdge::Tensor(tensor) => tensor.edge_for_hooks(),
@@ -26,7 +26,7 @@ impl TensorOrEdge {
         }
     }
 
-    /// The place in words, and the line that made it.
+    /// Its description for messages, and the line of the program that made it.
     pub fn describe(&self) -> (String, Option<Line>) {
         match self {
             TensorOrEdge::Tensor(tensor) => tensor.describe(),

@@ -77,7 +77,7 @@ fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
     });
 }
 
-/// What stands on a line, if its file can be read.
+/// A line of a source file, if it can be read.
 pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
     let text =
         py.import("linecache").and_then(|m| m.call_method1("getline", (&*line.file, line.number))).ok()?;
@@ -87,7 +87,7 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
 
 /// Python's stack as text.
 fn here() -> Option<String> {
-    // One call may make many nodes: where memory ends they go without.
+    // One call may make many nodes: without memory they get no traceback.
     if reserve::is_spent() {
         return None;
     }
@@ -97,7 +97,7 @@ fn here() -> Option<String> {
         try_alloc::check_text(lines.len() * size_of::<String>()).ok()?;
         let mut lines =
             lines.iter().map(|line| start_of(line.cast()?)).collect::<PyResult<Vec<String>>>().ok()?;
-        // `Function.apply` is no place of the user's.
+        // `Function.apply` is not the user's code.
         let own = format!("{}autograd/function.py", package(py));
         while lines.last().is_some_and(|line| line.contains(&own)) {
             lines.pop();

@@ -50,7 +50,7 @@ pub fn clear_autocast_weights() {
     drop(forgotten);
 }
 
-/// What an operator with this rule is to be called with; nothing where that is what there is.
+/// The arguments of an operator with this rule, converted; None where nothing changes.
 pub fn converted<'py>(
     rule: Option<Autocast>,
     arguments: &[&Bound<'py, PyAny>],
@@ -109,7 +109,7 @@ fn cast_one<'py>(
     if !is_cast(t) || t.dtype() == target {
         return Ok(object.clone());
     }
-    // Weights are converted once: then their gradients meet in the lower dtype, too.
+    // Weights are converted once, so that their gradients are summed in the lower dtype, too.
     let weight = target == lower
         && t.dtype() == DType::F32
         && t.requires_grad()

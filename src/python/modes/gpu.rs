@@ -1,4 +1,4 @@
-//! What `gradiron.cuda` asks of the GPU: which adapter there is, its memory, its generator, how much it was given to do.
+//! The functions behind `gradiron.cuda`: the adapter, its memory, its generator, counts of work.
 
 use crate::gpu;
 use crate::operator::generator::Generator;
@@ -94,8 +94,8 @@ fn waits() -> u64 {
 
 /// At the program's end: what kernels found wrong is told, if nothing was read after it.
 #[pyfunction]
-fn settle(py: Python<'_>) -> PyResult<()> {
-    let Err(error) = py.detach(gpu::settle) else { return Ok(()) };
+fn report_faults(py: Python<'_>) -> PyResult<()> {
+    let Err(error) = py.detach(gpu::report_faults) else { return Ok(()) };
     let text = format!("What the GPU found wrong, though nothing was read after it: {error}");
     let message = std::ffi::CString::new(text).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &message, 1)
@@ -134,11 +134,11 @@ pub fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
         empty_cache,
         work,
         waits,
-        settle,
+        report_faults,
         manual_seed,
         generator_state,
         set_generator_state,
     );
-    py.import("atexit")?.call_method1("register", (module.getattr("settle")?,))?;
+    py.import("atexit")?.call_method1("register", (module.getattr("report_faults")?,))?;
     Ok(module)
 }

@@ -31,7 +31,7 @@ pub fn shown(py: Python<'_>, value: Shown) -> Value<'_> {
 /// The names of a call's numbers, and the numbers.
 fn numbers(node: &Node, op: &'static Pointwise) -> impl Iterator<Item = (&'static str, Scalar)> {
     let kept = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
-    // They stand where the operands do.
+    // They are numbered as the operands are.
     let given = kept.into_iter().flat_map(|numbers| numbers.iter());
     given.zip(op.row.params).filter_map(|(number, param)| Some((torch_name(param.name), (*number)?)))
 }
@@ -47,7 +47,7 @@ pub fn argument<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'
     Facts::NONE.show(node, *fact).map(|value| shown(py, value))
 }
 
-/// A number that took part as a tensor.
+/// A number that was converted to a tensor.
 fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
     let dtype = match number {
         Scalar::Bool(_) => DType::Bool,

@@ -1,5 +1,5 @@
-//! What PyTorch calls the values that a pointwise node saved: `_saved_self`, `_saved_other`, `_saved_result`. (The nodes of
-//! primitives tell their names themselves.)
+//! PyTorch's names of the values that a pointwise node saved: `_saved_self`, `_saved_other`, `_saved_result`. (The nodes of
+//! primitives have their names in their rows.)
 
 use crate::operator::pointwise::{Numbers, Pointwise};
 pub use crate::operator::saved_name as torch_name;

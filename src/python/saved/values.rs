@@ -148,7 +148,7 @@ pub fn watch_writes(watcher: Option<Py<PyAny>>) {
 #[pyclass(name = "SavedTensor", module = "gradiron.autograd.graph", frozen)]
 pub struct SavedTensor {
     pub node: NodeRef,
-    /// Nothing for a value that the operator was called without.
+    /// None for an optional operand that was not given.
     pub at: Option<usize>,
 }
 
@@ -193,7 +193,7 @@ impl SavedTensor {
         Ok(())
     }
 
-    /// What is kept: the tensor, or what a pack hook made of it; None once it is freed.
+    /// The kept value: the tensor, or the result of a pack hook; None once it is freed.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.shared() {
@@ -208,7 +208,7 @@ impl SavedTensor {
         }
     }
 
-    /// The hook that makes the tensor of `data` again, if there is one.
+    /// The hook that unpacks `data`, if there is one.
     #[getter]
     fn unpack_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match self.shared()?.kept {
@@ -241,7 +241,7 @@ impl SavedTensor {
     }
 }
 
-/// What a user's hooks made of a value.
+/// A value packed by a user's hooks.
 fn by_hooks(packed: &Packed) -> Option<&PyPacked> {
     packed.hook.as_any().downcast_ref()
 }
@@ -267,7 +267,7 @@ pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
     if saved.is_orphan()
         && let Some(saved) = node.saves().values.get_mut(at)
     {
-        saved.adopt(&tensor);
+        saved.set_tensor(&tensor);
     }
     Ok(tensor)
 }
@@ -303,7 +303,7 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
             true => {
                 Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any()))
             }
-            // A row's formula still says what there was.
+            // The names are still known from the row's formula.
             false if names::pointwise(node).is_some() && place(node, wanted).is_none() => Ok(None),
             false => Err(freed_error(Some(node)).into()),
         };
@@ -420,7 +420,7 @@ impl Chooser for PyChooser {
     }
 }
 
-/// ATen's names of what a derivative belongs to: `mul` and `Tensor`.
+/// ATen's name and overload of a derivative's operator: `mul` and `Tensor`.
 fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
     let of = |row: &&Pointwise| {
         [&row.derivative, &row.by_number].into_iter().any(|own| std::ptr::eq(own, derivative))
@@ -435,7 +435,7 @@ fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
     }
     let Some(row) = row else { return (name, "default") };
     let number = std::ptr::eq(&row.by_number, derivative);
-    // Of two operands of what is public the second may be a number, unless they are all tensors.
+    // The second of two operands of a public operator may be a number, unless all must be tensors.
     let public = row.row.forms.0 & (Forms::FUNCTION | Forms::METHOD) != 0;
     let either = public && row.inputs == 2 && row.row.params[1].kind == Kind::Operand;
     let kinds = row.clauses.aten.or(either.then_some(["Tensor", "Scalar"]));
@@ -455,7 +455,7 @@ fn stem(node: &str) -> String {
     name
 }
 
-/// Lets `chooser` keep and supply what operators of this thread make.
+/// Lets `chooser` keep and supply the results of this thread's operators.
 #[pyfunction]
 pub fn push_chooser(chooser: Py<PyAny>) {
     saved_hooks::push_chooser(Arc::new(PyChooser(chooser)));

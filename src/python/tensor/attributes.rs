@@ -1,4 +1,4 @@
-//! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
+//! Construction of tensors, transposes as attributes, DLPack, and dtype rules.
 
 use crate::base::{Category, DType, Device, default_dtype, warn_once};
 use crate::operator::{Operand, copies, detached, views};
@@ -12,7 +12,7 @@ use crate::python::sequences::ints;
 use crate::python::tensor::index;
 use crate::python::types::type_name;
 use crate::python::types::{PyDType, device_from, dtype_object};
-use crate::python::wrapper::class::{PyTensor, adopt, wrap};
+use crate::python::wrapper::class::{PyTensor, register, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::PyTypeInfo;
@@ -104,7 +104,7 @@ fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
     }
 }
 
-/// What these attributes give of a tensor without dimensions.
+/// The value of these attributes for a tensor without dimensions.
 fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
     let told = &TOLD[["mT", "mH", "H"].iter().position(|&known| known == name).unwrap_or(0)];
@@ -147,7 +147,7 @@ impl PyTensor {
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyTensor> {
-        // Subclasses take what arguments they like.
+        // Subclasses may have other arguments.
         let plain = class.is(PyTensor::type_object(class.py()));
         if let Some(kwargs) = kwargs.filter(|_| plain) {
             check_names(args, kwargs)?;
@@ -167,7 +167,7 @@ impl PyTensor {
     /// Ties the new object to its tensor.
     #[pyo3(signature = (*_args, **_kwargs))]
     fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
-        adopt(slf);
+        register(slf.clone());
     }
     /// The dimensions in reverse order, as a view.
     #[getter(T)]

@@ -33,7 +33,7 @@ enum Item {
     Flag(bool),
 }
 
-/// A slice's numbers; what was left out is Python's smallest or largest.
+/// A slice's bounds and step; missing ones are Python's smallest or largest.
 fn slice(object: &Bound<'_, PySlice>) -> PyResult<Item> {
     let (mut start, mut stop, mut step) = (0, 0, 0);
     // SAFETY: the object is a slice and lives during the call, which writes three numbers.
@@ -125,8 +125,8 @@ fn stands_alone(object: &Bound<'_, PyAny>) -> bool {
         || arrays::is_array(object).is_ok_and(|is| is && object.extract::<i64>().is_err())
 }
 
-/// Applies the views of an index; what needs an advanced index comes back with its dimensions. A slice that is the `only`
-/// index is an operator even where it takes all; otherwise what takes all gives the tensor itself.
+/// Applies the views of an index; index tensors are returned with their dimensions. A slice that is the `only`
+/// index is recorded even where it takes everything; otherwise an index that takes everything gives the tensor itself.
 fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
     let consumes = |i: &Item| match i {
         Item::At(_) | Item::Slice(..) => 1,
@@ -309,7 +309,7 @@ fn without_leading_ones(value: &Tensor) -> Result<Tensor, Error> {
     views::View::call(value, Dims::from_slice(&shape[ones..]))
 }
 
-/// What is to be written into a tensor: a tensor, or a number as one.
+/// The value of an assignment: a tensor, or a number as one.
 pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let number = scalar_from(value);
     match (value.cast::<PyTensor>(), number) {
@@ -364,7 +364,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
         let value = if fills { copies::to_dtype(&value, part.dtype())? } else { value };
-        // A filling reads its value first, which may be the target's own.
+        // A fill reads its value first, as that may be an element of the target.
         let own = fills && value.body().storage.same(&part.body().storage);
         let value = if own { copies::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
@@ -388,7 +388,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     if single && !sizes.is_empty() {
         return Ok(crate::operator::inplace::put_value(&part, &value)?);
     }
-    // What is stretched is laid over the part first.
+    // A value with fewer elements is expanded to the part first.
     let whole = value.shape() == sizes || part.is_batched() || value.is_batched();
     let value = if whole { value } else { view::expand(&value, views::ints(&sizes))? };
     Ok(crate::operator::inplace::copy_into(&part, &value)?)

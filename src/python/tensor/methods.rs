@@ -1,4 +1,4 @@
-//! What the Tensor class has beside the operators of the table: number slots and Python's protocols.
+//! Methods of the Tensor class that are not in the table of rows: number slots and Python's protocols.
 // PyO3's expansion inside our macro counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
@@ -41,7 +41,7 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     }
 }
 
-/// What an operator says of an operand that it does not know, so that this may be asked; numbers it should have known.
+/// The result for an operand of unknown type: its own override, or `NotImplemented`, so that Python asks the other operand.
 #[cold]
 fn unknown<'py>(
     slot: &'static str,
@@ -56,28 +56,28 @@ fn unknown<'py>(
     Ok(py.NotImplemented().into_bound(py))
 }
 
-/// Numbers are known unless they are too big.
+/// Refuses integers, which are unknown only if they are too big.
 #[cold]
 fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
     if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
 }
 
-/// Python's sign for products of matrices.
+/// Python's slot for products of matrices.
 const PRODUCT: &str = "__matmul__";
 
-/// What PyTorch calls what a slot of Python's does, where both have the same name for it.
+/// The name of a slot's operator, where that is the same.
 fn of_slot(slot: &'static str) -> &'static str {
     slot.trim_matches('_')
 }
 
-/// The product with what is no tensor: its class may know it.
+/// The product with an operand that is no tensor: its class may have an override.
 #[cold]
 fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     Asked::of_slot(PRODUCT, slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
 }
 
-/// `x @ y` goes the way of its method where somebody wants to know of it.
+/// `x @ y` calls the method while a mode or override watches.
 #[cold]
 fn watched_product<'py>(
     slf: &Bound<'py, PyTensor>,
@@ -235,7 +235,7 @@ macro_rules! slots {
                 let long = x.numel() + y.numel() >= 2048;
                 wrap(py, running(py, long, || ops::linalg::matmul::matmul(x, y))?)
             }
-            // The tensor comes first also where it stood last: the node's edges tell.
+            // The tensor is the first operand of the node also where it stood last.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 binary(slf, other, &a::add::ROW, false, "__radd__")
             }
@@ -248,7 +248,7 @@ macro_rules! slots {
             fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
                 let Some(other) = operand(other) else { return unknown("__rtruediv__", slf, other) };
-                // By way of the reciprocal, as PyTorch rounds it.
+                // By the reciprocal, for PyTorch's rounding.
                 let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
                 compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
             }
@@ -299,7 +299,7 @@ slots! {
     @compare
 }
 
-/// What PyTorch names Python's operators by: slots whose functions it shows as methods of other names.
+/// The methods by whose names PyTorch shows the functions of these slots.
 #[pyfunction]
 pub fn slot_methods() -> HashMap<&'static str, String> {
     let plain = [
@@ -369,7 +369,7 @@ impl PyTensor {
     fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let (py, number) = (slf.py(), slf.get().number()?);
         match number {
-            // Beyond 64 bits Python knows what to do, and what to say of infinity and NaN.
+            // Python's float converts numbers beyond 64 bits, and refuses infinity and NaN.
             Scalar::Float(f) if !number.fits(DType::I64) => made(py, f)?.call_method0(intern!(py, "__int__")),
             _ => {
                 crate::operator::kernel::holds(DType::I64, number)?;
@@ -404,17 +404,6 @@ impl PyTensor {
     }
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("Tensor does not support deleting items"))
-    }
-    /// Adds the gradients of this tensor to the `grad` of the leaves it was made from.
-    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
-    fn backward(
-        slf: &Bound<'_, PyTensor>,
-        gradient: Option<&Bound<'_, PyAny>>,
-        retain_graph: Option<bool>,
-        create_graph: bool,
-        inputs: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        backward::backward_one(slf, gradient, retain_graph, create_graph, inputs)
     }
     /// Calls `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,4 +1,4 @@
-//! What a tensor tells of itself: sizes, place, graph, gradient, data.
+//! Properties of a tensor: sizes, device, graph, gradient, data.
 // PyO3's expansion counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
@@ -41,7 +41,7 @@ fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny
 }
 
 impl PyTensor {
-    /// Sets `.grad`, without holding up others while a backward is at it.
+    /// Sets `.grad`; other threads may run while it waits for a backward.
     fn put_grad(&self, py: Python<'_>, grad: Option<&crate::tensor::Tensor>) {
         if !self.tensor.try_set_grad(grad) {
             py.detach(|| self.tensor.set_grad(grad.cloned()));
@@ -403,7 +403,7 @@ impl PyTensor {
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));
         }
-        // The bytes are the other's, the count of writes stays this tensor's own.
+        // The tensor takes the other's bytes, and keeps its own version counter.
         self.tensor.show(body);
         Ok(())
     }

@@ -73,7 +73,7 @@ pub fn set_fwd_grad_enabled(mode: bool) {
     tangents::set_enabled(mode);
 }
 
-/// A result that is written elsewhere takes no tangent along.
+/// A result that is written to `out=` takes no tangent along.
 pub fn refuse_out(name: &str, args: &[Arg], targets: &[Bound<'_, PyAny>]) -> PyResult<()> {
     let batched =
         |target: &Bound<'_, PyAny>| target.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.is_batched());

@@ -1,5 +1,5 @@
-//! The transforms of `func` as Python drives them: begun and ended, asked for what they put around a tensor, and for
-//! leave to write in place.
+//! The transforms of `func` for Python: their start and end, the layers that they put around a tensor, and the checks before
+//! a write in place.
 
 use crate::base::Error;
 use crate::operator::copies::clone_dense;
@@ -13,7 +13,7 @@ use crate::transforms::{forward, vmap};
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
-/// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
+/// Begins a transform by reverse mode, or by forward mode; it may refuse writes to tensors that it did not make. Returns the
 /// number of the last node before it.
 #[pyfunction]
 pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
@@ -26,10 +26,10 @@ pub fn end_transform() {
     func::end();
 }
 
-/// Says what the innermost transform's inputs are, and what it was given beside them.
+/// Sets the innermost transform's inputs, and the other tensors that its function was given.
 #[pyfunction]
 pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
-    func::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
+    func::set_inputs(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
 
 /// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.
@@ -57,7 +57,7 @@ pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), func::outside(values)?)
 }
 
-/// Refuses to write in place what a transform's function was not given and did not make.
+/// Refuses a write in place to a tensor that a transform's function was neither given nor made.
 #[inline]
 pub fn check_write(
     target: &Tensor,

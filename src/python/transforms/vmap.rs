@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use std::cell::Cell;
 use std::collections::HashSet;
 
-/// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
+/// Whether a transform's function is running: then the transform decides which tensors require gradients.
 #[pyfunction]
 pub fn is_transformed() -> bool {
     func::any() || vmap::is_under_way()
@@ -26,7 +26,7 @@ thread_local! {
     static WITHOUT_RULES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Takes this thread's switch for the thread that calls what is returned.
+/// Moves this thread's switch to the thread that calls the returned function.
 pub fn hand_over() -> impl FnOnce() + Send {
     let without = WITHOUT_RULES.take();
     move || WITHOUT_RULES.set(without)
@@ -43,7 +43,7 @@ pub fn set_without_rules(on: bool) -> bool {
     WITHOUT_RULES.replace(on)
 }
 
-/// Refuses a method that would meddle with a transform's own leaves.
+/// Refuses a method that would change a transform's own leaves.
 pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
     if !is_transformed() {
         return Ok(());
@@ -55,7 +55,7 @@ pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
     )))
 }
 
-/// The tensor, which wants gradients from now on.
+/// The tensor, which requires gradients from now on.
 #[pyfunction]
 pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
     t.get().tensor.set_requires_grad(true)?;
@@ -68,7 +68,7 @@ pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), views::alias(&t.get().tensor)?)
 }
 
-/// Whether the tape knows a tensor, whatever its samples show.
+/// Whether a tensor's physical tensor requires gradients.
 #[pyfunction]
 pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
     t.get().tensor.requires_grad()
@@ -122,7 +122,7 @@ pub fn vmap_calls() -> Vec<Call> {
     calls_of(vmap::frames())
 }
 
-/// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
+/// Replaces the live calls, so that a function runs as if within the given ones; returns the old ones.
 #[pyfunction]
 pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call>> {
     let frame = |(level, size, name): (u32, usize, String)| {
@@ -138,7 +138,7 @@ pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py,
     Ok(Some((wrap(t.py(), batched.value.clone())?, batched.levels.to_vec())))
 }
 
-/// What [`batch_parts`] took apart.
+/// The inverse of [`batch_parts`].
 #[pyfunction]
 pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyResult<Bound<'py, PyAny>> {
     let value = t.get().tensor.clone();
@@ -214,7 +214,7 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
     func::leads(starts, beyond)
 }
 
-/// Tells that the gradients of these are not needed any more: they are inputs of a transform that has ended.
+/// Marks these as inputs of a transform that has ended: their gradients are not needed any more.
 #[pyfunction]
 pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
     for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
@@ -264,12 +264,12 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     objects.into_iter().zip(found).map(|(object, grad)| seen(object, grad)).collect()
 }
 
-/// What transforms show has no memory of its own to point at.
+/// A tensor inside a transform has no memory of its own.
 pub fn need_storage(t: &Tensor) -> PyResult<()> {
     if func::is_layered(t) { Err(no_storage()) } else { Ok(()) }
 }
 
-/// Samples are many values in one.
+/// A batched tensor has many values.
 pub fn need_values(t: &Tensor) -> PyResult<()> {
     if t.is_batched() { Err(no_storage()) } else { Ok(()) }
 }

@@ -38,16 +38,16 @@ impl Drop for PyTensor {
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     match identity::find(py, tensor.host_object()) {
         Ok(object) => Ok(object),
-        Err(Gone::Entirely) => Ok(settle(allocate(py, tensor)?)),
+        Err(Gone::Entirely) => Ok(register(allocate(py, tensor)?)),
         Err(gone) => renew(py, tensor, gone),
     }
 }
 
-/// How often a thread looks again for what another is leaving or taking just now; nobody else does under the interpreter's
-/// lock. (In the end it may be this thread itself that is leaving it.)
+/// How often a thread retries while another releases or revives the object; under the interpreter's lock nobody else does.
+/// (In the end it may be this thread itself that is releasing it.)
 const PATIENCE: usize = if cfg!(Py_GIL_DISABLED) { 10_000 } else { 1 };
 
-/// The object of a tensor whose last one left something, or is about to.
+/// The object of a tensor whose last one left its state, or is about to.
 #[cold]
 fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, PyAny>> {
     for _ in 0..PATIENCE {
@@ -55,7 +55,7 @@ fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, P
             && let Some(revived) = host_state::revive(py, &tensor)?
         {
             let own = revived.as_ptr();
-            let object = settle(revived);
+            let object = register(revived);
             if object.as_ptr() == own {
                 tensor.drop_host_state();
             }
@@ -69,10 +69,10 @@ fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, P
             Err(gone) => gone,
         };
     }
-    Ok(settle(allocate(py, tensor)?))
+    Ok(register(allocate(py, tensor)?))
 }
 
-/// What is no whole number counts nothing.
+/// The error of a tensor used as an index that is not a single integer.
 pub fn no_index() -> PyErr {
     PyTypeError::new_err("only integer tensors of a single element can be converted to an index")
 }
@@ -101,12 +101,7 @@ fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     }
 }
 
-/// Ties a fresh object (a subclass's, made by `__new__`) to its tensor.
-pub fn adopt(object: &Bound<'_, PyTensor>) {
-    settle(object.clone());
-}
-
-/// The object that stands for its tensor from now on.
-fn settle(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
-    identity::settle(object, |object| object.get().tensor.host_object())
+/// Makes an object its tensor's own: the one that stands for it from now on, which is another if a thread was faster.
+pub fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
+    identity::register(object, |object| object.get().tensor.host_object())
 }

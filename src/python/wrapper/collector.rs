@@ -27,13 +27,13 @@ struct Pass {
     counted: HashSet<usize>,
     /// How many handles of a tensor or node were found.
     seen: HashMap<usize, usize>,
-    /// Those of which all handles were.
+    /// Those of which all handles were found.
     whole: HashSet<usize>,
-    /// Those of them that something outside keeps.
+    /// Those of them that are held from outside.
     reached: HashSet<usize>,
-    /// Those that were reached before, when the collector looks twice.
+    /// Those that were reached in an earlier pass of the same collection.
     kept: HashSet<usize>,
-    /// The nodes of a walk that it has still to look behind: here between walks, for its memory.
+    /// A walk's stack of nodes, kept between walks for its memory.
     waiting: Vec<NonNull<NodeRef>>,
 }
 
@@ -48,7 +48,7 @@ thread_local! {
     static PASS: RefCell<Pass> = RefCell::new(Pass::default());
 }
 
-/// Lets the collector tell when it starts and stops; called before a node keeps its first Python object.
+/// Registers callbacks for the collector's start and stop; called before a node keeps its first Python object.
 pub fn follow(py: Python<'_>) -> PyResult<()> {
     static FOLLOWED: PyOnceLock<()> = PyOnceLock::new();
     FOLLOWED.get_or_try_init(py, || {
@@ -141,7 +141,7 @@ pub fn clear(start: &Start<'_>) {
             && pass.running
             && pass.counted.contains(&start.object)
         {
-            // What there is no room to keep for a moment stays as it is, and is garbage at the next collection.
+            // Where memory for this list is missing, the objects stay, and are garbage at the next collection.
             pass.walk(Phase::Clear, start, |found| match found {
                 Found::Node(node) if gone.try_reserve(1).is_ok() => gone.push(node.give_up()),
                 Found::Tensor(tensor) if bare.try_reserve(1).is_ok() => bare.push(tensor.clone()),
@@ -180,10 +180,10 @@ impl Pass {
             return self.counted.contains(&object).then_some(Phase::Spread);
         }
         if self.counted.contains(&object) {
-            // Once more, among what finalizers may have brought back; what was reached stays so.
+            // A second pass, as finalizers may have revived objects; what was reached stays so.
             *self = Pass { running: true, kept: std::mem::take(&mut self.reached), ..Pass::default() };
         }
-        // What is not counted seems to be held by something else: it stays.
+        // An object that is not counted seems to be held by something else, and stays.
         if self.counted.try_reserve(1).is_ok() {
             self.counted.insert(object);
         }
@@ -233,7 +233,7 @@ impl Pass {
         ours: &[NodeRef],
         waiting: &mut Vec<NonNull<NodeRef>>,
     ) -> bool {
-        // Any of them may wait at once, also in the phases in which nothing may fail.
+        // The stack has room for all of them: later phases must not fail.
         if phase == Phase::Subtract && waiting.try_reserve(self.whole.len() + 1 - waiting.len()).is_err() {
             return false;
         }
@@ -248,8 +248,8 @@ impl Pass {
         match phase {
             Phase::Subtract => {
                 // A handle that is not noted seems to be held by something else; those that are whole can be reached.
-                let room = self.seen.try_reserve(1).and_then(|()| self.whole.try_reserve(1));
-                if room.and_then(|()| self.reached.try_reserve(self.whole.len() + 1)).is_err() {
+                let reserved = self.seen.try_reserve(1).and_then(|()| self.whole.try_reserve(1));
+                if reserved.and_then(|()| self.reached.try_reserve(self.whole.len() + 1)).is_err() {
                     return false;
                 }
                 let seen = self.seen.entry(key).or_default();
@@ -349,7 +349,7 @@ struct Owned<'a> {
 
 impl<'a> Owned<'a> {
     fn see(&mut self, node: &'a NodeRef, handles: usize) {
-        // What is not shown seems to be held by something else.
+        // An object that is not shown seems to be held by something else.
         if self.seen.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
             return;
         }

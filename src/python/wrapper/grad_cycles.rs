@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 static CLOSED: Mutex<Vec<WeakTensor>> = Mutex::new(Vec::new());
 
-/// A tensor on the way, and whom it holds.
+/// A tensor on the path, and the tensors that it holds.
 struct Member {
     tensor: Tensor,
     holds: Vec<usize>,
@@ -43,7 +43,7 @@ pub fn collect() {
             !garbage
         })
     });
-    // Those that came meanwhile are few.
+    // Few were added meanwhile.
     let mut now = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
     closed.append(&mut now);
     *now = closed;
@@ -73,7 +73,7 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
 /// Whether a cycle's members are held by one another only. `tensor` is one of them, held by the caller, too.
 fn is_garbage(tensor: &Tensor) -> bool {
     let found = reached(tensor);
-    // Who does not lead back is no member.
+    // A tensor that does not lead back is no member.
     let mut cycle = vec![tensor.id()];
     let mut at = 0;
     while let Some(&id) = cycle.get(at) {

@@ -48,7 +48,7 @@ unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
     unsafe { object.cast::<u8>().add(DICTIONARY.load(Ordering::Relaxed)).cast() }
 }
 
-/// Gives the state of an object that is about to go to its tensor; tells whether there was any.
+/// Moves the state of a dying object to its tensor; returns whether there was any.
 #[cold]
 pub fn leave(dying: &PyTensor) -> bool {
     if VALUE_OFFSET.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Stands for the address of an object that is gone, but left something behind.
+/// In place of the address: the object is gone, but left its dictionary or class.
 const LEFT: usize = 1;
 
 /// The bit of an address that somebody looks at or changes.
@@ -21,7 +21,7 @@ pub static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 /// Why no object stands for a value.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Gone {
-    /// It left nothing behind, if ever there was one.
+    /// There was none, or it left nothing.
     Entirely,
     Leaving,
     Left,
@@ -55,7 +55,7 @@ unsafe fn alive<'py>(py: Python<'py>, known: *mut c_void) -> Option<Bound<'py, P
     }
 }
 
-/// Lets `change` see the address alone, and put another in its place.
+/// Calls `change` with the address while no other thread sees it; stores what that returns.
 #[inline]
 fn alone<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut c_void, T)) -> T {
     #[cfg(Py_GIL_DISABLED)]
@@ -101,7 +101,7 @@ pub fn stands(place: &AtomicPtr<c_void>, own: *mut c_void) -> bool {
 
 /// Makes an object known; the one that stands for its value from now on, which is another if a thread was faster.
 #[inline]
-pub fn settle<'py, T>(
+pub fn register<'py, T>(
     object: Bound<'py, T>,
     place: impl for<'a> Fn(&'a Bound<'py, T>) -> &'a AtomicPtr<c_void>,
 ) -> Bound<'py, PyAny> {
