@@ -115,18 +115,8 @@ def sparse_str(t: Any) -> str:
         start = f"{name}=tensor("
         text = _tensor_str(of, indent + len(start))
         parts.append(start + text + (f", size={tuple(of.shape)}" if of.numel() == 0 else "") + ")")
-    notes = [f"device='{t.device}'"] if t.device.type != "cpu" else []
-    notes += [f"size={tuple(t.shape)}", f"nnz={t._nnz()}"]
-    default = gradiron.get_default_dtype()
-    usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
-    if t.dtype not in (usual[:1] if t._nnz() == 0 else usual):
-        notes.append(f"dtype={t.dtype}")
-    notes.append(f"layout={t.layout}")
-    origin = _origin(t)
-    if origin is not None:
-        notes.append(f"grad_fn=<{origin}>")
-    elif t.requires_grad:
-        notes.append("requires_grad=True")
+    notes = [*_device_note(t), f"size={tuple(t.shape)}", f"nnz={t._nnz()}", *_dtype_note(t, t._nnz() == 0)]
+    notes += [f"layout={t.layout}", *_history_note(t)]
     return _with_notes("tensor(" + (",\n" + " " * indent).join(parts), notes, indent, below=t.is_sparse)
 
 
@@ -140,25 +130,32 @@ def _is_plain(t: Tensor) -> bool:
 
 def _notes(t: Tensor) -> list[str]:
     """The remarks after the values: only what the values do not tell."""
-    notes: list[str] = []
-    default = gradiron.get_default_dtype()
+    notes = _device_note(t)
     empty = t.numel() == 0 or t.is_meta
-    if t.device.type != "cpu":
-        notes.append(f"device='{t.device}'")
     if t.is_meta or (t.dim() != 1 if empty else not PRINT_OPTS.edgeitems):
         notes.append(f"size={tuple(t.shape)}")
-    usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
-    if t.dtype not in (usual[:1] if empty else usual):
-        notes.append(f"dtype={t.dtype}")
-    origin = _origin(t)
-    if origin is not None:
-        notes.append(f"grad_fn=<{origin}>")
-    elif t.requires_grad:
-        notes.append("requires_grad=True")
+    notes += [*_dtype_note(t, empty), *_history_note(t)]
     tangent = _tangent(t)
     if tangent is not None:
         notes.append(f"tangent={_tangent_text(tangent)}")
     return notes
+
+
+def _device_note(t: Tensor) -> list[str]:
+    return [f"device='{t.device}'"] if t.device.type != "cpu" else []
+
+
+def _dtype_note(t: Tensor, empty: bool) -> list[str]:
+    default = gradiron.get_default_dtype()
+    usual = (default,) if empty else (default, default.to_complex(), gradiron.int64, gradiron.bool)
+    return [] if t.dtype in usual else [f"dtype={t.dtype}"]
+
+
+def _history_note(t: Tensor) -> list[str]:
+    origin = _origin(t)
+    if origin is not None:
+        return [f"grad_fn=<{origin}>"]
+    return ["requires_grad=True"] if t.requires_grad else []
 
 
 def _tangent(t: Tensor) -> Tensor | None:
