@@ -9,7 +9,7 @@ use crate::python::call::deprecated_signatures;
 use crate::python::call::out;
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{Args, choose, parse};
-use crate::python::call::run::{result, run, run_or, running, stale_or};
+use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::united;
 use crate::python::entry::guarded;
@@ -388,7 +388,7 @@ fn fast_call<'py>(
     if operands.len() != op.inputs || op.row.params.len() != op.inputs || !any_tensor {
         return None;
     }
-    let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= 16_384));
+    let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
     if entry.style == Style::Inplace {
         let Operand::Tensor(target) = operands[0] else { return None };
         if let Err(refused) = func::check_operands(op, &operands) {

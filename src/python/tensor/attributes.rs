@@ -10,6 +10,7 @@ use crate::python::numbers::scalar_from;
 use crate::python::objects::ClassName;
 use crate::python::sequences::ints;
 use crate::python::tensor::index;
+use crate::python::tensor::methods::operand;
 use crate::python::types::type_name;
 use crate::python::types::{PyDType, device_from, dtype_object};
 use crate::python::wrapper::class::{PyTensor, register, wrap};
@@ -223,13 +224,8 @@ impl PyTensor {
     }
 }
 
-fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
-    if let Ok(t) = object.cast::<PyTensor>() {
-        return Ok(Operand::Tensor(&t.get().tensor));
-    }
-    scalar_from(object)
-        .map(Operand::Scalar)
-        .ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
+fn known_operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
+    operand(object).ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
 }
 
 /// The dtype that arithmetic on these two gives.
@@ -239,7 +235,7 @@ pub fn result_type(
     tensor: &Bound<'_, PyAny>,
     other: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyDType>> {
-    match (operand(tensor), operand(other)) {
+    match (known_operand(tensor), known_operand(other)) {
         (Ok(a), Ok(b)) => dtype_object(py, crate::operator::pointwise::result_type([a, b])),
         _ => Err(PyTypeError::new_err(format!(
             "result_type() received an invalid combination of arguments - got ({}, {}), but expected one of:\n * (Tensor tensor, \

@@ -34,7 +34,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use std::collections::HashMap;
 
-fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
+/// A tensor or a number; nothing else.
+pub fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     match object.cast::<PyTensor>() {
         Ok(t) => Some(Operand::Tensor(&t.get().tensor)),
         Err(_) => scalar_from(object).map(Operand::Scalar),
