@@ -75,7 +75,7 @@ def mapped(T: Any) -> Names:
     def f(v: Any) -> Any:
         return (w @ v).tanh() * v.sin()
 
-    return {"F": T.autograd.functional, "f": f, "x": x}
+    return {"F": T.autograd.functional, "func": T.func, "f": f, "loss": lambda v: f(v).sum(), "x": x}
 
 
 def checked(T: Any) -> Names:
@@ -110,6 +110,11 @@ job("grad of an MLP with create_graph", "T.autograd.grad(loss(), params, create_
 job("Hessian-vector product of an MLP", "product()", mlp, 3)
 job("jacobian of 16 outputs, one by one", "F.jacobian(f, x)", mapped, 3)
 job("jacobian of 16 outputs, vectorised", "F.jacobian(f, x, vectorize=True)", mapped, 3)
+job("jacobian of 16 outputs, forward mode", "F.jacobian(f, x, vectorize=True, strategy='forward-mode')", mapped, 1)
+job("jacrev of 16 outputs", "func.jacrev(f)(x)", mapped, 1)
+job("jacfwd of 16 outputs", "func.jacfwd(f)(x)", mapped, 1)
+job("hessian of 16 inputs", "func.hessian(loss)(x)", mapped, 1)
+job("hessian of 16 inputs, vectorised", "F.hessian(loss, x, vectorize=True)", mapped, 1)
 job("gradcheck of a small function", "A.gradcheck(f, inputs)", checked, 3)
 job("gradgradcheck of a small function", "A.gradgradcheck(f, inputs)", checked, 3)
 job("10 checkpointed blocks, forward and backward", "run()", checkpointed, 3)
