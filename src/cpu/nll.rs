@@ -1,9 +1,9 @@
-//! The loss of target classes: minus the logarithm that each target picks; and its gradient.
+//! The loss of target classes: minus the logarithm that each target picks, and its gradient.
 
 use super::par::{self, Shared};
 use crate::base::{DType, Fault, Joined, Result, Strided};
 
-/// What picks: the targets, what each class counts, and the target that counts nothing.
+/// The targets, the classes' weights, and the target that is ignored.
 #[derive(Clone, Copy)]
 pub struct Nll<'a> {
     pub target: Strided<'a>,
@@ -16,7 +16,7 @@ pub struct Nll<'a> {
 /// Targets that a task takes: as many on any number of threads.
 const BLOCK: usize = 4096;
 
-/// A loss's sum and what its targets count; none where a target is no class.
+/// The sums of losses and of weights; none where a target is no class.
 type Part = Option<[f64; 2]>;
 
 impl Nll<'_> {
@@ -24,7 +24,7 @@ impl Nll<'_> {
         self.planes[0] * self.planes[2]
     }
 
-    /// Calls `take` with each target of a block that counts: its number, the element that it picks, and what it counts.
+    /// Calls `take` with each target of a block that is not ignored: its number, the element that it picks, and its weight.
     unsafe fn each<T: Copy + Into<f64>>(
         &self,
         block: usize,
@@ -40,7 +40,7 @@ impl Nll<'_> {
                 if target != self.ignored {
                     let class = usize::try_from(target).ok().filter(|&class| class < classes)?;
                     let share = self.weight.map_or(1.0, |weight| (*weight.ptr.cast::<T>().add(class)).into());
-                    // What counts nothing does so even where it is infinite.
+                    // A weight of zero makes nothing of what is infinite, too.
                     if share != 0.0 {
                         take(i, (sample * classes + class) * run + at, share);
                     }
