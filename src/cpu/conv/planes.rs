@@ -3,6 +3,7 @@
 
 use super::kernel::{Real, WIDEST};
 use super::sizes::{Image, Window};
+use crate::cpu::simd::every_other;
 
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
 pub struct Planes {
@@ -182,8 +183,7 @@ pub unsafe fn copy_row<T: Copy>(from: *const T, step: usize, to: &mut [T]) {
             (1, 16) => *to.as_mut_ptr().cast::<[T; 16]>() = from.cast::<[T; 16]>().read_unaligned(),
             (1, 32) => *to.as_mut_ptr().cast::<[T; 32]>() = from.cast::<[T; 32]>().read_unaligned(),
             (1, n) => from.copy_to_nonoverlapping(to.as_mut_ptr(), n),
-            // Compilers make vectors of it.
-            (2, _) => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(2 * i)),
+            (2, n) => every_other(n, from, to.as_mut_ptr()),
             _ => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step)),
         }
     }
