@@ -3,7 +3,7 @@
 
 use super::match_gradient::fit;
 use crate::base::Result;
-use crate::operator::complex_views::turned;
+use crate::operator::complex_views::with_conj_neg;
 use crate::operator::copy_slices::{around, part};
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
@@ -28,7 +28,7 @@ pub fn derive(node: &NodeRef, written: &CopySlices, grads: &[Option<Tensor>], ho
     let mut results = super::derive(writer, &inner, how.wanted, true, how.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
-        (Some(before), Some(Some(edge))) => Some(turned(fit(writer, 0, edge, before)?, *conj_neg)?),
+        (Some(before), Some(Some(edge))) => Some(with_conj_neg(fit(writer, 0, edge, before)?, *conj_neg)?),
         _ => None,
     };
     if how.wanted & 1 == 1 {

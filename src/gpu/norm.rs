@@ -1,5 +1,5 @@
 //! Normalization, as `cpu::norm` has it: of rows, of groups of channels and of channels over a batch. A workgroup takes a set of
-//! elements that share a mean and a spread; the gradients of weights and biases are sums over what a channel has.
+//! elements that share a mean and a variance; the gradients of weights and biases are sums over what a channel has.
 
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
@@ -31,7 +31,7 @@ pub struct With<'a> {
     pub bias: Option<View<'a>>,
     /// Of each set, where it is taken out.
     pub mean: Option<View<'a>>,
-    /// Of each set, one over the root of its spread.
+    /// Of each set, one over the root of its variance.
     pub scale: View<'a>,
 }
 
@@ -43,11 +43,11 @@ pub struct Grads<'a> {
     pub bias: Option<View<'a>>,
 }
 
-/// Whose mean and spread are taken.
+/// Whose mean and variance are taken.
 #[derive(Clone, Copy)]
 pub enum Moments<'a> {
-    /// The sets' own: they are written, the spread too where it is asked for.
-    Own { eps: f64, spread: Option<View<'a>> },
+    /// The sets' own: they are written, the variance too where it is asked for.
+    Own { eps: f64, variance: Option<View<'a>> },
     /// Those that are given.
     Given,
 }
@@ -71,7 +71,7 @@ impl Planes {
     }
 }
 
-/// Each set less its mean, by its spread, times the weights, plus the biases.
+/// Each set minus its mean, divided by its standard deviation, times the weights, plus the biases.
 pub fn forward(
     out: View<'_>,
     x: View<'_>,
@@ -79,18 +79,18 @@ pub fn forward(
     moments: Moments<'_>,
     planes: Planes,
 ) -> Result<()> {
-    let (own, spread, eps) = match moments {
-        Moments::Own { eps, spread } => (true, spread, eps),
+    let (own, variance, eps) = match moments {
+        Moments::Own { eps, variance } => (true, variance, eps),
         Moments::Given => (false, None, 0.0),
     };
-    let others = [with.mean, spread, with.weight, with.bias];
+    let others = [with.mean, variance, with.weight, with.bias];
     let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
     let kind = Kind {
         stored: Stored::of(x.dtype),
         channels: planes.groups.is_none(),
         own,
         mean: with.mean.is_some(),
-        spread: spread.is_some(),
+        variance: variance.is_some(),
         input: false,
         weight: with.weight.is_some(),
         bias: with.bias.is_some(),
@@ -100,7 +100,7 @@ pub fn forward(
     kind.launch("norm", planes, operands, Some(eps), Kind::forward)
 }
 
-/// The gradients of elements, of weights and of biases. `own`: whether mean and spread were the sets' own.
+/// The gradients of elements, of weights and of biases. `own`: whether mean and variance were the sets' own.
 pub fn backward(
     to: Grads<'_>,
     g: View<'_>,
@@ -120,7 +120,7 @@ pub fn backward(
         channels,
         own,
         mean: with.mean.is_some(),
-        spread: false,
+        variance: false,
         input: to.input.is_some(),
         weight: with.weight.is_some(),
         bias: of_bias.is_some(),
@@ -167,7 +167,7 @@ struct Kind {
     channels: bool,
     own: bool,
     mean: bool,
-    spread: bool,
+    variance: bool,
     /// Backward, whether the gradient of elements is written.
     input: bool,
     weight: bool,
@@ -206,8 +206,16 @@ impl Kind {
             check(view)?;
         }
         let mut key = Key::new("norm", name).with(self.stored as u8);
-        let choices =
-            [self.channels, self.own, self.mean, self.spread, self.input, self.weight, self.bias, self.along];
+        let choices = [
+            self.channels,
+            self.own,
+            self.mean,
+            self.variance,
+            self.input,
+            self.weight,
+            self.bias,
+            self.along,
+        ];
         key = key
             .with(self.lanes.ilog2() as u8)
             .with(choices.iter().fold(0, |bits, &choice| bits << 1 | u8::from(choice)));
@@ -284,7 +292,7 @@ impl Kind {
             ("x", true, false),
             ("rstd", true, self.own),
             ("mean", self.mean, self.own),
-            ("spread", self.spread, true),
+            ("variance", self.variance, true),
             ("w", self.weight, false),
             ("b", self.bias, false),
         ];
@@ -299,9 +307,9 @@ impl Kind {
             code.push("  var squares = T(0);\n");
             code.push(&self.over_set(&format!("let centred = {centred}; squares += centred * centred;")));
             code.push(
-                "  let spread = all_sum(squares, me) / T(each);\n  let rstd = T(1) / sqrt(spread + eps);\n  if (first) {\n",
+                "  let variance = all_sum(squares, me) / T(each);\n  let rstd = T(1) / sqrt(variance + eps);\n  if (first) {\n",
             );
-            for name in ["mean", "rstd", "spread"] {
+            for name in ["mean", "rstd", "variance"] {
                 if operands.iter().any(|(other, there, _)| *other == name && *there) {
                     code.push(&format!("    {name}_set({name}_at + own, {name});\n"));
                 }
@@ -321,7 +329,7 @@ impl Kind {
         code.finish()
     }
 
-    /// The mean of set `row`, and one over the root of its spread.
+    /// The mean of set `row`, and one over the root of its variance.
     fn given(&self) -> String {
         let mean = if self.mean { "  let mean = mean_get(mean_at + own);\n" } else { "" };
         format!("{mean}  let rstd = rstd_get(rstd_at + own);\n")
@@ -382,16 +390,16 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for bits in 0..=255u8 {
-            let [channels, own, mean, spread, input, weight, bias, along] =
+            let [channels, own, mean, variance, input, weight, bias, along] =
                 [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
             for (stored, lanes) in
                 [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
             {
-                let kind = Kind { stored, channels, own, mean, spread, input, weight, bias, along, lanes };
-                if !input && !along && (own || !spread) {
+                let kind = Kind { stored, channels, own, mean, variance, input, weight, bias, along, lanes };
+                if !input && !along && (own || !variance) {
                     validate(&kind.forward());
                 }
-                if !spread {
+                if !variance {
                     validate(&kind.backward());
                 }
             }

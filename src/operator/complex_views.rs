@@ -127,8 +127,8 @@ fn conjugated(t: &Tensor) -> Result<Tensor> {
     if t.dtype().is_complex() { Conjugated::call(t) } else { Ok(t.clone()) }
 }
 
-/// The values of elements that are conjugated or negated when they are read, from those that they are made of; and back.
-pub fn turned(t: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
+/// The tensor conjugated and negated as the bits say, which is its own inverse.
+pub fn with_conj_neg(t: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
     let t = if conj_neg.has(ConjNeg::CONJ) { conjugated(&t)? } else { t };
     if conj_neg.has(ConjNeg::NEG) { Negated::call(&t) } else { Ok(t) }
 }

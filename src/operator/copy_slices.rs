@@ -2,7 +2,7 @@
 //! through the operator that wrote, the gradient of the rest passes by.
 
 use crate::base::{ConjNeg, Result};
-use crate::operator::complex_views::turned;
+use crate::operator::complex_views::with_conj_neg;
 use crate::operator::conj_neg::conj_neg_over;
 use crate::operator::pointwise::inplace::refuse_expanded;
 use crate::operator::view_part::{erase, put_part, read_part};
@@ -67,7 +67,7 @@ static COPY_SLICES: Derivative = Derivative {
 
 /// The gradient of the part that was written.
 pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
-    turned(read_part(g, place.clone())?, conj_neg)
+    with_conj_neg(read_part(g, place.clone())?, conj_neg)
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.

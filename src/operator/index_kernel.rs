@@ -84,11 +84,11 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
         return Ok(());
     }
     same_dtype(dst, src)?;
-    // What is put or added may be turned beforehand.
+    // The source takes the target's conj and neg bits beforehand.
     if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
-        let turned = duplicate(src)?;
-        crate::operator::conj_neg::finish(&turned, dst.conj_neg)?;
-        return put(op, &dst.bare(), &turned, by, mode, negative);
+        let resolved = duplicate(src)?;
+        crate::operator::conj_neg::finish(&resolved, dst.conj_neg)?;
+        return put(op, &dst.bare(), &resolved, by, mode, negative);
     } else if matches!(mode, Put::Assign | Put::Add) && !dst.conj_neg.is_none() {
         return put(op, &dst.bare(), &src.bare(), by, mode, negative);
     }

@@ -101,11 +101,11 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// Stretches a reduction's gradient over `shape`.
 pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    Expand::call(&kept(g, shape.len(), dims, keepdim)?, ints(shape))
+    Expand::call(&with_kept_dims(g, shape.len(), dims, keepdim)?, ints(shape))
 }
 
 /// A reduction's result or gradient as if it had kept the `ndim` dimensions, unless it broadcasts as it is.
-pub fn kept(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+pub fn with_kept_dims(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let mut y = y.clone();
     if keepdim || y.ndim() == ndim || (y.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty)) {
         return Ok(y);

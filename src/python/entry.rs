@@ -53,7 +53,8 @@ pub mod impl_ {
 /// The result of an entry, or the exception for a panic in it.
 #[inline]
 pub fn guarded<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(|| entry().map_err(normalized))).unwrap_or_else(|panic| Err(told(&*panic)))
+    catch_unwind(AssertUnwindSafe(|| entry().map_err(normalized)))
+        .unwrap_or_else(|panic| Err(panic_error(&*panic)))
 }
 
 /// Refuses a keyword too long for the memory that is left: PyO3's messages repeat it.
@@ -91,7 +92,7 @@ fn normalized(error: PyErr) -> PyErr {
 }
 
 #[cold]
-fn told(panic: &(dyn Any + Send)) -> PyErr {
+fn panic_error(panic: &(dyn Any + Send)) -> PyErr {
     let no_memory = || out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left");
     if is_for_memory(panic) {
         return no_memory();

@@ -135,12 +135,12 @@ arithmetic!(f64);
 arithmetic!(f32);
 
 /// z times i, exactly.
-fn turned(z: T) -> T {
+fn times_i(z: T) -> T {
     new(-z.im, z.re)
 }
 
 /// z over i, exactly.
-fn turned_back(z: T) -> T {
+fn over_i(z: T) -> T {
     new(z.im, -z.re)
 }
 
@@ -408,15 +408,15 @@ pub fn pow(a: T, b: impl Into<T>) -> T {
 }
 
 pub fn sin(x: T) -> T {
-    turned_back(sinh(turned(x)))
+    over_i(sinh(times_i(x)))
 }
 
 pub fn cos(x: T) -> T {
-    cosh(turned(x))
+    cosh(times_i(x))
 }
 
 pub fn tan(x: T) -> T {
-    turned_back(tanh(turned(x)))
+    over_i(tanh(times_i(x)))
 }
 
 pub fn sinh(x: T) -> T {
@@ -466,11 +466,11 @@ pub fn acos(x: T) -> T {
 }
 
 pub fn atan(x: T) -> T {
-    turned_back(atanh(turned(x)))
+    over_i(atanh(times_i(x)))
 }
 
 pub fn asinh(x: T) -> T {
-    turned_back(asin(turned(x)))
+    over_i(asin(times_i(x)))
 }
 
 pub fn acosh(x: T) -> T {

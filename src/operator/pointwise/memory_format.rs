@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::borrow::Cow;
 
 /// Results keep their operands' order of dimensions (a choice asks its condition first), unless the row says otherwise.
-pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
+pub fn preserved(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
     let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
     // Beyond that, only strides over single elements could say more.
     if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {

@@ -44,7 +44,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     }
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
-    if let Some(layout) = memory_format::kept(op, &plan, &bodies) {
+    if let Some(layout) = memory_format::preserved(op, &plan, &bodies) {
         out.layout = layout;
     }
     match record::supplied(op, operands, plan.result)? {

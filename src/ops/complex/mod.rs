@@ -330,9 +330,9 @@ pub fn mean(x: &Body, dims: &[usize], mean: impl FnOnce(&Body, &[usize]) -> Resu
 }
 
 /// The variance of complex numbers is the sum of their parts' variances.
-pub fn variance(spread: Body, root: bool) -> Result<Body> {
-    let last = spread.layout.ndim() - 1;
-    let sum = drop_dims(reduce_real(Reduction::Sum, &spread, &[last], spread.dtype)?, &[last]);
+pub fn variance(parts: Body, root: bool) -> Result<Body> {
+    let last = parts.layout.ndim() - 1;
+    let sum = drop_dims(reduce_real(Reduction::Sum, &parts, &[last], parts.dtype)?, &[last]);
     if root { no_grad(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
 }
 

@@ -84,7 +84,7 @@ pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 /// A value to be put into `target`: a 0-d one is moved from the CPU.
-pub fn beside(value: &Tensor, target: &Tensor) -> Result<Tensor> {
+pub fn on_device_of(value: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (here, there) = (value.device(), target.device());
     if here == there {
         return Ok(value.clone());

@@ -53,7 +53,7 @@ fn rsub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'s
 }
 
 /// The tangent of an angle, as one fraction: exact where the numbers are.
-fn turned(operands: &[Operand], level: DualLevel) -> Option<V> {
+fn angle_tangent(operands: &[Operand], level: DualLevel) -> Option<V> {
     let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
     let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
     let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
@@ -186,7 +186,7 @@ pointwise! {
     /// `input` as a power, which derivatives of squares are made of.
     [complex = |a| a.clone(), hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar", word = first_power] pow_one(input): Arith = first_power(input), input: |g, input| g * conj(zeroth_power(input));
     /// Angle of the point (`other`, `input`).
-    [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
+    [tensors, alias = "arctan2", unbatched = Misfit, tangent = angle_tangent] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
         other: |g, input, other| g * -input * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.

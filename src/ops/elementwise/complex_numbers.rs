@@ -77,7 +77,7 @@ impl Complex {
 
     pub fn sinc(&self) -> Complex {
         let turn = self.times(std::f64::consts::PI);
-        let wave = turn.turned().sinh().turned_back().div(&turn);
+        let wave = turn.times_i().sinh().over_i().div(&turn);
         Complex::chosen(&Complex::one(), &wave, &self.truth())
     }
 
@@ -126,11 +126,11 @@ impl Complex {
     }
 
     /// `i` times it.
-    pub fn turned(&self) -> Complex {
+    pub fn times_i(&self) -> Complex {
         new(-&self.im, self.re.clone())
     }
 
-    pub fn turned_back(&self) -> Complex {
+    pub fn over_i(&self) -> Complex {
         new(self.im.clone(), -&self.re)
     }
 

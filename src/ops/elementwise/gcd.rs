@@ -5,7 +5,7 @@ use crate::operator::copies::to_dtype;
 use crate::ops::elementwise::float_parts::{common, copied, narrowed};
 use crate::ops::prelude::*;
 
-fn whole(
+fn map_integers(
     name: &'static str,
     op: &'static str,
     x: &Tensor,
@@ -76,11 +76,11 @@ fn multiple(a: i64, b: i64) -> i64 {
 /// The greatest common divisor.
 #[operator(function, method, inplace, out, unrecorded, sample = "underived")]
 pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    whole("gcd", "gcd_cpu", input, other, divisor)
+    map_integers("gcd", "gcd_cpu", input, other, divisor)
 }
 
 /// The least common multiple.
 #[operator(function, method, inplace, out, unrecorded, sample = "underived")]
 pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
-    whole("lcm", "lcm_cpu", input, other, multiple)
+    map_integers("lcm", "lcm_cpu", input, other, multiple)
 }

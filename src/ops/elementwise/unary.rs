@@ -40,17 +40,17 @@ pointwise! {
     /// `1 / input`.
     [complex = |a| Complex::one().div(a), word = recip] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
     /// Sine of each element.
-    [complex = |a| a.turned().sinh().turned_back()] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
+    [complex = |a| a.times_i().sinh().over_i()] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
     /// Cosine of each element.
-    [complex = |a| a.turned().cosh()] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
+    [complex = |a| a.times_i().cosh()] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
     /// Tangent of each element.
-    [complex = |a| a.turned().tanh().turned_back()] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
+    [complex = |a| a.times_i().tanh().over_i()] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
     /// Arcsine.
     [complex = |a| a.asin(), alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
     /// Arccosine.
     [complex = |a| a.acos(), alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
     /// Arctangent.
-    [complex = |a| a.turned().atanh().turned_back(), alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
+    [complex = |a| a.times_i().atanh().over_i(), alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
     /// Hyperbolic sine.
     [complex = |a| a.sinh()] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
     /// Hyperbolic cosine.
@@ -58,7 +58,7 @@ pointwise! {
     /// Hyperbolic tangent.
     [complex = |a| a.tanh()] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
     /// Inverse hyperbolic sine.
-    [complex = |a| a.turned().asin().turned_back(), alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
+    [complex = |a| a.times_i().asin().over_i(), alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
     [complex = |a| a.acosh(), alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.

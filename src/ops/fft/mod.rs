@@ -29,9 +29,9 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
     let mut made = x.clone();
     for (at, &dim) in dims.iter().enumerate() {
         // The dimension goes last, where rows lie densely.
-        let turned = made.with_layout(made.layout.transpose(dim, -1)?);
-        let rows = Body::new(turned.shape(), DType::C128, x.device())?;
-        copy(&rows, &turned)?;
+        let dim_last = made.with_layout(made.layout.transpose(dim, -1)?);
+        let rows = Body::new(dim_last.shape(), DType::C128, x.device())?;
+        copy(&rows, &dim_last)?;
         if rows.numel() > 0 {
             let scale = if at == 0 { scale } else { 1.0 };
             fork!([&rows], cpu: crate::cpu::fft::transform(rows.host()?, !forward, scale), gpu: no_shader("fft", x.dtype))?;

@@ -40,7 +40,7 @@ fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Op
             values.dtype().scalar_name()
         )));
     }
-    Ok((by, crate::ops::creation::create::beside(values, input)?))
+    Ok((by, crate::ops::creation::create::on_device_of(values, input)?))
 }
 
 #[primitive(tangent = linear, devices = any)]
@@ -103,7 +103,7 @@ pub fn index_put_into(
         return put_samples(whole, part, indices, values, accumulate);
     }
     let target = if part.same(whole) { whole } else { part };
-    IndexPut::over(target, indices, &crate::ops::creation::create::beside(values, target)?, accumulate)
+    IndexPut::over(target, indices, &crate::ops::creation::create::on_device_of(values, target)?, accumulate)
 }
 
 /// Puts values where some of the operands have samples.

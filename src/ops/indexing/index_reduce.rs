@@ -31,7 +31,7 @@ static SEVERAL_ZEROS: Derivative = no_derivative!(
 );
 
 /// The reduction of slices as one of elements.
-fn sent<'a>(
+fn as_elements<'a>(
     input: &'a Tensor,
     src: &'a Tensor,
     result: &'a Tensor,
@@ -65,7 +65,7 @@ impl IndexReduce {
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
-        let g = sent(input, source, result, (dim, &all), reduce, include_self).for_input(g)?;
+        let g = as_elements(input, source, result, (dim, &all), reduce, include_self).for_input(g)?;
         Ok(if include_self { g } else { g.then(|g| IndexFill0::call(&g, dim, index, Scalar::Int(0))) })
     }
     fn d_source(
@@ -79,11 +79,11 @@ impl IndexReduce {
         include_self: bool,
     ) -> Result<V> {
         let all = everywhere(index, dim, source)?;
-        sent(input, source, result, (dim, &all), reduce, include_self).for_source(g, |g| {
-            match source.ndim() {
-                0 => g.reshape(&[1]).then(|g| IndexSelect::call(&g, 0, index)).reshape(&[]),
-                _ => g.then(|g| IndexSelect::call(&g, dim, index)),
-            }
+        as_elements(input, source, result, (dim, &all), reduce, include_self).for_source(g, |g| match source
+            .ndim()
+        {
+            0 => g.reshape(&[1]).then(|g| IndexSelect::call(&g, 0, index)).reshape(&[]),
+            _ => g.then(|g| IndexSelect::call(&g, dim, index)),
         })
     }
     fn batch(

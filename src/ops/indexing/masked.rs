@@ -123,7 +123,7 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -
             if value.device().is_cpu() && !value.is_batched() {
                 holds(input.dtype(), value.item()?)?;
             }
-            MaskedFill1::call(input, mask, &create::beside(value, input)?)
+            MaskedFill1::call(input, mask, &create::on_device_of(value, input)?)
         }
     }
 }

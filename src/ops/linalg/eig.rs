@@ -41,11 +41,11 @@ impl LinalgEig {
         let inner = match g {
             [Some(values), None] => diagonal_matrix(values),
             [values, Some(vectors)] => {
-                let turned = adjoint.clone().matmul(vectors);
-                if !turned.is_special() {
-                    check_phase("linalg_eig", &turned)?;
+                let in_basis = adjoint.clone().matmul(vectors);
+                if !in_basis.is_special() {
+                    check_phase("linalg_eig", &in_basis)?;
                 }
-                let line = turned.clone().then(|t| slices::diagonal(&t, 0, -2, -1)).re();
+                let line = in_basis.clone().then(|t| slices::diagonal(&t, 0, -2, -1)).re();
                 // Vectors keep their length.
                 let dtype = eigenvectors.clone().tensor()?.dtype();
                 let along = adjoint.clone().matmul(&eigenvectors * row(&line).cast(dtype));
@@ -53,7 +53,7 @@ impl LinalgEig {
                 let ones = constant::ones(&[n], dtype, at.device)?;
                 let unit = diagonal_matrix(V::from(ones));
                 let gaps = (row(&eigenvalues) - high(&eigenvalues)).conj() + &unit;
-                let moved = (turned - along) / gaps * (1.0 - unit);
+                let moved = (in_basis - along) / gaps * (1.0 - unit);
                 plus(Some(moved), values.map(diagonal_matrix)).unwrap_or_else(V::misuse)
             }
             [None, None] => return Err(Error::runtime("a derivative was called without a gradient")),
@@ -71,7 +71,7 @@ fn check_finite(input: &Tensor) -> Result<()> {
     let known = crate::ops::creation::factories::detach(input)?;
     let finite = is_finite(V::from(known)).tensor()?;
     let strange = crate::ops::elementwise::unary::logical_not(&finite)?;
-    if crate::ops::reduction::reduce::somewhere(&strange)? {
+    if crate::ops::reduction::reduce::any_true(&strange)? {
         return Err(Error::runtime("torch.linalg.eig: input tensor should not contain infs or NaNs."));
     }
     Ok(())

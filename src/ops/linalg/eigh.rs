@@ -45,17 +45,19 @@ impl LinalgEigh {
         Ok(match g {
             [Some(values), None] => (&eigenvectors * row(&values)).matmul(adjoint),
             [values, Some(vectors)] => {
-                let turned = adjoint.matmul(vectors);
-                if turned.is_complex() && !turned.is_special() {
-                    check_phase("linalg_eigh", &turned)?;
+                let in_basis = adjoint.matmul(vectors);
+                if in_basis.is_complex() && !in_basis.is_special() {
+                    check_phase("linalg_eigh", &in_basis)?;
                 }
                 // The derivative of the vectors, in their own basis, is skew-symmetric.
-                let turned = (&turned - turned.mh()) * 0.5;
+                let in_basis = (&in_basis - in_basis.mh()) * 0.5;
                 let line = unit_of(&eigenvalues)?;
                 let gaps = row(&eigenvalues) - high(&eigenvalues) + &line;
                 let dtype = eigenvectors.clone().tensor()?.dtype();
-                let inner =
-                    plus(Some(turned / gaps * (1.0 - line)), values.map(|g| diagonal_matrix(g.cast(dtype))));
+                let inner = plus(
+                    Some(in_basis / gaps * (1.0 - line)),
+                    values.map(|g| diagonal_matrix(g.cast(dtype))),
+                );
                 let inner = inner.unwrap_or_else(V::misuse);
                 eigenvectors.matmul(inner.matmul(adjoint))
             }
@@ -73,8 +75,8 @@ fn unit_of(values: &V) -> Result<V> {
 }
 
 /// Complex vectors are determined up to a phase: a loss that depends on it has no gradient.
-pub(super) fn check_phase(op: &str, turned: &V) -> Result<()> {
-    let line = turned.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
+pub(super) fn check_phase(op: &str, in_basis: &V) -> Result<()> {
+    let line = in_basis.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;
     let imaginary = crate::ops::creation::factories::detach(&imaginary)?;
     if imaginary.numel() > 0

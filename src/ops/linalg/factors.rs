@@ -18,10 +18,10 @@ impl Keep for Checked {
 
 /// New column-major matrices.
 pub fn columns(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
-    let mut turned = Dims::from_slice(shape);
-    let n = turned.len();
-    turned.swap(n - 2, n - 1);
-    transposed(&Body::new(&turned, dtype, device)?)
+    let mut swapped = Dims::from_slice(shape);
+    let n = swapped.len();
+    swapped.swap(n - 2, n - 1);
+    transposed(&Body::new(&swapped, dtype, device)?)
 }
 
 pub fn transposed(x: &Body) -> Result<Body> {

@@ -102,16 +102,16 @@ pub fn linalg_matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
     super::product::matrix_power(input, n)
 }
 
-/// `x` reflected by `k` vectors, the last one first; by the first one first if `turned`, which undoes it.
-fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, turned: bool) -> V {
+/// `x` reflected by `k` vectors, the last one first; by the first one first if `inverse`, which undoes it.
+fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, inverse: bool) -> V {
     for step in 0..k {
-        let at = if turned { step } else { k - 1 - step };
+        let at = if inverse { step } else { k - 1 - step };
         let v = columns_of(vectors, at, at + 1);
         let factor = tau.clone().then(|t| {
             let one = slices::narrow(&t, -1, at as i64, 1)?;
             squeeze::unsqueeze(&one, -1)
         });
-        let factor = if turned { factor.conj() } else { factor };
+        let factor = if inverse { factor.conj() } else { factor };
         let along = v.mh().matmul(&x);
         x = x - (factor * v).matmul(along);
     }

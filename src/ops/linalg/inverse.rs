@@ -275,7 +275,7 @@ pub fn linalg_lstsq(
         if ranked { rank(input, None, Some(Bound::Number(rcond)), false)? } else { nothing(DType::I64)? };
     let whole = !ranked || {
         let short = lt(V::from(&rank), n as f64).tensor()?;
-        rank.is_batched() || !reduce::somewhere(&short)?
+        rank.is_batched() || !reduce::any_true(&short)?
     };
     let residuals = if m > n && whole && driver != "gelsy" {
         let rest = abs(V::from(input).matmul(found) - V::from(&sides)).re();

@@ -109,7 +109,7 @@ fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]:
 }
 
 /// `L` with its ones, and `U`, out of one matrix.
-fn apart(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
+fn factors_of(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
     let k = m.min(n);
     let l = tril(columns_of(lu, 0, k), -1);
     let ones = l.clone().then(|l| {
@@ -140,7 +140,7 @@ impl LinalgLuFactorEx {
     }
     fn d_A(g: V, LU: V, pivots: Tensor, at: Meta) -> Result<V> {
         let sizes = rows_and_columns(&at.shape);
-        let [l, u] = apart(&LU, sizes);
+        let [l, u] = factors_of(&LU, sizes);
         let k = sizes[0].min(sizes[1]);
         let (gl, gu) = (tril(columns_of(&g, 0, k), -1), triu(rows_of(&g, 0, k), 0));
         let [_, to] = exchanges(&pivots, sizes[0])?;
@@ -205,7 +205,7 @@ impl LuUnpack {
         let x = LU_data.body();
         let [m, n] = rows_and_columns(x.shape());
         let made = crate::tensor::mode::with_grad(false, || {
-            let [l, u] = apart(&V::from(Tensor::new(x.clone())), [m, n]);
+            let [l, u] = factors_of(&V::from(Tensor::new(x.clone())), [m, n]);
             Ok::<_, Error>([l.tensor()?, u.tensor()?])
         })?;
         Ok(made.map(|t| t.body().clone()))

@@ -87,23 +87,23 @@ impl Columns {
     /// The gradient of the left operand of `left @ right`.
     pub fn left_gradient(self, g: &V, right: &V) -> V {
         if self.left {
-            turned(&right.clone().conj().matmul(turned(g)))
+            transposed(&right.clone().conj().matmul(transposed(g)))
         } else {
-            g.matmul(turned(right).conj())
+            g.matmul(transposed(right).conj())
         }
     }
 
     /// That of the right one.
     pub fn right_gradient(self, g: &V, left: &V) -> V {
         if self.right {
-            turned(&turned(g).matmul(left.clone().conj()))
+            transposed(&transposed(g).matmul(left.clone().conj()))
         } else {
-            turned(left).conj().matmul(g)
+            transposed(left).conj().matmul(g)
         }
     }
 }
 
-fn turned(matrix: &V) -> V {
+fn transposed(matrix: &V) -> V {
     matrix.clone().then(|m| t(&m))
 }
 
@@ -181,8 +181,8 @@ impl Mm {
             (true, false) => matmul(x.physical(), y),
             // Few columns: the transposed product is a tall one.
             (false, true) if y.shape()[1] <= COLUMNS => {
-                let turned = |t: &Tensor| transpose(t, -2, -1);
-                matmul(&turned(y.physical())?, &turned(x)?).and_then(|t| turned(&t))
+                let transposed = |t: &Tensor| transpose(t, -2, -1);
+                matmul(&transposed(y.physical())?, &transposed(x)?).and_then(|t| transposed(&t))
             }
             (false, true) => product(x, y.physical()),
             _ => product(&b.full(x)?, &b.full(y)?),
@@ -297,9 +297,9 @@ fn folds(a: &Tensor, b: &Tensor) -> bool {
 
 /// The product as one of a tall matrix.
 fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
-    let turned = a.ndim() < b.ndim();
-    let large = if turned { transpose(b, -2, -1)? } else { a.clone() };
-    let small = if !turned {
+    let transposed = a.ndim() < b.ndim();
+    let large = if transposed { transpose(b, -2, -1)? } else { a.clone() };
+    let small = if !transposed {
         b.clone()
     } else if a.ndim() == 2 {
         t(a)?
@@ -314,7 +314,7 @@ fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
     shape.push(small.shape()[1]);
     let out = unsafe_view(&mm(&tall, &small)?, shape)?;
-    if turned { contiguous(&transpose(&out, -2, -1)?, None) } else { Ok(out) }
+    if transposed { contiguous(&transpose(&out, -2, -1)?, None) } else { Ok(out) }
 }
 
 /// The product as one of two batches of equally many matrices.

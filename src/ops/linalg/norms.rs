@@ -51,8 +51,8 @@ fn join(numbers: &[i64]) -> String {
 /// Singular values over two dimensions, along the last of the result.
 fn values_over(A: &Tensor, [a, b]: [i64; 2]) -> Result<Tensor> {
     let order: Ints = (0..A.ndim() as i64).filter(|&d| d != a && d != b).chain([a, b]).collect();
-    let turned = if order.windows(2).all(|w| w[0] < w[1]) { A.clone() } else { view::permute(A, order)? };
-    linalg_svdvals(&turned, None)
+    let permuted = if order.windows(2).all(|w| w[0] < w[1]) { A.clone() } else { view::permute(A, order)? };
+    linalg_svdvals(&permuted, None)
 }
 
 fn with_kept(y: &Tensor, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {

@@ -62,8 +62,8 @@ fn answered(a: &Body, b: &Body, left: bool, checked: Checked) -> Result<[Body; 4
     let vector = is_vector(a.shape(), b.shape());
     let b = if vector { b.with_layout(b.layout.unsqueeze(-1)?) } else { b.clone() };
     // X A = B is Aᵀ Xᵀ = Bᵀ.
-    let (turned, right) = if left { (a.clone(), b) } else { (transposed(a)?, transposed(&b)?) };
-    let [lu, pivots, info] = factored(&turned)?;
+    let (matrix, right) = if left { (a.clone(), b) } else { (transposed(a)?, transposed(&b)?) };
+    let [lu, pivots, info] = factored(&matrix)?;
     if let Some(name) = checked.0
         && let Some((place, _)) = first_failure(&info)?
     {
@@ -105,10 +105,11 @@ impl LinalgSolveEx {
         wants: [bool; 2],
     ) -> [Option<V>; 2] {
         let (Unread, [g, _]) = (A, g);
-        let turned = |x: V| if left { x } else { x.mt() };
+        let oriented = |x: V| if left { x } else { x.mt() };
         gradients(g, &LU.shape(), B, result, left, wants, |g| {
-            turned(
-                turned(g).then(|g| substituted(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
+            oriented(
+                oriented(g)
+                    .then(|g| substituted(&LU.body(), &pivots.body(), &g.body(), true).map(Tensor::new)),
             )
         })
     }
@@ -327,7 +328,7 @@ fn is_nearly_zero(det: &V) -> Result<bool> {
         f64::EPSILON
     };
     let small = lt(abs(det).re(), 100.0 * epsilon).tensor()?;
-    crate::ops::reduction::reduce::somewhere(&small)
+    crate::ops::reduction::reduce::any_true(&small)
 }
 
 /// The determinant.

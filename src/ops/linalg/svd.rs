@@ -14,11 +14,11 @@ fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
 
 /// The conjugate of the transpose, in memory of its own.
 fn adjoint(x: &Body) -> Result<Body> {
-    let turned = by_columns(&transposed(x)?)?;
+    let columns = by_columns(&transposed(x)?)?;
     if !x.dtype.is_complex() {
-        return Ok(turned);
+        return Ok(columns);
     }
-    reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(turned)))
+    reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(columns)))
 }
 
 fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {

@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 fn solution(a: &Body, b: &Body, upper: bool, left: bool, unit: bool) -> Result<Body> {
     if !left {
         // x a = b is aᵀ xᵀ = bᵀ.
-        let turned = solution(&transposed(a)?, &transposed(b)?, !upper, true, unit)?;
-        return by_columns(&transposed(&turned)?);
+        let solved = solution(&transposed(a)?, &transposed(b)?, !upper, true, unit)?;
+        return by_columns(&transposed(&solved)?);
     }
     let batch = broadcast(lead(a), lead(b))?;
     let wide = |x: &Body| {

@@ -5,7 +5,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
 use crate::ops::indexing::scatter::{IndexAdd, scatter_into};
-use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
+use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, table_gradient};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, view};
 use crate::ops::sorting::search::searchsorted;
@@ -217,7 +217,7 @@ impl EmbeddingBag {
             let sent = share.map_or_else(|| of_rows.clone(), |share| &of_rows * share);
             let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
             match sent.tensor() {
-                Ok(sent) => spread(&sent, &indices, table[0], way),
+                Ok(sent) => table_gradient(&sent, &indices, table[0], way),
                 failed => V::from(failed),
             }
         });

@@ -23,7 +23,7 @@ fn each(shape: &[usize]) -> usize {
 }
 
 /// The channels' numbers in a shape that broadcasts with the input.
-fn beside(v: V, ndim: usize, channels: usize) -> V {
+fn per_channel(v: V, ndim: usize, channels: usize) -> V {
     let mut shape = Dims::from_elem(1, ndim);
     shape[1] = channels;
     v.reshape(&shape)
@@ -34,7 +34,7 @@ struct Made {
     centred: V,
     mean: V,
     scale: V,
-    spread: V,
+    variance: V,
 }
 
 /// Running means and variances, which are used or updated.
@@ -46,20 +46,20 @@ struct Running<'a> {
     training: bool,
 }
 
-fn made(input: V, running: Running, eps: f64) -> Made {
+fn normalized(input: V, running: Running, eps: f64) -> Made {
     let shape = input.shape();
     let (ndim, channels) = (shape.len(), shape[1]);
     let count = each(&shape) as f64;
     let dims = others(ndim);
     if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
-        let line = |t: &Tensor| beside(V::from(t), ndim, channels);
-        let (mean, spread) = (line(mean), line(var));
-        return Made { centred: input - &mean, scale: rsqrt(&spread + eps), mean, spread };
+        let line = |t: &Tensor| per_channel(V::from(t), ndim, channels);
+        let (mean, variance) = (line(mean), line(var));
+        return Made { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
     }
     let mean = input.clone().sum(&dims, true) / count;
     let centred = input - &mean;
-    let spread = (&centred * &centred).sum(&dims, true) / count;
-    Made { scale: rsqrt(&spread + eps), centred, mean, spread }
+    let variance = (&centred * &centred).sum(&dims, true) / count;
+    Made { scale: rsqrt(&variance + eps), centred, mean, variance }
 }
 
 /// The result, the means, the factors, and the variances.
@@ -71,16 +71,16 @@ fn formula(
     eps: f64,
 ) -> Result<[Tensor; 4]> {
     let (ndim, channels) = (input.ndim(), input.shape()[1]);
-    let made = made(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
+    let made = normalized(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
     let mut y = &made.centred * &made.scale;
     if let Some(weight) = weight {
-        y = y * beside(V::from(weight), ndim, channels);
+        y = y * per_channel(V::from(weight), ndim, channels);
     }
     if let Some(bias) = bias {
-        y = y + beside(V::from(bias), ndim, channels);
+        y = y + per_channel(V::from(bias), ndim, channels);
     }
     let line = |v: V| v.reshape(&[channels]).tensor();
-    Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.spread)?])
+    Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.variance)?])
 }
 
 /// The gradients, from the operands and the saved statistics.
@@ -92,7 +92,8 @@ fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool
     let g = V::from(g);
     let y = &made.centred * &made.scale;
     let of_input = || {
-        let factor = weight.map_or_else(|| made.scale.clone(), |w| &made.scale * beside(w, ndim, channels));
+        let factor =
+            weight.map_or_else(|| made.scale.clone(), |w| &made.scale * per_channel(w, ndim, channels));
         if !own {
             return (&g * factor).cast(dtype);
         }
@@ -193,7 +194,7 @@ fn by_kernel(
     let own = laid.dense(x, dtype)?;
     let out = Body::new(own.shape(), dtype, x.device())?;
     let new = || Body::new(&[laid.sets.sets], dtype, x.device());
-    let (mut mean, mut scale, spread) = (new()?, new()?, new()?);
+    let (mut mean, mut scale, variance) = (new()?, new()?, new()?);
     if let (false, Some(m), Some(var)) = (running.training, running.mean, running.var) {
         mean = dense(&m.body(), dtype)?;
         let inverse = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
@@ -204,7 +205,7 @@ fn by_kernel(
         let (weight, bias) = (maybe_line(&weight)?, maybe_line(&bias)?);
         let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
         match running.training {
-            true => kernel::batch(out.host()?, own.host()?, with, line(&spread)?, laid.sets, eps),
+            true => kernel::batch(out.host()?, own.host()?, with, line(&variance)?, laid.sets, eps),
             false => kernel::normalize_by(out.host()?, own.host()?, with, laid.sets),
         }
     },
@@ -212,18 +213,18 @@ fn by_kernel(
         use crate::gpu::norm as kernel;
         let with = norm::gpu_with(&weight, &bias, Some(&mean), &scale)?;
         let moments = match running.training {
-            true => kernel::Moments::Own { eps, spread: Some(spread.gpu()?) },
+            true => kernel::Moments::Own { eps, variance: Some(variance.gpu()?) },
             false => kernel::Moments::Given,
         };
         kernel::forward(out.gpu()?, own.gpu()?, with, moments, laid.planes())
     })?;
-    Ok([laid.back(cast(out, x.dtype)?), mean, scale, spread])
+    Ok([laid.back(cast(out, x.dtype)?), mean, scale, variance])
 }
 
 /// Updates the running means and variances with this batch's; nothing is recorded.
-fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum: f64) -> Result<()> {
+fn take_in(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
-    for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, unbiased)] {
+    for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, unbiased)] {
         let Some(old) = old else { continue };
         let value = || {
             let new = V::from(Tensor::new(new.clone())) * (factor * momentum);
@@ -237,7 +238,7 @@ fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum:
     Ok(())
 }
 
-#[primitive(results(result0, result1, result2, spread), scratch(result1, result2, spread))]
+#[primitive(results(result0, result1, result2, variance), scratch(result1, result2, variance))]
 impl NativeBatchNorm {
     #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
     fn forward(
@@ -274,7 +275,7 @@ impl NativeBatchNorm {
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
         let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
-        let made = made(input.cast(wide(g.dtype())), running, eps);
+        let made = normalized(input.cast(wide(g.dtype())), running, eps);
         gradients(g, &made, weight, training, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
@@ -290,10 +291,10 @@ impl NativeBatchNorm {
         if !norm::by_kernel(&input, each(input.shape())) {
             let (ndim, channels) = (input.layout.ndim(), input.shape()[1]);
             let value = |body: Body| V::from(Tensor::new(body));
-            let line = |body: Body| beside(value(body), ndim, channels);
+            let line = |body: Body| per_channel(value(body), ndim, channels);
             let (mean, scale) = (line(result1), line(result2));
             let centred = value(input).cast(wide(g.dtype)) - &mean;
-            let made = Made { centred, scale: scale.clone(), mean, spread: scale };
+            let made = Made { centred, scale: scale.clone(), mean, variance: scale };
             return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
         }
         let laid = ChannelLayout::of(&input);
@@ -334,12 +335,13 @@ impl NativeBatchNorm {
         eps: f64,
     ) -> Result<Tensor> {
         let running = Running { mean: running_mean, var: running_var, training };
-        let [out, mean, _, spread] = formula(input, weight, bias, running, eps)?;
+        let [out, mean, _, variance] = formula(input, weight, bias, running, eps)?;
         if !training {
             return Ok(out);
         }
         let count = input.numel() as f64 / input.shape()[1] as f64;
-        for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, count / (count - 1.0))] {
+        for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, count / (count - 1.0))]
+        {
             let Some(old) = old else { continue };
             if input.is_batched() && !old.is_batched() {
                 return Err(Error::runtime(
@@ -368,7 +370,7 @@ fn check_channels(name: &str, given: Option<&Tensor>, channels: usize) -> Result
     }
 }
 
-/// Channels (dimension 1) less their mean, by their spread, times `weight`, plus `bias`. In training these are the batch's
+/// Channels (dimension 1) less their mean, by their variance, times `weight`, plus `bias`. In training these are the batch's
 /// own, and are taken into the running ones; else the running ones are used.
 #[operator(function, sample = "channelled()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
@@ -434,7 +436,7 @@ pub fn native_batch_norm(
     Ok([out, mean, scale])
 }
 
-/// Each channel of each sample less its mean, by its spread, times `weight`, plus `bias`.
+/// Each channel of each sample less its mean, by its variance, times `weight`, plus `bias`.
 #[operator(function, composite, sample = "channelled_alone()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn instance_norm(

@@ -123,7 +123,7 @@ fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> 
     Ok(out)
 }
 
-fn turned(body: &Body) -> Result<Body> {
+fn transposed(body: &Body) -> Result<Body> {
     Ok(body.with_layout(body.layout.transpose(-1, -2)?))
 }
 
@@ -142,7 +142,7 @@ impl Cdist {
         -slopes(g, gaps(&x1, &x2), result, p).sum(&[-3], false)
     }
     fn fast_d_x2(g: Body, x1: Body, x2: Body, result: Body, p: f64) -> Result<Body> {
-        moved(&turned(&g)?, &x2, &x1, &turned(&result)?, p)
+        moved(&transposed(&g)?, &x2, &x1, &transposed(&result)?, p)
     }
 }
 

@@ -44,7 +44,7 @@ fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
 }
 
 /// The gradient of a table of `count` rows, from that of the rows that were looked up.
-pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V {
+pub(super) fn table_gradient(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V {
     let width = g.shape().last().copied().unwrap_or(0);
     let mut g = V::from(g).reshape(&[indices.numel(), width]);
     if way.padding_idx >= 0 {
@@ -113,7 +113,7 @@ impl Embedding {
     }
     fn d_weight(g: &Tensor, indices: Tensor, at: Meta, padding_idx: i64, scale_grad_by_freq: bool) -> V {
         let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
-        spread(g, &indices, at.shape[0], way)
+        table_gradient(g, &indices, at.shape[0], way)
     }
     fn fast_d_weight(
         g: Body,

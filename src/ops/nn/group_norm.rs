@@ -122,7 +122,7 @@ fn by_kernel(
     gpu: {
         use crate::gpu::norm as kernel;
         let with = norm::gpu_with(&weight, &bias, Some(&mean), &scale)?;
-        let moments = kernel::Moments::Own { eps, spread: None };
+        let moments = kernel::Moments::Own { eps, variance: None };
         kernel::forward(out.gpu()?, own.gpu()?, with, moments, sizes.on_gpu())
     })?;
     Ok([cast(out, x.dtype)?, mean, scale])

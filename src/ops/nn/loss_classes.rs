@@ -32,7 +32,7 @@ fn loss(
 }
 
 /// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.
-fn spread(
+fn loss_gradient(
     grad: &Tensor,
     input: &Tensor,
     target: &Tensor,
@@ -99,7 +99,7 @@ macro_rules! nll_loss {
                 let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
                 match classes.gradient_by_kernel(grad, input, reduction)? {
                     Some(gradient) => Ok(gradient),
-                    None => no_grad(|| spread(grad, input, target, weight, ignore_index, reduction)),
+                    None => no_grad(|| loss_gradient(grad, input, target, weight, ignore_index, reduction)),
                 }
             }
             fn d_grad(
@@ -133,7 +133,7 @@ macro_rules! nll_loss {
                 ignore_index: i64,
                 reduction: Reduction,
             ) -> Result<Tensor> {
-                spread(grad, input, target, weight, ignore_index, reduction)
+                loss_gradient(grad, input, target, weight, ignore_index, reduction)
             }
         }
     )* };
@@ -351,7 +351,7 @@ impl Classes {
         let index = self.index(ndim, all_count)?;
         let mut shape = index.shape();
         shape.remove(Self::dim(ndim) as usize);
-        let spread = if all_count {
+        let shares = if all_count {
             -(if how == Reduction::Mean { g / self.target.numel() as f64 } else { g })
         } else {
             let share = self.share(&index, ndim, at.dtype)?;
@@ -359,7 +359,7 @@ impl Classes {
             select(-g * &share, 0.0, eq(share, 0.0))
         };
         let dim = Self::dim(ndim);
-        let src = unsqueeze(&spread.expand(&shape).tensor()?, dim)?;
+        let src = unsqueeze(&shares.expand(&shape).tensor()?, dim)?;
         into_zeros!(at, [&src, &index], Scatter(dim, &index, &src, Put::Assign))
     }
 

@@ -199,7 +199,7 @@ fn rows_normalized(
         use crate::gpu::norm as kernel;
         let planes = kernel::Planes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
         let with = gpu_with(&weight, &bias, centred.then_some(&mean), &rstd)?;
-        kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, spread: None }, planes)
+        kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, variance: None }, planes)
     })?;
     Ok([cast(out, dtype)?, mean, rstd])
 }

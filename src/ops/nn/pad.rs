@@ -164,9 +164,9 @@ impl Block {
     }
 
     /// The elements in the order of the other side, where some dimensions run backwards.
-    fn turned(&self, body: &Body) -> Result<Body> {
-        let turned = self.dims(body.layout.ndim()).filter(|(_, s)| s.how == How::Backwards && s.length > 1);
-        let dims: Ints = turned.map(|(dim, _)| dim as i64).collect();
+    fn flipped(&self, body: &Body) -> Result<Body> {
+        let flipped = self.dims(body.layout.ndim()).filter(|(_, s)| s.how == How::Backwards && s.length > 1);
+        let dims: Ints = flipped.map(|(dim, _)| dim as i64).collect();
         if dims.is_empty() {
             return Ok(body.clone());
         }
@@ -190,7 +190,7 @@ fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
     }
     for block in Block::all(&sides, edge) {
         let place = block.in_result(&out)?;
-        let source = block.turned(&block.in_input(x)?)?;
+        let source = block.flipped(&block.in_input(x)?)?;
         copy(&place, &source.with_layout(source.layout.broadcast_to(place.shape())))?;
     }
     Ok(out)
@@ -209,7 +209,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
         copy(&block.in_input(&out)?, &block.in_result(g)?)?;
     }
     for block in rest {
-        let part = Tensor::new(block.turned(&block.in_result(g)?)?);
+        let part = Tensor::new(block.flipped(&block.in_result(g)?)?);
         let ndim = part.ndim();
         let repeated = block.dims(ndim).filter(|(_, s)| s.how == How::Repeated);
         let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();

@@ -11,8 +11,8 @@ use crate::ops::shape::view;
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
     no_grad(|| {
         let apart = views::reshape(input, parts)?;
-        let turned = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
-        views::reshape(&clone_dense(&turned)?, shape)
+        let permuted = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
+        views::reshape(&clone_dense(&permuted)?, shape)
     })
 }
 

@@ -237,7 +237,7 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
 }
 
 /// A new tensor filled by `fill`, of this dtype (or the default one).
-fn made(
+fn new_filled(
     size: &[usize],
     (dtype, device): (Option<DType>, Option<Device>),
     requires_grad: bool,
@@ -281,7 +281,9 @@ pub fn rand(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    made(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| fill_uniform(body, 0.0, 1.0, generator))
+    new_filled(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
+        fill_uniform(body, 0.0, 1.0, generator)
+    })
 }
 
 /// Random numbers of the standard normal distribution.
@@ -306,7 +308,9 @@ pub fn randn(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
-    made(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| fill_normal(body, 0.0, 1.0, generator))
+    new_filled(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| {
+        fill_normal(body, 0.0, 1.0, generator)
+    })
 }
 
 /// Random whole numbers from `low` (0 when left out) to below `high`.
@@ -335,7 +339,9 @@ pub fn randint(
     let _ = (layout, pin_memory);
     let (low, high, size) = bounds("randint", low, high, size)?;
     let dtype = Some(dtype.unwrap_or(DType::I64));
-    made(&dims_of(&size)?, (dtype, device), requires_grad, |body| fill_integers(body, low, high, &generator))
+    new_filled(&dims_of(&size)?, (dtype, device), requires_grad, |body| {
+        fill_integers(body, low, high, &generator)
+    })
 }
 
 /// Uniform random numbers between 0 and 1, like another tensor.
@@ -437,7 +443,7 @@ pub fn randperm(
         fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
             gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
     };
-    let out = made(&shape, (Some(own), device), false, |body| each_line(body, line))?;
+    let out = new_filled(&shape, (Some(own), device), false, |body| each_line(body, line))?;
     wanting(to_dtype(&out, dtype)?, requires_grad)
 }
 

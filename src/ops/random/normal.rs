@@ -7,7 +7,7 @@ use crate::operator::kernel;
 use crate::operator::views::dims_of;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-use crate::ops::random::{categorical, draw, empty_body_of, fill_normal, made};
+use crate::ops::random::{categorical, draw, empty_body_of, fill_normal, new_filled};
 use crate::tensor::mode;
 
 /// Numbers that were drawn: about means, with standard deviations, or both.
@@ -77,7 +77,7 @@ pub fn normal(
         (Operand::Scalar(mean), Operand::Scalar(std)) => {
             let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
             let fill = |body: &Body| fill_normal(body, mean.as_f64(), std.as_f64(), generator);
-            made(&dims_of(&size)?, (dtype, device), requires_grad, fill)
+            new_filled(&dims_of(&size)?, (dtype, device), requires_grad, fill)
         }
         (Operand::Tensor(mean), Operand::Scalar(std)) => about(mean, std.as_f64(), generator),
         (mean, Operand::Tensor(std)) => within(mean, std, generator),

@@ -7,7 +7,7 @@ use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::{power, unary};
 use crate::ops::linalg::matmul::mm;
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{somewhere, sum};
+use crate::ops::reduction::reduce::{any_true, sum};
 use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::{squeeze_all, unsqueeze};
 use crate::ops::shape::view::t;
@@ -37,7 +37,7 @@ fn check_weights(name: &str, weights: &Tensor, count: usize, integral: bool) -> 
             weights.numel()
         ));
     }
-    if weights.numel() > 0 && !weights.is_batched() && somewhere(&lt(V::from(weights), 0.0).tensor()?)? {
+    if weights.numel() > 0 && !weights.is_batched() && any_true(&lt(V::from(weights), 0.0).tensor()?)? {
         return refuse(format!("cov(): {name} cannot be negative"));
     }
     Ok(())
@@ -123,8 +123,8 @@ pub fn corrcoef(input: &Tensor) -> Result<Tensor> {
     }
     let diagonal = slices::diagonal(&c, 0, 0, 1)?;
     let diagonal = if c.dtype().is_complex() { complex::real(&diagonal)? } else { diagonal };
-    let spread = unary::sqrt(&diagonal)?;
-    let scaled = a::div(&a::div(&c, &unsqueeze(&spread, 1)?)?, &unsqueeze(&spread, 0)?)?;
+    let deviations = unary::sqrt(&diagonal)?;
+    let scaled = a::div(&a::div(&c, &unsqueeze(&deviations, 1)?)?, &unsqueeze(&deviations, 0)?)?;
     if c.dtype().is_complex() {
         return Ok(scaled);
     }

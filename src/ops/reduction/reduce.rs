@@ -167,11 +167,11 @@ fn without_one(g: V, x: V, y: V, dim: i64) -> V {
 
 fn has_zero(x: &V) -> Result<bool> {
     let zeros = x.clone().then(|t| unary::logical_not(&t)).tensor()?;
-    somewhere(&zeros)
+    any_true(&zeros)
 }
 
 /// Whether any element is true; false for a meta tensor, which has no values.
-pub fn somewhere(t: &Tensor) -> Result<bool> {
+pub fn any_true(t: &Tensor) -> Result<bool> {
     Ok(!t.device().is_meta() && any(t, None, false)?.item()?.as_bool())
 }
 

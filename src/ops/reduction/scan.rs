@@ -143,7 +143,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     }
     let zero = unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
-    if !batched && !reduce::somewhere(&zero)? {
+    if !batched && !reduce::any_true(&zero)? {
         return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
     }
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {

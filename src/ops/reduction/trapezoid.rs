@@ -67,8 +67,8 @@ fn half(x: &Tensor) -> Result<Tensor> {
     a::div(x, Scalar::Float(2.0))
 }
 
-/// The shape without a dimension, if that is empty.
-fn nothing(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
+/// Zeros of the shape without a dimension, if that is empty.
+fn zeros_if_empty(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
     let at = wrap_dim(dim, y.ndim())?;
     let mut shape = y.shape();
     if shape.get(at) != Some(&0) {
@@ -82,7 +82,7 @@ fn nothing(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
 #[operator(function, alias = "trapz", sample = "over_dim(lambda y, dim: T.trapezoid(y, dim=dim, dx=0.5))")]
 pub fn trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     length(y, dim)?;
-    if let Some(empty) = nothing(y, dim)? {
+    if let Some(empty) = zeros_if_empty(y, dim)? {
         return Ok(empty);
     }
     without_truths("trapezoid", Some(x), y)?;
@@ -102,7 +102,7 @@ pub fn trapezoid_dx(
     if y.ndim() == 0 {
         return Err(no_dims(dim));
     }
-    if let Some(empty) = nothing(y, dim)? {
+    if let Some(empty) = zeros_if_empty(y, dim)? {
         return Ok(empty);
     }
     without_truths("trapezoid", None, y)?;

@@ -2,7 +2,7 @@
 
 use crate::base::{Reduction, dims_or_all, warn};
 use crate::operator::copies::to_dtype;
-use crate::operator::sums::kept;
+use crate::operator::sums::with_kept_dims;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{count, folded, mean, no_grad};
@@ -16,7 +16,7 @@ fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<
     Ok(out)
 }
 
-fn spread(
+fn var_or_std(
     input: &Tensor,
     dim: &Option<Ints>,
     correction: Option<Scalar>,
@@ -68,7 +68,7 @@ fn root_grad(g: V, y: V) -> V {
 #[primitive(batch = over(dim, keepdim), aten = "var.correction")]
 impl Var {
     fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
-        spread(input, &dim, correction, keepdim, false)
+        var_or_std(input, &dim, correction, keepdim, false)
     }
     fn d_input(
         g: V,
@@ -85,7 +85,7 @@ impl Var {
 #[primitive(batch = over(dim, keepdim), aten = "std.correction")]
 impl Std {
     fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
-        spread(input, &dim, correction, keepdim, true)
+        var_or_std(input, &dim, correction, keepdim, true)
     }
     fn d_input(
         g: V,
@@ -102,7 +102,7 @@ impl Std {
 
 /// Both results' gradients together.
 fn with_mean_grad(
-    spread: Option<V>,
+    first: Option<V>,
     mean: Option<V>,
     at: &Meta,
     dim: &Option<Ints>,
@@ -110,7 +110,7 @@ fn with_mean_grad(
 ) -> Result<Option<V>> {
     let n = count(&at.shape, dim.as_deref())?;
     let mean = mean.map(|g| (g / n).unreduce(at, dim, keepdim));
-    Ok(match (spread, mean) {
+    Ok(match (first, mean) {
         (Some(a), Some(b)) => Some(a + b),
         (a, b) => a.or(b),
     })
@@ -128,7 +128,7 @@ impl VarMean {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<[Body; 2]> {
-        Ok([spread(input, &dim, correction, keepdim, false)?, mean_of(input, dim, keepdim)?])
+        Ok([var_or_std(input, &dim, correction, keepdim, false)?, mean_of(input, dim, keepdim)?])
     }
     fn d_input(
         g: [Option<V>; 2],
@@ -161,7 +161,7 @@ impl StdMean {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<[Body; 2]> {
-        Ok([spread(input, &dim, correction, keepdim, true)?, mean_of(input, dim, keepdim)?])
+        Ok([var_or_std(input, &dim, correction, keepdim, true)?, mean_of(input, dim, keepdim)?])
     }
     fn d_input(
         g: [Option<V>; 2],
@@ -273,7 +273,7 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
 }
 
 fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
-    let kept = |v: V| v.then(|t| kept(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
+    let kept = |v: V| v.then(|t| with_kept_dims(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
     let (g, y) = (kept(g), kept(y));
     match ord {
         1.0 => g * sign(x),

@@ -171,14 +171,14 @@ impl Roll {
 #[primitive(node = "Rot90Backward0", tangent = linear)]
 impl Rot90 {
     fn forward(input: &Tensor, k: i64, dims: &[i64]) -> Result<Body> {
-        let turned = mode::with_grad(false, || turned(input, k, dims))?;
-        preserved(&turned.body())
+        let rotated = mode::with_grad(false, || rotated(input, k, dims))?;
+        preserved(&rotated.body())
     }
     fn d_input(g: &Tensor, k: i64, dims: &Ints) -> Result<Tensor> {
         Rot90::call(g, k.wrapping_neg(), dims)
     }
     fn batch(_: &Batch, input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
-        turned(input, k, dims)
+        rotated(input, k, dims)
     }
 }
 
@@ -222,7 +222,7 @@ impl Repeat {
 }
 
 /// Quarter turns as a composition.
-fn turned(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+fn rotated(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
     let (k, [a, b]) = quarter_turns(k, dims, input.ndim())?;
     match k {
         1 => transpose(&Flip::call(input, &[b])?, a, b),

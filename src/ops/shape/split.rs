@@ -16,7 +16,7 @@ pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
 }
 
 /// How long parts of these sizes are.
-pub fn given(sizes: &[i64]) -> Result<Vec<usize>> {
+pub fn checked_sizes(sizes: &[i64]) -> Result<Vec<usize>> {
     try_alloc::collect(sizes.iter().map(|&n| Ok(n as usize)))
 }
 
@@ -64,10 +64,10 @@ impl Split {
 #[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl SplitWithSizes {
     fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
-        parts(input, dim, |_| given(split_sizes))
+        parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| given(split_sizes))
+        joined(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 
@@ -84,10 +84,10 @@ impl UnsafeSplit {
 #[primitive(untied, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl UnsafeSplitWithSizes {
     fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
-        parts(input, dim, |_| given(split_sizes))
+        parts(input, dim, |_| checked_sizes(split_sizes))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
-        joined(g, &at, dim, |_| given(split_sizes))
+        joined(g, &at, dim, |_| checked_sizes(split_sizes))
     }
 }
 
@@ -332,7 +332,7 @@ fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
 }
 
 /// They need equal parts, too.
-fn whole(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> Result<Vec<Tensor>> {
+fn equal_parts(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> Result<Vec<Tensor>> {
     check_rank(name, input, ndim)?;
     let total = input.shape()[dim];
     if sections <= 0 || total as i64 % sections != 0 {
@@ -347,7 +347,7 @@ fn whole(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> 
 /// `tensor_split` along the columns.
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.hsplit(1), 1)")]
 pub fn hsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
-    whole("hsplit", input, 1, sections, usize::from(input.ndim() > 1))
+    equal_parts("hsplit", input, 1, sections, usize::from(input.ndim() > 1))
 }
 
 /// `tensor_split` along the columns, at these indices.
@@ -360,7 +360,7 @@ pub fn hsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
 /// `tensor_split` along the rows.
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.vsplit(1), 2)")]
 pub fn vsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
-    whole("vsplit", input, 2, sections, 0)
+    equal_parts("vsplit", input, 2, sections, 0)
 }
 
 /// `tensor_split` along the rows, at these indices.
@@ -373,7 +373,7 @@ pub fn vsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
 /// `tensor_split` along the third dimension.
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.dsplit(1), 3)")]
 pub fn dsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
-    whole("dsplit", input, 3, sections, 2)
+    equal_parts("dsplit", input, 3, sections, 2)
 }
 
 /// `tensor_split` along the third dimension, at these indices.

@@ -173,7 +173,7 @@ fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
 
 /// Whether the matrices of a batch follow each other in memory. A single batch dimension may have any stride; the first of
 /// several may be expanded.
-fn lies_in_batches(target: &Body) -> bool {
+fn is_batch_contiguous(target: &Body) -> bool {
     let layout = &target.layout;
     let n = layout.ndim();
     let mut expected: usize = layout.shape[n.saturating_sub(2)..].iter().product();
@@ -188,7 +188,7 @@ fn lies_in_batches(target: &Body) -> bool {
 
 /// Zeros beyond the diagonal of an expanded tensor, row by row: rows that share memory all get the zeros of each.
 fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
-    if !lies_in_batches(target) {
+    if !is_batch_contiguous(target) {
         return Ok(false);
     }
     let diagonal = if let [_, Arg::Int(diagonal), ..] = args { *diagonal } else { 0 };

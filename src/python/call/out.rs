@@ -69,7 +69,7 @@ pub fn write<'py>(
     // All targets are checked before one is written.
     let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
     let checked: Vec<OutTarget> = checked.collect::<PyResult<_>>()?;
-    apart(row, fields, &checked)?;
+    check_apart(row, fields, &checked)?;
     // A warning that is turned into an error is raised after all targets are written.
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
@@ -110,7 +110,7 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
 }
 
 /// Refuses targets that share memory with each other.
-fn apart(row: &Row, fields: &[&str], places: &[OutTarget]) -> PyResult<()> {
+fn check_apart(row: &Row, fields: &[&str], places: &[OutTarget]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)

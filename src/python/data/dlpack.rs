@@ -161,7 +161,7 @@ impl Drop for Import {
 const MOST_DIMENSIONS: usize = 64;
 
 /// A capsule's memory: address, number of bytes, layout and dtype.
-fn told(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
+fn read_tensor(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
     let wrong = |what: &str| PyBufferError::new_err(format!("a DLPack tensor {what}"));
     if dl.device != CPU {
         return Err(PyBufferError::new_err("gradiron takes DLPack memory of the CPU only"));
@@ -222,7 +222,7 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
         ffi::PyCapsule_GetPointer(capsule.as_ptr(), FRESH.as_ptr()).cast::<Managed>()
     };
     // SAFETY: a valid capsule holds a pointer to a managed tensor, which lives until its deleter is called.
-    let (start, bytes, layout, dtype) = told(unsafe { &(*managed).tensor })?;
+    let (start, bytes, layout, dtype) = read_tensor(unsafe { &(*managed).tensor })?;
     // SAFETY: the capsule lives, and the name for ever.
     unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr()) };
     // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.

@@ -103,7 +103,7 @@ fn flatten(
         }
         tell_of_loss(&t.get().tensor)?;
         let first = out.len();
-        spread(&t.get().tensor, shape, depth, kind, out)?;
+        append_elements(&t.get().tensor, shape, depth, kind, out)?;
         if t.get().tensor.dtype().is_differentiable() {
             for noted in &mut out[first..] {
                 if let Noted::Number(number) = *noted {
@@ -118,7 +118,7 @@ fn flatten(
         if t.ndim() > shape.len() - depth {
             return Err(PyTypeError::new_err("only 0-dimensional arrays can be converted to Python scalars"));
         }
-        return spread(&t, shape, depth, kind, out);
+        return append_elements(&t, shape, depth, kind, out);
     }
     if depth == shape.len() {
         if is_sequence(object) {
@@ -154,7 +154,7 @@ fn flatten(
 }
 
 /// The elements of a tensor, or of an array, that stands in the place of a list.
-fn spread(
+fn append_elements(
     t: &Tensor,
     shape: &[usize],
     depth: usize,

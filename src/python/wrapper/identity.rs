@@ -57,7 +57,7 @@ unsafe fn alive<'py>(py: Python<'py>, known: *mut c_void) -> Option<Bound<'py, P
 
 /// Calls `change` with the address while no other thread sees it; stores what that returns.
 #[inline]
-fn alone<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut c_void, T)) -> T {
+fn exclusive<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut c_void, T)) -> T {
     #[cfg(Py_GIL_DISABLED)]
     let known = {
         loop {
@@ -87,7 +87,7 @@ pub fn find<'py>(py: Python<'py>, place: &AtomicPtr<c_void>) -> Result<Bound<'py
     }
     #[cfg(Py_GIL_DISABLED)]
     // SAFETY: `forget` waits for us before it lets the object's memory go.
-    let (known, found) = alone(place, |known| (known, (known, unsafe { alive(py, known) })));
+    let (known, found) = exclusive(place, |known| (known, (known, unsafe { alive(py, known) })));
     #[cfg(not(Py_GIL_DISABLED))]
     // SAFETY: `forget` comes before the object's memory goes, and we hold the interpreter.
     let found = unsafe { alive(py, known) };
@@ -110,7 +110,7 @@ pub fn register<'py, T>(
         // SAFETY: a living object.
         unsafe { ffi::PyUnstable_EnableTryIncRef(object.as_ptr()) };
         // SAFETY: as in `find`.
-        let other = alone(place(&object), |known| match unsafe { alive(object.py(), known) } {
+        let other = exclusive(place(&object), |known| match unsafe { alive(object.py(), known) } {
             Some(other) => (known, Some(other)),
             None => (object.as_ptr().cast(), None),
         });
@@ -127,5 +127,5 @@ pub fn register<'py, T>(
 #[inline]
 pub fn forget(place: &AtomicPtr<c_void>, own: *mut c_void, left: bool) {
     let mark = without_provenance_mut(if left { LEFT } else { 0 });
-    alone(place, |known| (if known == own { mark } else { known }, ()));
+    exclusive(place, |known| (if known == own { mark } else { known }, ()));
 }

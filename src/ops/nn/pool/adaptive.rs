@@ -1,8 +1,8 @@
 //! Pools whose windows divide the image into nearly equal parts.
 
 use super::{
-    as_line, as_plane, check_rank, fail, image, largest, means, one, picked, returned, single, spread, three,
-    zeros,
+    as_line, as_plane, check_rank, fail, image, largest, means, one, per_dim, picked, returned, single,
+    three, zeros,
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
@@ -130,7 +130,7 @@ macro_rules! operators {
             if output_size.len() != $dims && output_size.len() != 1 {
                 return fail(format!("{name}: output_size must be {}", $dims));
             }
-            let sizes = spread(&output_size, $dims, &one());
+            let sizes = per_dim(&output_size, $dims, &one());
             if sizes.iter().any(|&n| n < 0) {
                 let mut all = sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
                 if $dims == 3 {
@@ -156,7 +156,7 @@ macro_rules! operators {
             if output_size.len() != $dims && output_size.len() != 1 {
                 return fail(format!("{name}(): internal error: output_size.size() must be {}", $dims));
             }
-            let sizes = spread(&output_size, $dims, &one());
+            let sizes = per_dim(&output_size, $dims, &one());
             if let Some(n) = sizes.iter().find(|&&n| n < 0) {
                 let lead = input.ndim() - $dims;
                 let shape: Vec<i64> =

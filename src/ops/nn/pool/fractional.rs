@@ -1,6 +1,6 @@
 //! Pools whose windows begin at random places.
 
-use super::{WORDS, fail, one, picked, resized, returned, spread, three, zeros};
+use super::{WORDS, fail, one, per_dim, picked, resized, returned, three, zeros};
 use crate::base::numel;
 use crate::operator::{constant, views};
 use crate::ops::indexing::index;
@@ -192,7 +192,7 @@ macro_rules! pools {
             random_samples: &Tensor,
         ) -> Result<[Tensor; 2]> {
             let (kernel, output) =
-                (spread(&kernel_size, $dims, &one()), spread(&output_size, $dims, &one()));
+                (per_dim(&kernel_size, $dims, &one()), per_dim(&output_size, $dims, &one()));
             check_random(stringify!($name), input, &kernel, &output, random_samples, $dims)?;
             let count = if input.ndim() == $dims + 2 { input.shape()[0] } else { 1 };
             let samples = slices::slice(random_samples, 0, Some(0), Some(count as i64), 1)?;

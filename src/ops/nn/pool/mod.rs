@@ -16,7 +16,7 @@ use crate::ops::shape::squeeze::{squeeze, unsqueeze};
 use smallvec::smallvec;
 
 /// One number for all dimensions, or one for each; none means what `or` says.
-fn spread(list: &Ints, dims: usize, or: &Ints) -> Ints {
+fn per_dim(list: &Ints, dims: usize, or: &Ints) -> Ints {
     match list.len() {
         0 => or.clone(),
         1 => smallvec![list[0]; dims],

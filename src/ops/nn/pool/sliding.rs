@@ -1,8 +1,8 @@
 //! Pools whose windows slide.
 
 use super::{
-    WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, picked, returned,
-    single, spread, three, zeros,
+    WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, per_dim, picked,
+    returned, single, three, zeros,
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
@@ -349,9 +349,9 @@ macro_rules! operators {
                 check_list($max_name, what, list, $dims, "either be")?;
             }
             check_list($max_name, "dilation", &dilation, $dims, "be either")?;
-            let kernel = spread(&kernel_size, $dims, &one());
-            let (stride, padding) = (spread(&stride, $dims, &kernel), spread(&padding, $dims, &one()));
-            let dilation = spread(&dilation, $dims, &one());
+            let kernel = per_dim(&kernel_size, $dims, &one());
+            let (stride, padding) = (per_dim(&stride, $dims, &kernel), per_dim(&padding, $dims, &one()));
+            let dilation = per_dim(&dilation, $dims, &one());
             let slide =
                 Slide { kernel: &kernel, stride: &stride, padding: &padding, dilation: &dilation, ceil: ceil_mode };
             check_slide($max_name, input, &slide, true)?;
@@ -386,8 +386,8 @@ macro_rules! operators {
             for (what, list) in [("kernel_size", &kernel_size), ("stride", &stride), ("padding", &padding)] {
                 check_list($avg_name, what, list, $dims, $says)?;
             }
-            let kernel = spread(&kernel_size, $dims, &one());
-            let (stride, padding) = (spread(&stride, $dims, &kernel), spread(&padding, $dims, &one()));
+            let kernel = per_dim(&kernel_size, $dims, &one());
+            let (stride, padding) = (per_dim(&stride, $dims, &kernel), per_dim(&padding, $dims, &one()));
             if divisor_override == Some(0) {
                 return fail("divisor must be not zero");
             }
