@@ -136,7 +136,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) 
     inplace::by_result(
         input,
         &given,
-        |input| masked_fill(input, mask, value.clone()),
+        |input| masked_fill(input, mask, value),
         |body, made| {
             if !body.layout.is_expanded() {
                 return copy(body, made);
