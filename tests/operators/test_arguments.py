@@ -48,6 +48,14 @@ def test_where_numbers_stand_for_a_list():
     assert X.amax(0) == T.amax(X, dim=0) == 3 and SQUARE.movedim(0, 1).tolist() == [[0, 2], [1, 3]]
 
 
+def test_several_numbers_are_one_list_where_the_list_is_the_only_parameter():
+    assert T.ones(1, 1, 3).squeeze(0, 1).shape == (3,) and SQUARE.permute(1, 0).tolist() == [[0, 2], [1, 3]]
+    assert [part.shape for part in SQUARE.hsplit(1, 2)] == [(2, 1), (2, 1), (2, 0)] and SQUARE.count_nonzero(0, 1) == 3
+    for call in (SQUARE.var, SQUARE.std):
+        with pytest.raises(TypeError, match="received an invalid combination of arguments"):
+            call(0, 1)
+
+
 LINE = T.tensor([1])
 
 

@@ -45,7 +45,7 @@ pub fn spread(row: &Row, function: bool) -> Option<usize> {
     let placed = &params[..params.iter().position(|p| p.keyword).unwrap_or(params.len())];
     match placed.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several)) {
         Some(at) if at == 0 || placed[at].kind == Kind::Several => Some(from + at),
-        None if matches!(placed, [only] if only.kind == Kind::Ints) => Some(from),
+        None if matches!(params, [only] if only.kind == Kind::Ints) => Some(from),
         _ => None,
     }
 }
