@@ -29,5 +29,5 @@ REASONS = {
 }
 KNOWN = {name: why for why, names in REASONS.items() for name in names}
 
-# Seeds whose program ends PyTorch itself, with a segmentation fault.
-CRASHES = {4506, 22580, 701955}
+# Seeds whose program ends PyTorch itself, with a segmentation fault, or reads what its median of an expanded tensor left unwritten.
+CRASHES = {4506, 9381, 22580, 701955}
