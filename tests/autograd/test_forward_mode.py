@@ -764,3 +764,11 @@ def test_a_functions_jvp_returns_a_view_of_its_tangent(jvp, viewed, message):
         x = fw.make_dual(t(1.0, 2.0), t(3.0, 4.0))
         with pytest.raises(RuntimeError, match=message):
             Part.apply(x.view_as(x) if viewed else x)
+
+
+@pytest.mark.parametrize("order", ["std", 1.5, 2, 3])
+def test_the_tangent_of_a_root_of_nothing_is_zero(order):
+    with fw.dual_level():
+        x = fw.make_dual(T.zeros(3), T.ones(3))
+        y = x.std() if order == "std" else T.linalg.vector_norm(x, order)
+        assert fw.unpack_dual(y).tangent.item() == 0.0

@@ -37,6 +37,8 @@ def test_the_normal_distribution():
     assert S.ndtri(double(0.0, 1.0)).tolist() == [-math.inf, math.inf] and S.ndtri(double(1.5)).isnan().all()
     assert_values(S.erfcx(double(0.5, 2.0)), [math.exp(v * v) * math.erfc(v) for v in (0.5, 2.0)], rtol=1e-12)
     assert_values(S.erfcx(double(100.0)), [0.005641613782989433], rtol=1e-13)
+    assert S.erfcx(double(-math.inf, -1e200, -30.0, math.inf)).tolist() == [math.inf, math.inf, math.inf, 0.0]
+    assert S.entr(double(-math.inf, -1.0, 0.0)).tolist() == [-math.inf, -math.inf, 0.0]
     assert_values(S.entr(double(-1.0, 0.0, 2.0)), [-math.inf, 0.0, -2 * math.log(2)])
 
 

@@ -1,4 +1,5 @@
-"""Functions that stand at the top as well, where they take a number for the reduction and say `train` for `training`."""
+"""Functions that stand at the top as well, where they take a number for the reduction (none by default) and say `train` for
+`training`."""
 
 from __future__ import annotations
 
@@ -10,36 +11,39 @@ from ._compositions import _alpha_dropout, _check_probability, _feature_dropout
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _named(reduction: int) -> str:
+def _named(function: str, reduction: int) -> str:
+    if isinstance(reduction, bool) or not isinstance(reduction, (int, Tensor)):
+        raise TypeError(f"{function}(): argument 'reduction' must be int, not {type(reduction).__name__}")
     if reduction not in (0, 1, 2):
         raise ValueError(f"{reduction} is not a valid value for reduction")
-    return _REDUCTIONS[reduction]
+    return _REDUCTIONS[int(reduction)]
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss`."""
-    return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(reduction))
+    return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named("poisson_nll_loss", reduction))
 
 
-def kl_div(input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False) -> Tensor:
+def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`."""
-    loss = F.kl_div(input, target, reduction="none" if reduction == 1 else _named(reduction), log_target=log_target)
-    return loss.mean() if reduction == 1 else loss
+    named = _named("kl_div", reduction)
+    loss = F.kl_div(input, target, reduction="none" if named == "mean" else named, log_target=log_target)
+    return loss.mean() if named == "mean" else loss
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1) -> Tensor:
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`."""
-    return F.hinge_embedding_loss(input, target, margin, reduction=_named(reduction))
+    return F.hinge_embedding_loss(input, target, margin, reduction=_named("hinge_embedding_loss", reduction))
 
 
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.cosine_embedding_loss`."""
-    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(reduction))
+    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_named("cosine_embedding_loss", reduction))
 
 
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1) -> Tensor:
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.margin_ranking_loss`."""
-    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_named(reduction))
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_named("margin_ranking_loss", reduction))
 
 
 def triplet_margin_loss(
@@ -50,10 +54,12 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    reduction: int = 1,
+    reduction: int = 0,
 ) -> Tensor:
     """`nn.functional.triplet_margin_loss`."""
-    return F.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction=_named(reduction))
+    return F.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_named("triplet_margin_loss", reduction)
+    )
 
 
 def ctc_loss(
@@ -62,11 +68,11 @@ def ctc_loss(
     input_lengths: Tensor,
     target_lengths: Tensor,
     blank: int = 0,
-    reduction: int = 1,
+    reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:
     """`nn.functional.ctc_loss`."""
-    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(reduction), zero_infinity)
+    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named("ctc_loss", reduction), zero_infinity)
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:

@@ -7,6 +7,9 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// exp(x²) erfc(x).
 pub fn erfcx(x: f64) -> f64 {
+    if x < -27.0 {
+        return f64::INFINITY;
+    }
     if x < 25.0 {
         let square = x * x;
         let rest = x.mul_add(x, -square);

@@ -79,7 +79,7 @@ pointwise! {
     [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
     /// `input * log(input)` with the sign turned, 0 at 0.
     [hidden, node = "SpecialEntrBackward0"] entr(input): Float
-        = select(select(-(input * log(input)), 0.0, eq(input, 0.0)), log(input * 0.0), lt(input, 0.0)),
+        = select(select(-(input * log(input)), 0.0, eq(input, 0.0)), log(zero_of(input)), lt(input, 0.0)),
         input: |g, input| g * (-log(input) - 1.0);
     /// `1 / (1 + exp(-input))`.
     [complex = |a| a.sigmoid()] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));

@@ -62,7 +62,8 @@ fn spread_grad(
 
 /// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
 fn root_grad(g: V, y: V) -> V {
-    select(g / (&y * 2.0), 0.0, eq(y, 0.0))
+    let still = eq(&y, 0.0);
+    select(g / (select(y, 1.0, &still) * 2.0), 0.0, still)
 }
 
 #[primitive(batch = over(dim, keepdim), aten = "var.correction")]
@@ -285,7 +286,8 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
             sign(x) * select(0.0, g / count, winners)
         }
         _ => {
-            let weight = select(g / pow(&y, ord - 1.0), 0.0, eq(y, 0.0));
+            let still = eq(&y, 0.0);
+            let weight = select(g / pow(select(y, 1.0, &still), ord - 1.0), 0.0, still);
             let slope = select(pow(abs(&x), ord - 1.0), 0.0, eq(&x, 0.0));
             sign(x) * slope * weight
         }
