@@ -28,3 +28,25 @@ def test_maps():
     assert tree.tree_all(bool, [1, 2]) and tree.tree_any(bool, [0, 2]) and not tree.tree_all(bool, [0])
     with pytest.raises(ValueError):
         tree.tree_map(lambda x, y: x, [1, 2], [1])
+
+
+def test_depth():
+    def nested(depth, leaf):
+        for _ in range(depth):
+            leaf = [leaf]
+        return leaf
+
+    def both(depth):
+        spec = tree.tree_structure(nested(depth, 1))
+        yield lambda: spec == tree.tree_structure(nested(depth, 2)) and spec != tree.tree_structure(nested(depth - 1, 2))
+        yield lambda: tree.tree_leaves(tree.tree_map(lambda x: x + 1, nested(depth, 1))) == [2]
+        yield lambda: repr(spec).count("[") == depth
+
+    # Too deep for Python is its own error, around a circle too.
+    circle = []
+    circle.append(circle)
+    for value in (nested(20_000, 1), circle):
+        for call in (tree.tree_flatten, tree.tree_leaves, T.utils.data.default_convert, lambda v: tree.tree_map(len, v)):
+            with pytest.raises(RecursionError):
+                call(value)
+    assert all(call() for call in both(100))

@@ -12,25 +12,26 @@ MISSING = object()
 class Tree:
     """The structure of nested containers, without what was in them."""
 
-    __slots__ = ("children", "context", "kind")
+    __slots__ = ("children", "context", "count", "kind")
 
     def __init__(self, kind: type | None, context: Any, children: list[Tree]) -> None:
         self.kind, self.context, self.children = kind, context, children
+        self.count = 1 if kind is None else sum([child.count for child in children])
 
     @property
     def is_leaf(self) -> bool:
         return self.kind is None
 
-    @property
-    def count(self) -> int:
-        return 1 if self.kind is None else sum(child.count for child in self.children)
-
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Tree)
-            and (self.kind, self.context) == (other.kind, other.context)
-            and self.children == other.children
-        )
+        pairs: list[tuple[object, object]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if not (isinstance(a, Tree) and isinstance(b, Tree) and (a.kind, a.context) == (b.kind, b.context)):
+                return False
+            if len(a.children) != len(b.children):
+                return False
+            pairs += zip(a.children, b.children, strict=True)
+        return True
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -38,7 +39,7 @@ class Tree:
         if self.kind is None:
             return "*"
         indent += 2
-        parts = (",\n" + " " * indent).join(child.text(indent) for child in self.children)
+        parts = (",\n" + " " * indent).join([child.text(indent) for child in self.children])
         return f"TreeSpec({self.kind.__name__}, {self.context}, [{parts}])"
 
     def __repr__(self) -> str:
@@ -116,19 +117,19 @@ def _parts(value: Any) -> tuple[Any, Any, list[Any]] | None:
     return node.type, context, list(items)
 
 
-def flatten(value: Any) -> tuple[list[Any], Tree]:
-    """The leaves in order, and the structure that they were in."""
-    found = _parts(value)
-    if found is None:
-        return [value], LEAF
-    kind, context, items = found
+def flatten(value: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Tree]:
+    """The leaves in order, and the structure that they were in; `is_leaf` says what is not taken apart."""
     leaves: list[Any] = []
-    children = []
-    for item in items:
-        inner, tree = flatten(item)
-        leaves += inner
-        children.append(tree)
-    return leaves, Tree(kind, context, children)
+    return leaves, _taken_apart(value, leaves, is_leaf)
+
+
+def _taken_apart(value: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> Tree:
+    found = None if is_leaf is not None and is_leaf(value) else _parts(value)
+    if found is None:
+        leaves.append(value)
+        return LEAF
+    kind, context, items = found
+    return Tree(kind, context, [_taken_apart(item, leaves, is_leaf) for item in items])
 
 
 def unflatten(leaves: list[Any] | tuple[Any, ...], tree: Tree) -> Any:
@@ -209,20 +210,7 @@ def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> boo
     return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
-def _flatten_until(value: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[list[Any], Tree]:
-    if is_leaf is None:
-        return flatten(value)
-    found = None if is_leaf(value) else _parts(value)
-    if found is None:
-        return [value], LEAF
-    kind, context, items = found
-    parts = [_flatten_until(item, is_leaf) for item in items]
-    return [leaf for leaves, _ in parts for leaf in leaves], Tree(kind, context, [tree for _, tree in parts])
-
-
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Tree]:
-    """The leaves in order, and the structure that they were in; `is_leaf` says what is not taken apart."""
-    return _flatten_until(tree, is_leaf)
+tree_flatten = flatten
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: Tree) -> Any:
@@ -238,17 +226,17 @@ def tree_unflatten(leaves: Iterable[Any], treespec: Tree) -> Any:
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves in order."""
-    return _flatten_until(tree, is_leaf)[0]
+    return flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Tree:
     """The structure without the leaves."""
-    return _flatten_until(tree, is_leaf)[1]
+    return flatten(tree, is_leaf)[1]
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
     """The structure with what `func` makes of each leaf, and of those in the same place of the others."""
-    leaves, spec = _flatten_until(tree, is_leaf)
+    leaves, spec = flatten(tree, is_leaf)
     others = []
     for rest in rests:
         more = spread(rest, spec)

@@ -12,6 +12,7 @@ from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
 from ..random import fork_rng, get_rng_state, set_rng_state
+from ._pytree import flatten
 from ._recompute import CHECKS, Again, CheckpointError, Frame, GraphExecGroup
 from ._selective import (
     SAC_IGNORED_OPS,
@@ -95,20 +96,10 @@ class DefaultDeviceType:
         return DefaultDeviceType._chosen or "cuda"
 
 
-def _tensors_in(values: Any) -> Iterator[Tensor]:
-    """The tensors of nested tuples, lists and dicts."""
-    if isinstance(values, Tensor):
-        yield values
-    elif isinstance(values, (tuple, list)):
-        for value in values:
-            yield from _tensors_in(value)
-    elif isinstance(values, dict):
-        yield from _tensors_in(list(values.values()))
-
-
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
     """The GPUs that the tensors among `args` are on, and the states of their random numbers."""
-    devices = sorted({t.device.index or 0 for t in _tensors_in(args) if t.device.type != "cpu"})
+    tensors = [x for x in flatten(args)[0] if isinstance(x, Tensor)]
+    devices = sorted({t.device.index or 0 for t in tensors if t.device.type != "cpu"})
     if not devices:
         return [], []
     from .. import cuda

@@ -31,11 +31,11 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Mapping):
         return mapping_like(data, lambda: {key: default_convert(data[key]) for key in data})
     if is_named(data):
-        return kind(*map(default_convert, data))
+        return kind(*[default_convert(x) for x in data])
     if isinstance(data, tuple):
-        return list(map(default_convert, data))
+        return [default_convert(x) for x in data]
     if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
-        return sequence_like(data, lambda: map(default_convert, data))
+        return sequence_like(data, lambda: [default_convert(x) for x in data])
     return data
 
 
@@ -54,14 +54,14 @@ def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
     if isinstance(first, Mapping):
         return mapping_like(first, lambda: {key: together([sample[key] for sample in batch]) for key in first})
     if is_named(first):
-        return type(first)(*map(together, zip(*batch, strict=False)))
+        return type(first)(*[together(column) for column in zip(*batch, strict=False)])
     if isinstance(first, Sequence):
         if any(len(sample) != len(first) for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
         columns = list(zip(*batch, strict=False))
         if isinstance(first, tuple):
-            return list(map(together, columns))
-        return sequence_like(first, lambda: map(together, columns))
+            return [together(column) for column in columns]
+        return sequence_like(first, lambda: [together(column) for column in columns])
     raise TypeError(default_collate_err_msg_format.format(type(first)))
 
 
