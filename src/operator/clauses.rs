@@ -66,7 +66,7 @@ pub struct Clauses {
     /// Numbers beyond the elements' type are refused, which others wrap into it.
     pub no_wrap: bool,
     /// The operands that bound the result from below and from above.
-    pub bounds: [Option<u16>; 2],
+    pub bounds: [Option<u32>; 2],
     pub wraps: bool,
     pub underived: bool,
     pub out: OutFacts,

@@ -33,10 +33,10 @@ macro_rules! pointwise {
                 /// Where each name of a formula comes from.
                 mod source {
                     use super::Place;
-                    pub const g: u16 = $crate::operator::pointwise::GRAD;
-                    $(pub const $in: u16 = Place::$in as u16;)+
-                    $($(pub const $p: u16 = Place::$p as u16;)+)?
-                    $(pub const $y: u16 = $crate::tensor::Saved::OUTPUT;)?
+                    pub const g: u32 = $crate::operator::pointwise::GRAD;
+                    $(pub const $in: u32 = Place::$in as u32;)+
+                    $($(pub const $p: u32 = Place::$p as u32;)+)?
+                    $(pub const $y: u32 = $crate::tensor::Saved::OUTPUT;)?
                 }
                 /// Comparisons give truth values, which are not recorded.
                 const TRUTHS: bool =

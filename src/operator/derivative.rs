@@ -8,7 +8,7 @@ use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
 
 /// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
 pub struct Slot<'a> {
-    source: u16,
+    source: u32,
     /// The first edge; no edge where it has none.
     edge: usize,
     count: usize,
@@ -19,8 +19,8 @@ pub struct Slot<'a> {
 
 impl<'a> Slot<'a> {
     #[inline]
-    pub fn one(source: u16) -> Slot<'a> {
-        Slot { source, edge: usize::from(source), count: 1, bare: false, extent: None }
+    pub fn one(source: u32) -> Slot<'a> {
+        Slot { source, edge: source as usize, count: 1, bare: false, extent: None }
     }
 
     pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Slot<'a> {
@@ -37,8 +37,8 @@ impl<'a> Slot<'a> {
     }
 
     #[inline]
-    pub fn output(i: u16, returned: usize) -> Slot<'a> {
-        Slot { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: usize::from(i) >= returned, extent: None }
+    pub fn output(i: u32, returned: usize) -> Slot<'a> {
+        Slot { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: i as usize >= returned, extent: None }
     }
 
     /// The first edge.
@@ -57,12 +57,12 @@ impl<'a> Slot<'a> {
         (self.edge..self.edge + self.count).any(|edge| is_wanted(step, edge))
     }
 
-    fn tensor(&self, step: &Step, i: u16) -> Result<Tensor> {
+    fn tensor(&self, step: &Step, i: u32) -> Result<Tensor> {
         let source = self.source + i;
         match source {
             _ if self.bare => step.value(source),
             Saved::ARGUMENT..Saved::DETACHED => {
-                let at = usize::from(source - Saved::ARGUMENT);
+                let at = (source - Saved::ARGUMENT) as usize;
                 let history = self.extent.and_then(|e| e.histories.get(at).cloned().flatten());
                 step.argument(at, history)
             }
@@ -70,7 +70,7 @@ impl<'a> Slot<'a> {
         }
     }
 
-    fn maybe(&self, step: &Step, i: u16) -> Result<Option<Tensor>> {
+    fn maybe(&self, step: &Step, i: u32) -> Result<Option<Tensor>> {
         if step.has(self.source + i) { self.tensor(step, i).map(Some) } else { Ok(None) }
     }
 }
@@ -134,22 +134,22 @@ impl Fetch for Option<Body> {
 }
 impl Fetch for Vec<Option<Tensor>> {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        (0..slot.count).map(|i| slot.maybe(step, i as u16)).collect()
+        (0..slot.count).map(|i| slot.maybe(step, i as u32)).collect()
     }
 }
 impl Fetch for Vec<Tensor> {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        (0..slot.count).map(|i| slot.tensor(step, i as u16)).collect()
+        (0..slot.count).map(|i| slot.tensor(step, i as u32)).collect()
     }
 }
 impl Fetch for Vec<V> {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        (0..slot.count).map(|i| slot.tensor(step, i as u16).map(V::from)).collect()
+        (0..slot.count).map(|i| slot.tensor(step, i as u32).map(V::from)).collect()
     }
 }
 impl Fetch for Vec<Body> {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self> {
-        (0..slot.count).map(|i| values(step.body(slot.source + i as u16)?)).collect()
+        (0..slot.count).map(|i| values(step.body(slot.source + i as u32)?)).collect()
     }
 }
 

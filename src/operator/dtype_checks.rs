@@ -59,7 +59,7 @@ pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<
         Error::runtime(format!("Clamp {which} value {shown} is outside the representable range of {name}"))
     };
     let [min, max] = op.clauses.bounds;
-    match Some(at as u16) {
+    match Some(at as u32) {
         bound if bound == min && value > most => Err(outside("min")),
         bound if bound == max && value < least => Err(outside("max")),
         _ if min.or(max).is_some() => Ok(value.clamp(least, most)),

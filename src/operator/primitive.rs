@@ -338,7 +338,7 @@ impl<'a> Call<'a> {
 
     /// The operand that is saved under `source`.
     fn operand(&self, source: usize) -> Option<&'a Tensor> {
-        let held = source.checked_sub(usize::from(Saved::ARGUMENT));
+        let held = source.checked_sub(Saved::ARGUMENT as usize);
         let mut left = held.unwrap_or(source);
         for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
             if *edge == held.is_some() {

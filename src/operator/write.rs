@@ -100,7 +100,7 @@ fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
 fn keep_new(edge: &Edge, target: &Body) {
     for saved in edge.node.saves().values.iter_mut() {
         if let Kept::Body(body) = &mut saved.kept
-            && saved.source == Saved::OUTPUT + edge.output as u16
+            && saved.source == Saved::OUTPUT + edge.output
             && body.dtype == target.dtype
             && body.shape() == target.shape()
         {

@@ -232,7 +232,7 @@ impl Saved {
 
     #[cold]
     fn look_again(&mut self, node: &NodeRef) -> Result<()> {
-        let edge = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
+        let edge = node.edges.get(self.source as usize).and_then(Option::as_ref);
         // What a Function saved may be detached.
         let recorded = edge.filter(|edge| edge.node.is_leaf() || !matches!(node.kind, Kind::Custom(_)));
         let now = match (self.current_tensor(recorded)?, edge.map(|edge| &edge.node.kind)) {

@@ -247,8 +247,8 @@ pub fn levels_of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> SmallVec<
 }
 
 /// Lets a node remember the tangents of what it saved.
-pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u16) -> Option<&'a Tensor>) {
-    let sources: SmallVec<[u16; 4]> = node.saves().values.iter().map(|s| s.source).collect();
+pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u32) -> Option<&'a Tensor>) {
+    let sources: SmallVec<[u32; 4]> = node.saves().values.iter().map(|s| s.source).collect();
     let mut kept = SavedTangents::new();
     for source in sources {
         let Some(tensor) = tensor_of(source) else { continue };

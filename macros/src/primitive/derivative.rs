@@ -99,7 +99,7 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
             Source::Output(i) => {
                 all.bits |= 1 << (OUTPUT_BIT - i);
                 kept.saved.push((this.results[i].clone(), quote!(#op::facts::SavedAt::Output(#i))));
-                let i = i as u16;
+                let i = i as u32;
                 all.lets.push(fetch(quote!(#op::derivative::Slot::output(#i, RETURNED))));
             }
             Source::Argument(i) => {

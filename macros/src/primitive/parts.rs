@@ -111,7 +111,7 @@ impl Primitive<'_> {
         if self.lists || !self.edges[i] {
             return quote!(#op::Slot::of(EDGES, __extent, #i));
         }
-        let before = self.edges[..i].iter().filter(|edge| **edge).count() as u16;
+        let before = self.edges[..i].iter().filter(|edge| **edge).count() as u32;
         quote!(#op::Slot::one(#before))
     }
 }

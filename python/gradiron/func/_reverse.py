@@ -132,7 +132,8 @@ class Inputs:
         leaves, self.tree = tree.flatten(chosen)
         self.aliases = [alias(leaf) for leaf in leaves]
         placed = tree.unflatten(self.aliases, self.tree)
-        rest, structure = tree.flatten(([None if n in numbers else arg for n, arg in enumerate(args)], kwargs or {}))
+        own = set(numbers)
+        rest, structure = tree.flatten(([None if n in own else arg for n, arg in enumerate(args)], kwargs or {}))
         others = [lent(leaf) for leaf in rest]
         call, self.kwargs = tree.unflatten(others, structure)
         for number, value in zip(numbers, (placed,) if isinstance(argnums, int) else placed, strict=True):

@@ -491,7 +491,7 @@ class Optimizer:
             if default is required and name not in param_group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
-        own = set(params)
+        own = {id(param) for param in params}
         if len(params) != len(own):
             warnings.warn(
                 "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
@@ -504,7 +504,7 @@ class Optimizer:
                 raise ValueError(
                     f"all optimizer param groups should be with/without names. cannot add param group {kind} to the optimizer"
                 )
-        if any(not own.isdisjoint(group["params"]) for group in self.param_groups):
+        if any(id(param) in own for group in self.param_groups for param in group["params"]):
             raise ValueError("some parameters appear in more than one parameter group")
         self.param_groups.append(param_group)
 

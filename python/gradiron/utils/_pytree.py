@@ -16,7 +16,7 @@ class Tree:
 
     def __init__(self, kind: type | None, context: Any, children: list[Tree]) -> None:
         self.kind, self.context, self.children = kind, context, children
-        self.count = 1 if kind is None else sum([child.count for child in children])
+        self.count: int = 1 if kind is None else sum([child.count for child in children])
 
     @property
     def is_leaf(self) -> bool:

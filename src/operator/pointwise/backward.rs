@@ -16,7 +16,7 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     let Some(g) = step.grad(0) else { return Ok(grads) };
     let dual = step.is_dual() || g.is_batched_or_conj_neg();
     for gradient in op.gradients {
-        let at = usize::from(gradient.of);
+        let at = gradient.of as usize;
         let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
         if gradient.expr.is_identity() && gradient.sources[0] == GRAD {
             grads[at] = Some(g.clone());
@@ -24,7 +24,7 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
         }
         // Complex gradients have no fused kernels: their formulas run over tensors.
         if step.create_graph || dual || is_complex(g, edge) {
-            let value = |&source: &u16| -> Result<V> {
+            let value = |&source: &u32| -> Result<V> {
                 Ok(match source {
                     GRAD => V::from(g),
                     _ => match number(op, step, source)? {
@@ -47,12 +47,12 @@ fn is_complex(g: &Tensor, edge: &Edge) -> bool {
 }
 
 /// The number that a source was in this call, when it was no tensor.
-fn number(op: &Pointwise, step: &Step, source: u16) -> Result<Option<Scalar>> {
-    if usize::from(source) >= op.forward.inputs.len() {
+fn number(op: &Pointwise, step: &Step, source: u32) -> Result<Option<Scalar>> {
+    if source as usize >= op.forward.inputs.len() {
         return Ok(None);
     }
     let numbers = step.node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
-    Ok(numbers.and_then(|numbers| numbers.get(usize::from(source)).copied().flatten()))
+    Ok(numbers.and_then(|numbers| numbers.get(source as usize).copied().flatten()))
 }
 
 /// `g * f'(x)` in one pass.

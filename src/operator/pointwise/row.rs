@@ -22,7 +22,7 @@ pub const fn number(written: &str, value: f64) -> Scalar {
 }
 
 /// The source that is the incoming gradient.
-pub const GRAD: u16 = u16::MAX;
+pub const GRAD: u32 = u32::MAX;
 
 /// How a row's dtypes follow from its operands'.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -92,9 +92,9 @@ impl Expr {
 
 pub struct Gradient {
     /// Which operand it is for.
-    pub of: u16,
+    pub of: u32,
     /// Where the formula's names come from; the first is usually the gradient.
-    pub sources: &'static [u16],
+    pub sources: &'static [u32],
     /// What is saved, a bit each: the sources, and what PyTorch saves beside them.
     pub saves: u64,
     pub expr: Expr,
@@ -183,7 +183,7 @@ impl Pointwise {
 }
 
 /// The bits of a pointwise formula's sources.
-pub const fn source_bits(sources: &[u16]) -> u64 {
+pub const fn source_bits(sources: &[u32]) -> u64 {
     let (mut bits, mut i) = (0, 0);
     while i < sources.len() {
         bits |= match sources[i] {

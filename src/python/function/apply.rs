@@ -2,6 +2,7 @@
 
 use crate::python::function::batched;
 use crate::python::function::context::{Ctx, unrecorded};
+use crate::python::function::listed::Listed;
 use crate::python::function::options;
 use crate::python::function::options::Options;
 use crate::python::function::outputs::{Call, Outputs, finish};
@@ -81,7 +82,7 @@ pub fn apply_function<'py>(
         return Ok(returned);
     }
     drop(plain);
-    let call = Call { class, ctx: state, inputs: &inputs, edges, recording };
+    let call = Call { class, ctx: state, inputs: Listed::new(&inputs[..]), edges, recording };
     let (mut finished, marks) = finish(call, outputs)?;
     if dual {
         tangents::function_tangents(class, &ctx, &inputs, &mut finished, &marks)?;

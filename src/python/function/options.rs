@@ -204,8 +204,8 @@ fn declarations(
 /// What forward said of its tensors: which to save, which it wrote in place, and which are not differentiable.
 pub struct Said {
     pub to_save: Option<Py<PyTuple>>,
-    pub dirty: Vec<Py<PyTensor>>,
-    pub plain: Vec<Py<PyTensor>>,
+    pub dirty: Vec<Option<Tensor>>,
+    pub plain: Vec<Option<Tensor>>,
 }
 
 impl Said {
@@ -237,11 +237,12 @@ fn tensors_of(
     tuple: Option<Bound<'_, PyTuple>>,
     found: impl Fn(&Tensor),
     wrong: impl Fn(usize, &str) -> String,
-) -> PyResult<Vec<Py<PyTensor>>> {
+) -> PyResult<Vec<Option<Tensor>>> {
     let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
         Ok(t) => {
-            found(&t.get().tensor);
-            Ok(t.unbind())
+            let t = &t.get().tensor;
+            found(t);
+            Ok(Some(t.clone()))
         }
         Err(e) => {
             let kind = e.into_inner().class_name()?;

@@ -7,6 +7,7 @@ use crate::operator::results::view_of;
 use crate::operator::write::Write;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
+use crate::python::function::listed::Listed;
 use crate::python::function::options::{Asked, Said};
 use crate::python::objects::{ClassName, name_of};
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -29,19 +30,15 @@ pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 pub struct Call<'a, 'py> {
     pub class: &'a Bound<'py, PyAny>,
     pub ctx: &'a Bound<'py, Ctx>,
-    pub inputs: &'a [Option<Tensor>],
+    pub inputs: Listed<&'a [Option<Tensor>]>,
     pub edges: SmallVec<[Option<Edge>; 3]>,
     pub recording: bool,
 }
 
 /// The tensors that forward marked, as written in place and as not differentiable.
 pub struct Marks {
-    dirty: Vec<Py<PyTensor>>,
-    plain: Vec<Py<PyTensor>>,
-}
-
-fn among(list: &[Py<PyTensor>], t: &Tensor) -> bool {
-    list.iter().any(|p| p.get().tensor.same(t))
+    dirty: Listed<Vec<Option<Tensor>>>,
+    plain: Listed<Vec<Option<Tensor>>>,
 }
 
 /// What a Function wrote in place may not be written.
@@ -54,20 +51,20 @@ fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
 
 impl Marks {
     pub fn is_dirty(&self, t: &Tensor) -> bool {
-        among(&self.dirty, t)
+        self.dirty.has(t)
     }
 
     pub fn is_differentiable(&self, t: &Tensor) -> bool {
-        t.dtype().is_differentiable() && !among(&self.plain, t)
+        t.dtype().is_differentiable() && !self.plain.has(t)
     }
 
     /// Refuses what was written and not returned; what was returned is recorded by then.
     fn check_returned(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
-        let missing = |t: &&Py<PyTensor>| !outputs.iter().flatten().any(|o| o.same(&t.get().tensor));
-        let Some(t) = self.dirty.iter().find(missing) else { return Ok(()) };
+        let outputs = Listed::new(outputs);
+        let Some(t) = self.dirty.tensors.iter().flatten().find(|t| !outputs.has(t)) else { return Ok(()) };
         Err(refusal(
             call,
-            &t.get().tensor,
+            t,
             "Some elements marked as dirty during the forward method were not returned as output. The inputs that are \
              modified inplace must all be outputs of the Function.",
         ))
@@ -99,10 +96,10 @@ fn check_writable(call: &Call, t: &Tensor, outputs: usize) -> PyResult<()> {
 pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResult<(Outputs<'py>, Marks)> {
     let (py, state) = (call.class.py(), call.ctx.get());
     let Said { to_save, dirty, plain } = state.take_said(py)?;
-    let marks = Marks { dirty, plain };
+    let marks = Marks { dirty: Listed::new(dirty), plain: Listed::new(plain) };
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
-    let returned = if marks.dirty.is_empty() { SmallVec::new() } else { tensors.clone() };
+    let returned = if marks.dirty.tensors.is_empty() { SmallVec::new() } else { tensors.clone() };
     let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
     let to_save = to_save.map(|list| list.into_bound(py));
     let others = if call.recording { others(to_save.as_ref(), &call, &tensors) } else { Vec::new() };
@@ -130,10 +127,11 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
         tensors.iter().flatten().for_each(|t| t.remake_view(CreationMeta::Multi));
     }
     if let Some(node) = &node {
-        let known = Known { outputs: &tensors, inputs: call.inputs, others: &others, marks: &marks };
+        let (outputs, others) = (Listed::new(&tensors[..]), Listed::new(others));
+        let known = Known { outputs, inputs: &call.inputs, others, marks: &marks };
         // What comes before something that cannot be saved is packed all the same.
         let places = to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known));
-        saved_hooks::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
+        saved_hooks::pack(node, |i| call.inputs.tensors.get(i)?.as_ref(), &[])?;
         state.keep(places?);
         if node_hooks::active() {
             node_hooks::tell(node);
@@ -144,11 +142,16 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
 }
 
 /// What is to be saved of tensors with histories of their own, which are neither inputs nor outputs.
-fn others(to_save: Option<&Bound<'_, PyTuple>>, call: &Call, outputs: &[Option<Tensor>]) -> Vec<Tensor> {
-    let known = |t: &Tensor| call.inputs.iter().chain(outputs).flatten().any(|known| known.same(t));
+fn others(
+    to_save: Option<&Bound<'_, PyTuple>>,
+    call: &Call,
+    outputs: &[Option<Tensor>],
+) -> Vec<Option<Tensor>> {
+    let outputs = Listed::new(outputs);
     let other = |object: Bound<'_, PyAny>| {
         let t = &object.cast::<PyTensor>().ok()?.get().tensor;
-        (t.requires_grad() && !known(t) && t.edge().is_some()).then(|| t.clone())
+        let is_other = t.requires_grad() && !call.inputs.has(t) && !outputs.has(t) && t.edge().is_some();
+        is_other.then(|| Some(t.clone()))
     };
     to_save.iter().flat_map(|list| list.iter()).filter_map(other).collect()
 }
@@ -157,7 +160,7 @@ fn publish(
     call: &mut Call,
     outputs: &[Option<Tensor>],
     asked: Option<Box<Asked>>,
-    others: &[Tensor],
+    others: &[Option<Tensor>],
 ) -> PyResult<NodeRef> {
     let meta = |t: &Option<Tensor>| match t {
         Some(t) => t.body().meta(),
@@ -171,9 +174,9 @@ fn publish(
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
         ctx: Mutex::new(Some(call.ctx.clone().unbind())),
-        variables: call.inputs.iter().map(Option::is_some).collect(),
+        variables: call.inputs.tensors.iter().map(Option::is_some).collect(),
         tensors: outputs.iter().map(Option::is_some).collect(),
-        others: others.iter().filter_map(Tensor::edge).collect(),
+        others: others.iter().flatten().filter_map(Tensor::edge).collect(),
         asked,
     })));
     node.edges = std::mem::take(&mut call.edges);
@@ -190,8 +193,8 @@ fn give(
     t: &Tensor,
     edge: Option<Edge>,
 ) -> PyResult<Tensor> {
-    let is_input = call.inputs.iter().flatten().any(|i| i.same(t));
-    let dirty = among(&marks.dirty, t);
+    let is_input = call.inputs.has(t);
+    let dirty = marks.is_dirty(t);
     if is_input && !dirty {
         check_not_saved(call, to_save, t)?;
     }
@@ -223,7 +226,7 @@ fn give(
             t.set_grad(None);
             let over = Write::begin(t, true)?;
             // Whoever looked at a view since it was written found another history than the node took.
-            if let Some(at) = call.inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))
+            if let Some(at) = call.inputs.place(t)
                 && t.as_view().is_some()
             {
                 t.set_history(edge.node.edges[at].clone());
@@ -259,21 +262,20 @@ fn check_not_saved(call: &Call, to_save: Option<&Bound<'_, PyTuple>>, t: &Tensor
 
 /// The tensors that a saved one may be.
 struct Known<'a> {
-    outputs: &'a [Option<Tensor>],
-    inputs: &'a [Option<Tensor>],
-    others: &'a [Tensor],
+    outputs: Listed<&'a [Option<Tensor>]>,
+    inputs: &'a Listed<&'a [Option<Tensor>]>,
+    others: Listed<Vec<Option<Tensor>>>,
     marks: &'a Marks,
 }
 
 impl Known<'_> {
     fn saved(&self, t: &Tensor) -> Saved {
-        let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
         let body = t.body();
-        match (at(self.outputs), at(self.inputs)) {
+        match (self.outputs.place(t), self.inputs.place(t)) {
             (Some(i), _) if self.marks.is_differentiable(t) => Saved::output(&body, i),
             (None, Some(i)) => Saved::input(&body, i),
-            _ => match self.others.iter().position(|other| other.same(t)) {
-                Some(i) => Saved::new(&body, Saved::ARGUMENT + i as u16),
+            _ => match self.others.place(t) {
+                Some(i) => Saved::new(&body, Saved::ARGUMENT + i as u32),
                 None => Saved::new(&body, Saved::DETACHED),
             },
         }

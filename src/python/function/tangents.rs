@@ -98,8 +98,8 @@ pub fn function_tangents<'py>(
         let made: Vec<Option<Tensor>> =
             outputs.iter().map(|o| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
         tangents::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
-            Some(output) => made.get(usize::from(output))?.as_ref(),
-            None => inputs.get(usize::from(source))?.as_ref(),
+            Some(output) => made.get(output as usize)?.as_ref(),
+            None => inputs.get(source as usize)?.as_ref(),
         });
     }
     Ok(())

@@ -21,24 +21,24 @@ pub fn pointwise(node: &Node) -> Option<&'static Pointwise> {
 }
 
 /// Names of the values that a node of this kind can save, with the source of each.
-pub fn names(node: &Node) -> Vec<(&'static str, u16)> {
+pub fn names(node: &Node) -> Vec<(&'static str, u32)> {
     let op = pointwise(node);
-    let mut found: Vec<(&'static str, u16)> = Vec::new();
-    let mut add = |source: u16| {
+    let mut found: Vec<(&'static str, u32)> = Vec::new();
+    let mut add = |source: u32| {
         let name = source_name(op, source);
         if !found.iter().any(|(n, _)| *n == name) {
             found.push((name, source));
         }
     };
     if let Some(op) = op {
-        let possible = op.gradients.iter().filter(|gradient| usize::from(gradient.of) < node.edges.len());
+        let possible = op.gradients.iter().filter(|gradient| (gradient.of as usize) < node.edges.len());
         let bits = possible.fold(0, |bits, gradient| bits | gradient.saves);
-        let inputs = (0..op.row.params.len() as u16).filter(|source| bits >> source & 1 == 1);
+        let inputs = (0..op.row.params.len() as u32).filter(|source| bits >> source & 1 == 1);
         let sources = inputs.chain((bits & crate::operator::OUTPUTS != 0).then_some(Saved::OUTPUT));
-        let operands = op.inputs as u16;
+        let operands = op.inputs as u32;
         let numbers = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
-        let number = |s: u16| numbers.is_some_and(|n| n.get(usize::from(s)).is_some_and(Option::is_some));
-        let tensor = |s: &u16| *s < operands && (op.clauses.wraps || !number(*s)) || *s == Saved::OUTPUT;
+        let number = |s: u32| numbers.is_some_and(|n| n.get(s as usize).is_some_and(Option::is_some));
+        let tensor = |s: &u32| *s < operands && (op.clauses.wraps || !number(*s)) || *s == Saved::OUTPUT;
         sources.filter(tensor).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
@@ -46,11 +46,11 @@ pub fn names(node: &Node) -> Vec<(&'static str, u16)> {
     found
 }
 
-fn source_name(op: Option<&Pointwise>, source: u16) -> &'static str {
+fn source_name(op: Option<&Pointwise>, source: u32) -> &'static str {
     if source >= Saved::OUTPUT {
         return "result";
     }
-    match op.and_then(|op| op.row.params.get(usize::from(source))) {
+    match op.and_then(|op| op.row.params.get(source as usize)) {
         Some(param) => torch_name(param.name),
         None if source == 0 => "self",
         None => "other",

@@ -335,7 +335,7 @@ fn by_facts<'py>(
         }
         return Err(freed_error(Some(node)).into());
     }
-    let place = |source: u16| node.saves().values.iter().position(|saved| saved.source == source);
+    let place = |source: u32| node.saves().values.iter().position(|saved| saved.source == source);
     let one = |at: Option<usize>| match at {
         _ if raw => Ok(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any()),
         Some(at) => wrap(py, unpack_at(node, at)?),
@@ -376,7 +376,7 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
         return Err(freed_error(Some(node)).into());
     }
     let list = PyList::empty(py);
-    let names: Vec<(&'static str, u16)> = match node.facts() {
+    let names: Vec<(&'static str, u32)> = match node.facts() {
         Some(facts) => {
             let named = |&(name, saved): &(&'static str, SavedAt)| {
                 facts.sources(node, saved).map(move |source| (name, source))
@@ -485,7 +485,7 @@ pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensor
     let node = Node::publish_unseen(node);
     tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
     if tensors.iter().any(Tensor::is_dual) {
-        tangents::remember(&node, |i| tensors.get(usize::from(i)));
+        tangents::remember(&node, |i| tensors.get(i as usize));
     }
     if tensors.iter().any(Tensor::is_inference) && !func::is_inside() {
         return Err(inference_error(&node).into());

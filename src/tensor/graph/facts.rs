@@ -129,8 +129,8 @@ pub fn place(edges: &[bool], lengths: Option<&[u32]>, at: usize) -> (usize, usiz
 }
 
 /// The source of what is saved of the tensor there.
-pub fn source(edges: &[bool], start: usize, at: usize) -> u16 {
-    if edges[at] { start as u16 } else { Saved::ARGUMENT + start as u16 }
+pub fn source(edges: &[bool], start: usize, at: usize) -> u32 {
+    if edges[at] { start as u32 } else { Saved::ARGUMENT + start as u32 }
 }
 
 impl Facts {
@@ -147,27 +147,27 @@ impl Facts {
     };
 
     /// The sources of a saved value of this node: one, or those of a list.
-    pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u16> {
+    pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u32> {
         match saved {
             // The only operand, a list, has all the edges.
-            SavedAt::Operand { list: true, .. } if self.edges == [true] => 0..node.edges.len() as u16,
+            SavedAt::Operand { list: true, .. } if self.edges == [true] => 0..node.edges.len() as u32,
             SavedAt::Operand { at, .. } => {
                 let (start, count) = place(self.edges, node.params.as_deref().and_then(self.lengths), at);
                 let source = source(self.edges, start, at);
-                source..source + count as u16
+                source..source + count as u32
             }
-            SavedAt::Output(i) => Saved::OUTPUT + i as u16..Saved::OUTPUT + i as u16 + 1,
+            SavedAt::Output(i) => Saved::OUTPUT + i as u32..Saved::OUTPUT + i as u32 + 1,
         }
     }
 
-    fn first_source(&self, node: &Node, operand: usize) -> u16 {
+    fn first_source(&self, node: &Node, operand: usize) -> u32 {
         self.sources(node, SavedAt::Operand { at: operand, list: false }).start
     }
 
     /// The sizes of an operand: of what its gradient flows to, or of what was saved of it.
     fn sizes(&self, node: &Node, operand: usize) -> Option<Dims> {
         let source = self.first_source(node, operand);
-        if let Some(Some(edge)) = node.edges.get(usize::from(source)) {
+        if let Some(Some(edge)) = node.edges.get(source as usize) {
             return edge.node.outputs.get(edge.output as usize).map(|meta| meta.shape.clone());
         }
         self.layout(node, operand).map(|layout| layout.shape)

@@ -104,7 +104,7 @@ impl Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
         let version = body.storage.version();
         let kept = Kept::Body(body.clone());
-        let saved = Saved { kept, version, source: index as u16, tensor: Some(tensor.downgrade()), view };
+        let saved = Saved { kept, version, source: index as u32, tensor: Some(tensor.downgrade()), view };
         if view && self.node.edges.get(index).is_none_or(Option::is_none) {
             tensor.note_unrecorded_view();
         }
@@ -121,7 +121,7 @@ impl Recorder {
 
     /// Saves a tensor that is among the operator's arguments: an index, a mask.
     pub fn save_argument(&mut self, tensor: &Tensor, at: usize) -> &mut Recorder {
-        let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u16).of(tensor);
+        let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u32).of(tensor);
         self.inference |= tensor.physical().body().storage.is_of_inference();
         self.node.saves_mut().values.push(saved);
         self

@@ -21,8 +21,8 @@ pub struct Saves {
 }
 
 /// Where the gradient of a saved output flows to: indices are outputs without a history.
-fn output_edge(node: &NodeRef, source: u16) -> Option<Edge> {
-    let output = u32::from(source - Saved::OUTPUT);
+fn output_edge(node: &NodeRef, source: u32) -> Option<Edge> {
+    let output = source - Saved::OUTPUT;
     let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
     flows.then(|| Edge { node: node.clone(), output })
 }
@@ -31,7 +31,7 @@ fn output_edge(node: &NodeRef, source: u16) -> Option<Edge> {
 pub struct Saved {
     pub kept: Kept,
     pub version: u32,
-    pub source: u16,
+    pub source: u32,
     /// The tensor that was saved, while it lives: it may have changed by the time that a derivative asks (see `replaced.rs`).
     pub(in crate::tensor) tensor: Option<WeakTensor>,
     /// Whether it was saved of a view, whose history follows its base's.
@@ -71,14 +71,14 @@ impl Drop for Packed {
 }
 
 impl Saved {
-    pub const OUTPUT: u16 = 1 << 15;
+    pub const OUTPUT: u32 = 1 << 31;
     /// From here on `source` counts arguments, tensors without an edge of their node's; or what a Function saved beside those.
-    pub const ARGUMENT: u16 = 1 << 14;
+    pub const ARGUMENT: u32 = 1 << 30;
     /// A value that is neither an input nor an output.
-    pub const DETACHED: u16 = (1 << 15) - 1;
+    pub const DETACHED: u32 = (1 << 31) - 1;
 
     #[inline]
-    pub fn new(body: &Body, source: u16) -> Saved {
+    pub fn new(body: &Body, source: u32) -> Saved {
         Saved {
             kept: Kept::Body(body.clone()),
             version: body.storage.version(),
@@ -99,12 +99,12 @@ impl Saved {
 
     #[inline]
     pub fn input(body: &Body, index: usize) -> Saved {
-        Saved::new(body, index as u16)
+        Saved::new(body, index as u32)
     }
 
     #[inline]
     pub fn output(body: &Body, index: usize) -> Saved {
-        Saved::new(body, Saved::OUTPUT + index as u16)
+        Saved::new(body, Saved::OUTPUT + index as u32)
     }
 
     pub fn is_output(&self) -> bool {
@@ -137,10 +137,10 @@ impl Saved {
         if self.is_output() {
             return output_edge(node, self.source);
         }
-        match (node.edges.get(usize::from(self.source)), &node.kind) {
+        match (node.edges.get(self.source as usize), &node.kind) {
             (Some(edge), _) => edge.clone(),
             (None, Kind::Custom(custom)) => {
-                custom.others().get(usize::from(self.source.checked_sub(Saved::ARGUMENT)?)).cloned()
+                custom.others().get(self.source.checked_sub(Saved::ARGUMENT)? as usize).cloned()
             }
             _ => None,
         }
@@ -153,9 +153,9 @@ impl Saved {
             return Ok(());
         }
         let from = if self.is_output() {
-            Some((node.operator(), u32::from(self.source - Saved::OUTPUT)))
+            Some((node.operator(), self.source - Saved::OUTPUT))
         } else {
-            match node.edges.get(usize::from(self.source)) {
+            match node.edges.get(self.source as usize) {
                 // The tensor is known by who wrote it last; a view's history starts anew with such a write.
                 Some(Some(edge)) if !edge.node.is_leaf() => Some(match body.storage.last_writer() {
                     Some(_) if self.view => ("AsStrided".into(), 0),
@@ -181,7 +181,7 @@ impl Saved {
             self.version
         );
         let mut guidance = Guidance::new(message).node("operator", node);
-        let maker = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
+        let maker = node.edges.get(self.source as usize).and_then(Option::as_ref);
         guidance = match maker {
             Some(edge) => guidance.node("changed value", &edge.node),
             None => guidance.note("changed value", self.describe(node), None),
@@ -263,7 +263,7 @@ impl Tensor {
 }
 
 /// The tangents of saved values: the source of the value, the level, the tangent.
-pub type SavedTangents = Vec<(u16, DualLevel, Tensor)>;
+pub type SavedTangents = Vec<(u32, DualLevel, Tensor)>;
 
 /// One node's turn in a backward: what its derivative sees.
 pub struct Step<'a> {
@@ -342,16 +342,16 @@ impl<'a> Step<'a> {
     }
 
     /// Whether a value from this source was saved.
-    pub fn has(&self, source: u16) -> bool {
+    pub fn has(&self, source: u32) -> bool {
         self.values.iter().any(|s| s.source == source)
     }
 
     /// The body of a saved value, for a kernel that does not record. It may have the conj or neg bit.
-    pub fn body(&self, source: u16) -> Result<&Body> {
+    pub fn body(&self, source: u32) -> Result<&Body> {
         Ok(self.saved(source)?.1)
     }
 
-    fn saved(&self, source: u16) -> Result<(&Saved, &Body)> {
+    fn saved(&self, source: u32) -> Result<(&Saved, &Body)> {
         match self.values.iter().find(|s| s.source == source) {
             Some(saved @ Saved { kept: Kept::Body(body), .. }) => Ok((saved, body)),
             None if self.freed => Err(freed_error(Some(self.node))),
@@ -360,16 +360,16 @@ impl<'a> Step<'a> {
     }
 
     /// A saved value as a tensor, with its place in the graph.
-    pub fn tensor(&self, source: u16) -> Result<Tensor> {
+    pub fn tensor(&self, source: u32) -> Result<Tensor> {
         let edge = if source >= Saved::OUTPUT {
             output_edge(self.node, source)
         } else {
-            self.node.edges.get(usize::from(source)).cloned().flatten()
+            self.node.edges.get(source as usize).cloned().flatten()
         };
         self.restored(source, edge)
     }
 
-    fn restored(&self, source: u16, edge: Option<Edge>) -> Result<Tensor> {
+    fn restored(&self, source: u32, edge: Option<Edge>) -> Result<Tensor> {
         let (saved, body) = self.saved(source)?;
         match saved.current_tensor(edge.as_ref())? {
             Some(tensor) => Ok(tensor),
@@ -379,12 +379,12 @@ impl<'a> Step<'a> {
 
     /// A tensor among the arguments, with the history that it had.
     pub fn argument(&self, at: usize, history: Option<Edge>) -> Result<Tensor> {
-        let source = Saved::ARGUMENT + at as u16;
+        let source = Saved::ARGUMENT + at as u32;
         self.restored(source, history)
     }
 
     /// A saved value that is no tensor of the user's, and has no history.
-    pub fn value(&self, source: u16) -> Result<Tensor> {
+    pub fn value(&self, source: u32) -> Result<Tensor> {
         self.restored(source, None)
     }
 

@@ -347,7 +347,7 @@ fn pack_now<'a>(
             }
             (body.clone(), saved.edge(node), saved.source)
         };
-        let original = (source < Saved::DETACHED).then(|| input(usize::from(source))).flatten();
+        let original = (source < Saved::DETACHED).then(|| input(source as usize)).flatten();
         let tensor = match original {
             Some(t) if t.body().storage.same(&body.storage) && t.body().layout == body.layout => t.clone(),
             _ if source >= Saved::OUTPUT => Tensor::with_removable_history(body.clone(), edge),

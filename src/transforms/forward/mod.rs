@@ -152,8 +152,8 @@ pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result
 fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tensor>) {
     if let Some(Edge { node, .. }) = outputs.iter().find_map(Tensor::history) {
         tangents::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
-            Some(output) => outputs.get(usize::from(output)),
-            None => input(usize::from(source)),
+            Some(output) => outputs.get(output as usize),
+            None => input(source as usize),
         });
     }
 }

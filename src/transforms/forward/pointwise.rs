@@ -40,22 +40,22 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
         let (mut sum, mut alike): (Option<V>, bool) = (None, true);
         let mut factors: Vec<Tensor> = Vec::new();
         for gradient in op.gradients {
-            let moved = match operands.get(usize::from(gradient.of)) {
+            let moved = match operands.get(gradient.of as usize) {
                 Some(Operand::Tensor(t)) => Some(*t),
                 Some(Operand::Scalar(_)) if op.clauses.wraps => None,
                 _ => continue,
             };
-            let known = |&source: &u16| match source {
+            let known = |&source: &u32| match source {
                 GRAD => V::misuse(),
                 Saved::OUTPUT => V::from(&result),
-                place => match operands.get(usize::from(place)) {
+                place => match operands.get(place as usize) {
                     Some(Operand::Tensor(t)) => V::from(t.below(level)),
                     Some(Operand::Scalar(s)) => V::from(*s),
                     None => V::misuse(),
                 },
             };
             let part = |g: &V| {
-                let value = |source: &u16| if *source == GRAD { g.clone() } else { known(source) };
+                let value = |source: &u32| if *source == GRAD { g.clone() } else { known(source) };
                 (gradient.formal)(&gradient.sources.iter().map(value).collect::<SmallVec<[V; 4]>>())
             };
             let Some((moved, tangent)) = moved.and_then(|t| Some((t, t.tangent(level)?))) else {

@@ -15,7 +15,7 @@ use crate::transforms::forward::{own, zeros_like, zeros_with_layout};
 pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
     tangents::remember(&edge.node, |source| match source {
         Saved::OUTPUT => Some(target),
-        place => match operands.get(usize::from(place)) {
+        place => match operands.get(place as usize) {
             Some(Operand::Tensor(t)) => Some(t),
             _ => None,
         },
