@@ -65,7 +65,8 @@ impl Nll<'_> {
         let (to, x) =
             (Shared::new(out.ptr.cast::<T>().cast_const()), Shared::new(x.ptr.cast::<T>().cast_const()));
         let part = |block: usize| {
-            let [mut sum, mut all] = [0.0; 2];
+            // Several sums, since each addition waits for the one before.
+            let mut sums = [[0.0; 2]; 4];
             // SAFETY: places inside the input; results of this block alone.
             unsafe {
                 if joined == Joined::No {
@@ -77,11 +78,15 @@ impl Nll<'_> {
                     let loss = -(*x.get().add(place)).into() * share;
                     match joined {
                         Joined::No => *to.get().add(i) = T::from_wide(loss),
-                        _ => [sum, all] = [sum + loss, all + share],
+                        _ => {
+                            let [sum, all] = &mut sums[i % 4];
+                            *sum += loss;
+                            *all += share;
+                        }
                     }
                 })?;
             }
-            Some([sum, all])
+            Some([0, 1].map(|j| (sums[0][j] + sums[1][j]) + (sums[2][j] + sums[3][j])))
         };
         let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
         if joined != Joined::No {
