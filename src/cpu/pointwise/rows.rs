@@ -74,9 +74,7 @@ macro_rules! rows_loop {
                         }
                         continue;
                     }
-                    for register in 0..cols.div_ceil(LANES) {
-                        // The last one may overlap the one before.
-                        let i = (register * LANES).min(cols - LANES);
+                    let register = |i: usize| {
                         $(let $x = $x.0.add(i & $x.1).cast::<[T; LANES]>().read_unaligned();)*
                         let mut block: Block<$out, LANES> = [const { std::mem::MaybeUninit::uninit() }; LANES];
                         for lane in 0..LANES {
@@ -84,6 +82,15 @@ macro_rules! rows_loop {
                             block[lane].write($value);
                         }
                         put(&block, out.add(i));
+                    };
+                    let mut i = 0;
+                    while i + LANES <= cols {
+                        register(i);
+                        i += LANES;
+                    }
+                    // The last one may overlap the one before.
+                    if i < cols {
+                        register(cols - LANES);
                     }
                 }
             }
