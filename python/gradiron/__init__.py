@@ -154,6 +154,7 @@ _NAMES = {
     "sparse_coo_tensor": "sparse._build",
     **dict.fromkeys(("spmm", "dsmm"), "sparse._products"),
     **dict.fromkeys(("sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor"), "sparse._compressed"),
+    **dict.fromkeys(("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo"), "sparse._compressed"),
     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_C"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),

@@ -277,3 +277,13 @@ def test_what_is_not_there_says_so():
     ):
         with pytest.raises(NotImplementedError, match="gradiron has"):
             call()
+
+
+def test_places_are_compressed():
+    rows = T.tensor([0, 0, 2, 3])
+    assert T._convert_indices_from_coo_to_csr(rows, 5).tolist() == [0, 2, 2, 3, 4, 4]
+    assert T._convert_indices_from_coo_to_csr(rows, 5, out_int32=True).dtype is T.int32
+    starts, across = T.tensor([0, 2, 2, 3]), T.tensor([1, 0, 2])
+    assert T._convert_indices_from_csr_to_coo(starts, across).tolist() == [[0, 0, 2], [1, 0, 2]]
+    turned = T._convert_indices_from_csr_to_coo(starts, across, transpose=True, out_int32=True)
+    assert turned.tolist() == [[1, 0, 2], [0, 0, 2]] and turned.dtype is T.int32

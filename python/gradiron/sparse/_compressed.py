@@ -202,9 +202,23 @@ def _to(layout: Any, x: Any, dense_dim: int | None) -> CompressedTensor:
         # Sorted by columns.
         coo = coo.transpose(0, 1)
     coo = coalesce(coo)
-    counts = _core.bincount(coo._at[0], minlength=coo.shape[0])
-    starts = _core.cat([counts.new_zeros(1), counts.cumsum(0)])
+    starts = _convert_indices_from_coo_to_csr(coo._at[0], coo.shape[0])
     return compressed(layout, starts, coo._at[1], coo._held, x.shape, coo._at[0])
+
+
+def _convert_indices_from_coo_to_csr(input: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
+    """Where each of `size` rows begins in a sorted list of them, and where the last one ends."""
+    counts = _core.bincount(input, minlength=size)
+    return _core.cat([counts.new_zeros(1), counts.cumsum(0)]).to(_core.int32 if out_int32 else _core.int64)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor, col_indices: Tensor, *, out_int32: bool = False, transpose: bool = False
+) -> Tensor:
+    """The row and the column of each value."""
+    lines = _repeated(crow_indices.diff().to(_core.int64))
+    both = (col_indices, lines) if transpose else (lines, col_indices)
+    return _core.stack([x.to(_core.int32 if out_int32 else _core.int64) for x in both])
 
 
 def to_csr(x: Any, dense_dim: int | None = None) -> CompressedTensor:
