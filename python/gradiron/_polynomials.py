@@ -9,11 +9,7 @@ from . import _core
 from ._core import Tensor
 from ._creation import tensor
 
-_First = Callable[[Tensor], Tensor]
-# The next polynomial of the order, the argument, and the last two.
-_Next = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-
-_LARGEST_ORDER = 2**20  # a step of the recurrence is several passes over the tensor
+_LARGEST_ORDER = 2**20  # nothing interrupts the steps of an element
 
 
 def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
@@ -35,20 +31,17 @@ def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
     return x, n
 
 
-def _polynomial(name: str, first: _First, following: _Next, doc: str, shifted: bool = False) -> Callable[..., Tensor]:
+def _polynomial(name: str, doc: str, shifted: bool = False) -> Callable[..., Tensor]:
+    of = name.removeprefix("shifted_")
+
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
         x, order = _pair(name, input, n)
-        order = order.detach().trunc()
+        order = order.detach()
         largest = float(_core.where(order == order, order, -1).max()) if order.numel() else 0.0
         if largest > _LARGEST_ORDER:
             raise NotImplementedError(f"special_{name}() of an order above {_LARGEST_ORDER:,}, but got {largest:g}")
-        if shifted:
-            x = 2 * x - 1
-        last, made = _core.ones_like(x), first(x)
-        found = _core.where(order == 0, last, _core.where(order == 1, made, _core.zeros_like(x)))
-        for k in range(1, int(largest)):
-            last, made = made, following(k, x, made, last)
-            found = _core.where(order == k + 1, made, found)
+        x = 2 * x - 1 if shifted else x
+        found = _core.special_polynomial(x, order, of) if x.is_cpu else _by_passes(of, x, order, int(largest))
         return found if out is None else _core.add(found, 0, out=out)
 
     function.__name__ = function.__qualname__ = name
@@ -56,43 +49,42 @@ def _polynomial(name: str, first: _First, following: _Next, doc: str, shifted: b
     return function
 
 
-def _doubled(k: int, x: Tensor, made: Tensor, last: Tensor) -> Tensor:
-    return 2 * x * made - last
-
-
-_CHEBYSHEV: dict[str, tuple[str, _First]] = {
-    "t": ("first", lambda x: x),
-    "u": ("second", lambda x: 2 * x),
-    "v": ("third", lambda x: 2 * x - 1),
-    "w": ("fourth", lambda x: 2 * x + 1),
+# The first polynomial as `a x + b`, and, of each order, `(a x + b) p - c q` as the next one of the last two.
+_RECURRENCES: dict[str, tuple[tuple[int, int], Callable[[int], tuple[float, float, float]]]] = {
+    **{
+        f"chebyshev_polynomial_{kind}": (first, lambda k: (2, 0, 1))
+        for kind, first in {"t": (1, 0), "u": (2, 0), "v": (2, -1), "w": (2, 1)}.items()
+    },
+    "hermite_polynomial_h": ((2, 0), lambda k: (2, 0, 2 * k)),
+    "hermite_polynomial_he": ((1, 0), lambda k: (1, 0, k)),
+    "laguerre_polynomial_l": ((-1, 1), lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1))),
+    "legendre_polynomial_p": ((1, 0), lambda k: ((2 * k + 1) / (k + 1), 0, k / (k + 1))),
 }
+
+
+def _by_passes(of: str, x: Tensor, order: Tensor, largest: int) -> Tensor:
+    """The polynomials by operators on whole tensors, for devices that have no kernel of their own."""
+    (a, b), step = _RECURRENCES[of]
+    order = order.trunc()
+    last, made = _core.ones_like(x), a * x + b
+    found = _core.where(order == 0, last, _core.where(order == 1, made, _core.zeros_like(x)))
+    for k in range(1, largest):
+        a, b, c = step(k)  # type: ignore[assignment]
+        last, made = made, (a * x + b) * made - c * last
+        found = _core.where(order == k + 1, made, found)
+    return found
+
+
 POLYNOMIALS: dict[str, Callable[..., Tensor]] = {}
-for _kind, (_word, _first) in _CHEBYSHEV.items():
+for _kind, _word in {"t": "first", "u": "second", "v": "third", "w": "fourth"}.items():
     for _shifted in (False, True):
         _name = f"{'shifted_' if _shifted else ''}chebyshev_polynomial_{_kind}"
         _doc = f"Chebyshev's polynomials of the {_word} kind{', of 2 x - 1' if _shifted else ''}."
-        POLYNOMIALS[_name] = _polynomial(_name, _first, _doubled, _doc, _shifted)
-POLYNOMIALS["hermite_polynomial_h"] = _polynomial(
-    "hermite_polynomial_h",
-    lambda x: 2 * x,
-    lambda k, x, made, last: 2 * (x * made - k * last),
-    "Hermite's polynomials, as physicists have them.",
-)
-POLYNOMIALS["hermite_polynomial_he"] = _polynomial(
-    "hermite_polynomial_he",
-    lambda x: x,
-    lambda k, x, made, last: x * made - k * last,
-    "Hermite's polynomials, as statisticians have them.",
-)
-POLYNOMIALS["laguerre_polynomial_l"] = _polynomial(
-    "laguerre_polynomial_l",
-    lambda x: 1 - x,
-    lambda k, x, made, last: ((2 * k + 1 - x) * made - k * last) / (k + 1),
-    "Laguerre's polynomials.",
-)
-POLYNOMIALS["legendre_polynomial_p"] = _polynomial(
-    "legendre_polynomial_p",
-    lambda x: x,
-    lambda k, x, made, last: ((2 * k + 1) * x * made - k * last) / (k + 1),
-    "Legendre's polynomials.",
-)
+        POLYNOMIALS[_name] = _polynomial(_name, _doc, _shifted)
+for _name, _doc in {
+    "hermite_polynomial_h": "Hermite's polynomials, as physicists have them.",
+    "hermite_polynomial_he": "Hermite's polynomials, as statisticians have them.",
+    "laguerre_polynomial_l": "Laguerre's polynomials.",
+    "legendre_polynomial_p": "Legendre's polynomials.",
+}.items():
+    POLYNOMIALS[_name] = _polynomial(_name, _doc)

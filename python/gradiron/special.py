@@ -30,23 +30,33 @@ from ._core import igammac as gammaincc
 from ._core import lgamma as gammaln
 from ._core import mvlgamma as multigammaln
 from ._core import sigmoid as expit
+from ._core import special_airy_ai as airy_ai
 from ._core import special_bessel_j0 as bessel_j0
 from ._core import special_bessel_j1 as bessel_j1
+from ._core import special_bessel_y0 as bessel_y0
+from ._core import special_bessel_y1 as bessel_y1
 from ._core import special_entr as entr
 from ._core import special_erfcx as erfcx
 from ._core import special_i0e as i0e
 from ._core import special_i1 as i1
 from ._core import special_i1e as i1e
 from ._core import special_log_ndtr as log_ndtr
+from ._core import special_modified_bessel_k0 as modified_bessel_k0
+from ._core import special_modified_bessel_k1 as modified_bessel_k1
 from ._core import special_ndtr as ndtr
 from ._core import special_ndtri as ndtri
+from ._core import special_scaled_modified_bessel_k0 as scaled_modified_bessel_k0
+from ._core import special_scaled_modified_bessel_k1 as scaled_modified_bessel_k1
 from ._core import special_xlog1py as xlog1py
 from ._core import special_zeta as zeta
 from ._polynomials import POLYNOMIALS
 
 __all__ = [
+    "airy_ai",
     "bessel_j0",
     "bessel_j1",
+    "bessel_y0",
+    "bessel_y1",
     "chebyshev_polynomial_t",
     "chebyshev_polynomial_u",
     "chebyshev_polynomial_v",
@@ -78,12 +88,16 @@ __all__ = [
     "logsumexp",
     "modified_bessel_i0",
     "modified_bessel_i1",
+    "modified_bessel_k0",
+    "modified_bessel_k1",
     "multigammaln",
     "ndtr",
     "ndtri",
     "polygamma",
     "psi",
     "round",
+    "scaled_modified_bessel_k0",
+    "scaled_modified_bessel_k1",
     "shifted_chebyshev_polynomial_t",
     "shifted_chebyshev_polynomial_u",
     "shifted_chebyshev_polynomial_v",

@@ -123,3 +123,18 @@ def test_windows():
     assert T.hann_window(0).tolist() == [] and T.hann_window(1).tolist() == [1.0]
     with pytest.raises(RuntimeError, match="^hann_window requires non-negative window_length, got window_length=-1"):
         T.hann_window(-1)
+
+
+def test_where_results_lie():
+    # The transformed dimensions vary fastest.
+    x = T.rand(5, 6, 7)
+    for name, options, strides in (
+        ("fft", {"dim": 1}, (42, 1, 6)),
+        ("rfft", {"dim": 1}, (28, 1, 4)),
+        ("irfft", {"dim": 1}, (70, 1, 10)),
+        ("fft", {"dim": -1}, (42, 7, 1)),
+        ("fft2", {"dim": (0, 1)}, (6, 1, 30)),
+        ("fftn", {}, (42, 7, 1)),
+        ("hfft", {"dim": 0}, (1, 56, 8)),
+    ):
+        assert getattr(T.fft, name)(x, **options).stride() == strides, name

@@ -280,3 +280,14 @@ def test_loss_of_phases_is_ill_defined():
         L.svd(a)[0].imag.sum().backward()
     with pytest.raises(RuntimeError, match="^linalg_eigh_backward: The eigenvectors in the complex case are specified up to"):
         L.eigh(a + a.mH)[1].imag.sum().backward()
+
+
+def test_low_powers_of_a_matrix():
+    x = T.eye(2, dtype=T.float64).mul(2).requires_grad_()
+    first, none = T.linalg.matrix_power(x, 1), T.linalg.matrix_power(x, 0)
+    with T.no_grad():
+        first.zero_()  # It has memory of its own.
+    assert x.tolist() == [[2.0, 0.0], [0.0, 2.0]]
+    assert none.requires_grad and none.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    none.sum().backward()
+    assert x.grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]

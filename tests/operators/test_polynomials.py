@@ -73,3 +73,21 @@ def test_bessel_functions_by_other_names():
     assert T.equal(S.modified_bessel_i1(x), S.i1(x))
     expected = [1.0, math.sin(0.3) / 0.3, math.sin(5) / 5]
     assert T.allclose(S.spherical_bessel_j0(x), T.tensor(expected))
+
+
+def test_a_high_order_is_quick():
+    x = T.tensor([0.5, -1.0], dtype=T.float64)
+    assert T.allclose(S.chebyshev_polynomial_t(x, 100_000), T.tensor([-0.5, 1.0], dtype=T.float64))
+
+
+@pytest.mark.gradiron
+def test_gradients_of_every_order():
+    # (PyTorch has none.)
+    x = T.tensor([-0.5, 0.25, 1.5], dtype=T.float64, requires_grad=True)
+    for name in ("chebyshev_polynomial_v", "hermite_polynomial_h", "laguerre_polynomial_l", "legendre_polynomial_p"):
+        for n in (0, 1, 2, 5, T.tensor([1.0, 4.0, 3.0])):
+            assert T.autograd.gradcheck(lambda x: getattr(S, name)(x, n), x)
+            assert T.autograd.gradgradcheck(lambda x: getattr(S, name)(x, n), x)
+    (third,) = T.autograd.grad(T.func.jacrev(T.func.jacrev(lambda x: S.hermite_polynomial_he(x, 3).sum()))(x).sum(), x)
+    assert third.tolist() == [6.0] * 3
+    assert T.func.vmap(S.legendre_polynomial_p, (0, None))(x.detach(), 2).tolist() == S.legendre_polynomial_p(x, 2).tolist()

@@ -149,3 +149,51 @@ except KeyboardInterrupt:
 else:
     raise AssertionError("went on to its end")
 """)
+
+
+BESSEL = {
+    "bessel_y0": ([0.08825696421567691, 0.06264059680938384], [0.7812128213002887, 0.16551161436252115]),
+    "bessel_y1": ([-0.7812128213002887, -0.16551161436252115], [0.8694697855159659, 0.07091617752750988]),
+    "modified_bessel_k0": ([0.42102443824070834, 5.741237815336524e-10], [-0.6019072301972347, -5.883057969557038e-10]),
+    "modified_bessel_k1": ([0.6019072301972347, 5.883057969557038e-10], [-1.0229316684379428, -6.035390713814376e-10]),
+}
+
+
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_functions_of_the_second_kind(name):
+    function = getattr(T.special, name)
+    values, slopes = BESSEL[name]
+    x = T.tensor([1.0, 20.0], dtype=T.float64, requires_grad=True)
+    y = function(x)
+    y.sum().backward()
+    assert T.allclose(y, T.tensor(values, dtype=T.float64), rtol=1e-9, atol=1e-13)
+    assert T.allclose(x.grad, T.tensor(slopes, dtype=T.float64), rtol=1e-9, atol=1e-13)
+    at_zero = -math.inf if "y" in name else math.inf
+    found = function(T.tensor([0.0, -1.0, math.nan])).tolist()
+    assert found[0] == at_zero and math.isnan(found[1]) and math.isnan(found[2])
+    assert function(T.tensor([1, 2])).dtype is T.float32
+    small = T.tensor([1e-12, 1e-5, 0.5, 3.0], dtype=T.float64)
+    assert function(small).dtype is T.float64
+
+
+def test_scaled_bessel_functions():
+    x = T.tensor([1e-3, 0.5, 3.0, 40.0], dtype=T.float64)
+    for n in (0, 1):
+        plain = getattr(T.special, f"modified_bessel_k{n}")(x)
+        assert T.allclose(getattr(T.special, f"scaled_modified_bessel_k{n}")(x), plain * x.exp(), rtol=1e-12)
+        assert getattr(T.special, f"scaled_modified_bessel_k{n}")(T.tensor([math.inf])).tolist() == [0.0]
+
+
+def test_airys_function():
+    x = T.tensor([-20.0, -2.4, -1.0, 0.0, 0.5, 1.0, 5.0], dtype=T.float64)
+    expected = [-0.17640612707798468, -0.043334140440309504, 0.5355608832923521, 0.3550280538878172, 0.23169360648083348]
+    expected += [0.13529241631288141, 0.00010834442813607442]
+    assert T.allclose(T.special.airy_ai(x), T.tensor(expected, dtype=T.float64), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.gradiron
+def test_gradients_that_pytorch_lacks():
+    x = T.tensor([0.3, 1.7, 2.5], dtype=T.float64, requires_grad=True)
+    for name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", *BESSEL):
+        assert T.autograd.gradcheck(getattr(T.special, name), x)
+        assert T.autograd.gradgradcheck(getattr(T.special, name), x)

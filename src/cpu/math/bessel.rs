@@ -1,4 +1,4 @@
-//! Bessel's functions of the orders 0 and 1. With branches: for loops over single numbers.
+//! Bessel's functions of the orders 0 and 1, of both kinds. With branches: for loops over single numbers.
 
 use std::f64::consts::PI;
 
@@ -94,6 +94,12 @@ fn wave(x: f64, order: f64) -> f64 {
         };
         return (0..POINTS).map(point).sum::<f64>() / f64::from(POINTS);
     }
+    let (along, _) = waves(x, order);
+    along
+}
+
+/// The functions of the first and of the second kind of a whole order, far from 0.
+fn waves(x: f64, order: f64) -> (f64, f64) {
     let mu = 4.0 * order * order;
     let (mut even, mut odd, mut term) = (1.0, 0.0, 1.0);
     for k in 1..40 {
@@ -113,7 +119,8 @@ fn wave(x: f64, order: f64) -> f64 {
     let (sine, cosine) = x.sin_cos();
     // The angle less (2 order + 1) π / 4, by sums: x may be large.
     let (s, c) = if order == 0.0 { (sine - cosine, sine + cosine) } else { (-sine - cosine, sine - cosine) };
-    (even * c - odd * s) / (PI * x).sqrt()
+    let size = (PI * x).sqrt();
+    ((even * c - odd * s) / size, (even * s + odd * c) / size)
 }
 
 pub fn j0(x: f64) -> f64 {
@@ -122,6 +129,98 @@ pub fn j0(x: f64) -> f64 {
 
 pub fn j1(x: f64) -> f64 {
     if x < 0.0 { -wave(-x, 1.0) } else { wave(x, 1.0) }
+}
+
+/// Those of the second kind of the orders 0 and 1, for x > 0: by Neumann's sums of the functions of the first kind, which a
+/// recurrence from high orders down makes.
+fn second(x: f64) -> (f64, f64) {
+    if x.is_nan() || x < 0.0 || x == f64::INFINITY {
+        return (f64::NAN, f64::NAN);
+    }
+    if x > FAR {
+        return (waves(x, 0.0).1, waves(x, 1.0).1);
+    }
+    let log = (0.5 * x).ln() + EULER;
+    if x < 1e-8 {
+        return (2.0 / PI * log, -2.0 / (PI * x));
+    }
+    let top = match x {
+        _ if x < 1e-3 => 8,
+        _ if x < 2.0 => 24,
+        _ => 2 * ((x as i32 + 50) / 2),
+    };
+    let (mut above, mut here) = (0.0, 1e-100);
+    let (mut whole, mut even, mut odd) = (0.0, 0.0, 0.0);
+    for n in (1..=top).rev() {
+        let k = f64::from(n / 2);
+        let sign = if n / 2 % 2 == 0 { 1.0 } else { -1.0 };
+        if n % 2 == 0 {
+            whole += 2.0 * here;
+            even += sign * here / k;
+        } else if n > 1 {
+            odd += sign * f64::from(n) * here / (k * (k + 1.0));
+        }
+        (above, here) = (here, 2.0 * f64::from(n) / x * here - above);
+    }
+    let (zeroth, first) = (here, above);
+    let whole = whole + zeroth;
+    let y0 = (log * zeroth - 2.0 * even) * 2.0 / PI;
+    let y1 = ((log - 1.0) * first - zeroth / x - odd) * 2.0 / PI;
+    (y0 / whole, y1 / whole)
+}
+
+const EULER: f64 = 0.577_215_664_901_532_9;
+
+pub fn y0(x: f64) -> f64 {
+    second(x).0
+}
+
+pub fn y1(x: f64) -> f64 {
+    second(x).1
+}
+
+/// The modified function of the second kind of any order, by `exp(x)`: its integral over exp(-x (cosh t - 1)) cosh(order t).
+pub fn scaled_k(x: f64, order: f64) -> f64 {
+    if x.is_nan() || x < 0.0 {
+        return f64::NAN;
+    }
+    if x == 0.0 {
+        return f64::INFINITY;
+    }
+    if x == f64::INFINITY {
+        return 0.0;
+    }
+    // (The sum over points converges as fast as it does for a bell, which is as narrow as x is large.)
+    let step = f64::min(0.2, 0.6 / x.sqrt());
+    let (mut sum, mut t) = (0.5, step);
+    loop {
+        let half = (0.5 * t).sinh();
+        let fall = 2.0 * x * half * half;
+        if fall > 60.0 + order * t {
+            return sum * step;
+        }
+        sum += (-fall).exp() * (order * t).cosh();
+        t += step;
+    }
+}
+
+/// As near 0 as its first term is all.
+const NEAR: f64 = 1e-9;
+
+pub fn k0e(x: f64) -> f64 {
+    if x > 0.0 && x < NEAR { (-(0.5 * x).ln() - EULER) * x.exp() } else { scaled_k(x, 0.0) }
+}
+
+pub fn k1e(x: f64) -> f64 {
+    if x > 0.0 && x < NEAR { x.exp() / x } else { scaled_k(x, 1.0) }
+}
+
+pub fn k0(x: f64) -> f64 {
+    k0e(x) * (-x).exp()
+}
+
+pub fn k1(x: f64) -> f64 {
+    k1e(x) * (-x).exp()
 }
 
 #[cfg(test)]
@@ -139,6 +238,14 @@ mod tests {
         close(j1(1.0), 0.4400505857449335);
         close(j0(50.0), 0.055812327669251746);
         close(j1(50.0), -0.09751182812517514);
+        close(y0(1.0), 0.08825696421567697);
+        close(y1(1.0), -0.7812128213002887);
+        close(y0(20.0), 0.06264059680938384);
+        close(y1(50.0), -0.05679566856201477);
+        close(k0(1.0), 0.42102443824070834);
+        close(k1(0.1), 9.853844780870606);
+        close(k0e(40.0), 0.19755558495729816);
+        close(k1e(1e6), 0.0012533146073081549);
         assert_eq!(i0(800.0), f64::INFINITY);
     }
 }

@@ -2,6 +2,7 @@
 //! names, and so does the GPU's prelude. Everything is inlined into loops that the compiler vectorises, so nearly all
 //! of it is free of branches; nothing is left to the compiler to fuse, so every machine gives the same bits.
 
+pub mod airy;
 mod angle;
 pub mod bessel;
 mod common;
@@ -14,6 +15,7 @@ pub mod fast_ranges;
 pub mod i64;
 pub mod narrow;
 pub mod normal;
+pub mod polynomial;
 mod power;
 mod special;
 

@@ -42,9 +42,29 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
 }
 
 fn stored(x: &Body, dtype: DType) -> Result<Body> {
-    let out = Body::new(x.shape(), dtype, x.device())?;
+    stored_as(x, dtype, Layout::contiguous(x.shape()))
+}
+
+fn stored_as(x: &Body, dtype: DType, layout: Layout) -> Result<Body> {
+    let out = Body::new(x.shape(), dtype, x.device())?.with_layout(layout);
     copy(&out, x)?;
     Ok(out)
+}
+
+/// Where PyTorch puts results: the transformed dimensions vary fastest, the others follow each other as in the input.
+fn results_layout(input: &Layout, shape: &[usize], dims: &[i64], sorted: usize) -> Layout {
+    let mut dims: Dims = dims.iter().map(|&d| d as usize).collect();
+    dims[..sorted].sort_by_key(|&d| std::cmp::Reverse(input.strides[d]));
+    let mut order: Dims = (0..shape.len()).filter(|d| !dims.contains(d)).collect();
+    order.sort_by_key(|&d| std::cmp::Reverse(input.strides[d]));
+    order.extend(dims);
+    let mut layout = Layout::contiguous(shape);
+    let mut step = 1;
+    for &d in order.iter().rev() {
+        layout.strides[d] = step;
+        step *= shape[d].max(1);
+    }
+    layout
 }
 
 fn counted(shape: &[usize], dims: &[i64]) -> usize {
@@ -61,7 +81,8 @@ impl FftC2C {
     fn forward(input: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Body> {
         let x = input.body();
         let by = scale(normalization, counted(x.shape(), &dim));
-        stored(&transformed(&x, &dim, forward, by)?, x.dtype)
+        let layout = results_layout(&x.layout, x.shape(), &dim, dim.len());
+        stored_as(&transformed(&x, &dim, forward, by)?, x.dtype, layout)
     }
     fn d_input(g: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Tensor> {
         FftC2C::call(g, dim, normalization, !forward)
@@ -84,7 +105,8 @@ impl FftR2C {
             }
             false => made,
         };
-        stored(&half, x.dtype.to_complex())
+        let layout = results_layout(&x.layout, half.shape(), &dim, dim.len().saturating_sub(1));
+        stored_as(&half, x.dtype.to_complex(), layout)
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1) as usize;
@@ -132,7 +154,11 @@ impl FftC2R {
         }
         let made = transformed(&whole, &[last], false, by)?;
         let values = no_grad(|| real(&Tensor::new(made)))?;
-        stored(&values, x.dtype.to_real())
+        let between = match others.is_empty() {
+            true => x.layout.clone(),
+            false => results_layout(&x.layout, x.shape(), others, others.len()),
+        };
+        stored_as(&values, x.dtype.to_real(), results_layout(&between, &shape, &[last], 0))
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1);

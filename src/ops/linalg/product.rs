@@ -102,7 +102,13 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
         let eye = zeros(&[shape[k - 1]; 2], input.dtype(), input.device())?;
         let line = eye.body().layout.diagonal(0, 0, 1)?;
         fill(&eye.body().with_layout(line), Scalar::Int(1))?;
-        return clone_dense(&expand(&eye, ints(&shape))?);
+        // It has a gradient, which is zero.
+        let made = clone_dense(input)?;
+        crate::operator::inplace::copy_into(&made, &eye)?;
+        return Ok(made);
+    }
+    if n == 1 {
+        return clone_preserved(input);
     }
     let (mut result, mut square, mut left): (Option<Tensor>, _, _) = (None, input.clone(), n);
     loop {

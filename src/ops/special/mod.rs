@@ -1,7 +1,10 @@
 //! Special functions: Bessel's, of the normal distribution, of the gamma function. They have no shaders.
 
+pub mod bessel;
+pub mod polynomials;
+
 use crate::base::{broadcast, default_dtype, signals};
-use crate::cpu::math::{bessel, normal};
+use crate::cpu::math::{bessel as kernels, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::copy;
@@ -47,7 +50,7 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
 
 /// A function of two elements.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
-fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64) -> Result<Body> {
+fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
     let expanded = |x: &Body| x.with_layout(x.layout.broadcast_to(&shape));
@@ -115,7 +118,7 @@ formal! {
 #[primitive(batch = pointwise, node = "I0Backward0")]
 impl BesselI0 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i0_cpu", input, bessel::i0)
+        mapped("i0_cpu", input, kernels::i0)
     }
     fn d_input(g: V, input: V) -> V {
         g * i1(&input)
@@ -131,7 +134,7 @@ pub fn i0(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI0E {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i0e_cpu", input, bessel::i0e)
+        mapped("i0e_cpu", input, kernels::i0e)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (i1e(&input) - sign(&input) * result)
@@ -152,7 +155,7 @@ pub fn special_i0e(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI1 {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i1_cpu", input, bessel::i1)
+        mapped("i1_cpu", input, kernels::i1)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (input.clone().then(|x| BesselI0::call(&x)) - select(&result / &input, 0.5, eq(&input, 0.0)))
@@ -173,7 +176,7 @@ pub fn special_i1(input: &Tensor) -> Result<Tensor> {
 #[primitive(batch = pointwise)]
 impl SpecialI1E {
     fn forward(input: &Tensor) -> Result<Body> {
-        mapped("i1e_cpu", input, bessel::i1e)
+        mapped("i1e_cpu", input, kernels::i1e)
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (i0e(&input)
@@ -254,53 +257,6 @@ impl SpecialNdtri {
 )]
 pub fn special_ndtri(input: &Tensor) -> Result<Tensor> {
     SpecialNdtri::call(&floating("ndtri_cpu", input)?)
-}
-
-#[primitive(node = "SpecialBesselJ0Backward0", batch = pointwise)]
-impl SpecialBesselJ0 {
-    fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_j0_cpu", input, bessel::j0)
-    }
-    fn d_input(g: V, input: &Tensor) -> Result<V> {
-        Ok(-g * V::from(SpecialBesselJ1::call(input)?))
-    }
-}
-
-/// The Bessel function of order 0.
-#[operator(
-    function,
-    space = "special",
-    out,
-    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j0(x), domain=(0.5, 2.5)))"
-)]
-pub fn special_bessel_j0(input: &Tensor) -> Result<Tensor> {
-    SpecialBesselJ0::call(&floating("bessel_j0_cpu", input)?)
-}
-
-#[primitive(node = "SpecialBesselJ1Backward0", batch = pointwise)]
-impl SpecialBesselJ1 {
-    fn forward(input: &Tensor) -> Result<Body> {
-        mapped("bessel_j1_cpu", input, bessel::j1)
-    }
-    /// At 0, where the quotient has no value, it is a half, as the limit of both terms.
-    fn d_input(g: V, input: &Tensor) -> Result<V> {
-        let (x, zeroth, first) =
-            (V::from(input), V::from(SpecialBesselJ0::call(input)?), V::from(SpecialBesselJ1::call(input)?));
-        let nought = eq(x.clone(), 0.0);
-        let slope = zeroth - first / select(x, 1.0, nought.clone());
-        Ok(g * select(slope, 0.5, nought))
-    }
-}
-
-/// The Bessel function of order 1.
-#[operator(
-    function,
-    space = "special",
-    out,
-    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j1(x), domain=(0.5, 2.5)))"
-)]
-pub fn special_bessel_j1(input: &Tensor) -> Result<Tensor> {
-    SpecialBesselJ1::call(&floating("bessel_j1_cpu", input)?)
 }
 
 /// `input * log(input)` with the sign turned; 0 at 0.
