@@ -75,6 +75,17 @@ class DispatchKeySet:
         return key in self._keys
 
 
+class Graph:
+    """TorchScript's graphs, which annotations name. There are none."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotImplementedError(f"torch._C.{type(self).__name__}: gradiron writes no graphs of programs")
+
+
+class Value(Graph):
+    """What such a graph would compute."""
+
+
 class PyTorchFileReader:
     """Refused: `load` reads files."""
 

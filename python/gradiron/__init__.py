@@ -113,7 +113,7 @@ _MODULES = """
     __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
     storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
     mps signal xpu accelerator fx library types ao quasirandom _C _custom_ops _subclasses _jit_internal _dynamo _inductor
-    sparse futures __config__
+    sparse futures __config__ return_types _higher_order_ops
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
@@ -138,8 +138,14 @@ _SETTINGS = """
     set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
     set_num_interop_threads use_deterministic_algorithms
 """.split()
+_CHECKS = """
+    _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type
+    _check_value _check_with
+""".split()
 _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
+    **dict.fromkeys(_CHECKS, "_checks"),
+    **dict.fromkeys(("_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data"), "_private"),
     **dict.fromkeys(_SPECTRAL, "_spectral"),
     **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_indices"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),

@@ -30,6 +30,7 @@ __all__ = [
     "is_floating_point",
     "is_tensor",
     "layout",
+    "legacy_contiguous_format",
     "memory_format",
     "preserve_format",
     "sparse_bsc",
@@ -75,6 +76,7 @@ sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(
     _SparseLayout, ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
 )
 contiguous_format = memory_format("contiguous_format")
+legacy_contiguous_format = contiguous_format
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")

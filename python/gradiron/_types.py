@@ -55,8 +55,8 @@ class Size(_core.Sizes):
 _named: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
-def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """A named tuple such as `torch.return_types.max`."""
+def named_kind(name: str, fields: tuple[str, ...]) -> Any:
+    """A class of named tuples such as `torch.return_types.max`."""
     kind = _named.get((name, fields))
     if kind is None:
         import collections
@@ -68,9 +68,18 @@ def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) ->
             lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
             return f"torch.return_types.{name}(\n{lines})"
 
+        def reduce(self: Any) -> Any:
+            return named_result, (name, fields, tuple(self))
+
         kind.__repr__ = show
+        kind.__reduce__ = reduce  # The class stands in no module.
         _named[name, fields] = kind
-    return kind(*values)
+    return kind
+
+
+def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """A named tuple of this kind."""
+    return named_kind(name, fields)(*values)
 
 
 def typename(obj: Any) -> str:

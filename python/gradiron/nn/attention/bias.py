@@ -1,0 +1,85 @@
+"""Masks of causal attention that know their shape, not their elements."""
+
+from __future__ import annotations
+
+import warnings
+from enum import IntEnum
+from typing import Any
+
+from ... import _core
+from ..._core import Tensor
+from ..functional import scaled_dot_product_attention
+
+__all__ = ["causal_upper_left", "causal_lower_right", "CausalVariant", "CausalBias"]  # noqa: RUF022
+
+
+class CausalVariant(IntEnum):
+    """Where the diagonal of a mask begins that is not square."""
+
+    UPPER_LEFT = 1
+    LOWER_RIGHT = 2
+
+
+class CausalBias(Tensor):
+    """Stands for `attn_mask` in `scaled_dot_product_attention`."""
+
+    def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
+        if not isinstance(variant, CausalVariant):
+            raise AssertionError(f"variant must be a CausalVariant, got {type(variant).__name__}")
+        self.variant, self.seq_len_q, self.seq_len_kv = variant, seq_len_q, seq_len_kv
+        if seq_len_q > seq_len_kv and variant == CausalVariant.LOWER_RIGHT:
+            warnings.warn(
+                "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv!",
+                stacklevel=2,
+            )
+
+    def _materialize(self, device: Any = None) -> Tensor:
+        """The mask itself, as truth values."""
+        below = 0 if self.variant == CausalVariant.UPPER_LEFT else self.seq_len_kv - self.seq_len_q
+        return _core.tril(_core.ones(self.seq_len_q, self.seq_len_kv, dtype=_core.bool, device=device), diagonal=below)
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is scaled_dot_product_attention:
+            return _attend(*args, **kwargs)
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> Any:
+        return repr(self._materialize())
+
+    __str__ = __repr__
+
+
+# Only who imports this module can have such a mask: from now on calls look for one.
+_core.expect_overrides(True)
+
+
+def _attend(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: CausalBias,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    **options: Any,
+) -> Tensor:
+    if is_causal:
+        raise ValueError("CausalBias should not be used with causal=True")
+    begins_alike = attn_mask.variant == CausalVariant.UPPER_LEFT or attn_mask.seq_len_q == attn_mask.seq_len_kv
+    mask = None if begins_alike else attn_mask._materialize(query.device)
+    return scaled_dot_product_attention(query, key, value, mask, dropout_p, begins_alike, **options)
+
+
+def causal_upper_left(*size: int) -> CausalBias:
+    """The mask of as many rows and columns whose diagonal begins in the corner above."""
+    if len(size) != 2:
+        raise AssertionError("causal_upper_left only supports 2D tensors")
+    return CausalBias(CausalVariant.UPPER_LEFT, *size)
+
+
+def causal_lower_right(*size: int) -> CausalBias:
+    """The mask of as many rows and columns whose diagonal ends in the corner below."""
+    if len(size) != 2:
+        raise AssertionError("causal_lower_right only supports 2D tensors")
+    return CausalBias(CausalVariant.LOWER_RIGHT, *size)
