@@ -417,6 +417,25 @@ def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     return sparse_mask(self, mask)
 
 
+def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
+    """The dimensions as they lie in memory, the one that varies slowest first."""
+    from ._creation import memory_format
+
+    formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+    if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, memory_format) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides = self.stride()
+    wide = [d for d, n in enumerate(self.shape) if n != 1]
+    ambiguous = len({strides[d] for d in wide}) < len(wide) or len(wide) < self.dim()
+    if ambiguity_check is not False and ambiguous:
+        matching = [f for f in formats if self.is_contiguous(memory_format=f)]
+        if len(matching) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+            )
+    return tuple(sorted(range(self.dim()), key=lambda d: -strides[d]))
+
+
 def sparse_only(name: str, says: str = "coordinate ") -> Any:
     """A method of sparse tensors, as others have it."""
 
@@ -605,6 +624,7 @@ def install() -> None:
         "storage_type": storage_type,
         "as_subclass": as_subclass,
         "_make_subclass": staticmethod(make_subclass),
+        "dim_order": dim_order,
         "to_sparse": to_sparse,
         "to_sparse_coo": to_sparse_coo,
         "to_sparse_csr": to_sparse_csr,

@@ -21,6 +21,9 @@ OTHERWISE = {
     "python/gradiron/__init__.py": None,
     # The operators that list functions repeat: the row of each is asked for by its name.
     "python/gradiron/_foreach.py": None,
+    # Reductions of what a mask shows, and of segments, by PyTorch's names of them.
+    "python/gradiron/masked.py": None,
+    "python/gradiron/_segments.py": None,
     # What sparse tensors answer themselves, by the names of the functions that are called.
     "python/gradiron/sparse/_arithmetic.py": None,
     "python/gradiron/sparse/_compressed.py": None,
