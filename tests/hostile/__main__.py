@@ -15,24 +15,25 @@ import sys
 import time
 
 
-def worker(start, stop, cap):
+def worker(start, stop, cap, of):
     """Makes the calls of these seeds; says on standard output which one is next, and what was wrong."""
     import faulthandler
 
     import gradiron as T
 
-    from .calls import Seed
+    from .calls import CATALOGUES, Seed
 
     faulthandler.enable()
     T.set_num_threads(2)
     T.rand(100_000).sort()
     if cap:
         resource.setrlimit(resource.RLIMIT_AS, (cap << 20, resource.RLIM_INFINITY))
+    catalogue = CATALOGUES[of]()
     out = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     for seed in range(start, stop):
         out.write(f"{seed}\n")
-        calls = Seed(seed)
+        calls = Seed(seed, catalogue)
         for call in calls:
             wrong = call.run()
             out.write("r\n" if call.raised else "c\n")
@@ -46,9 +47,9 @@ def worker(start, stop, cap):
 class Batch:
     """A worker and what is known of it."""
 
-    def __init__(self, start, stop, cap, env):
-        self.next, self.stop, self.cap = start, stop, cap
-        command = [sys.executable, "-m", "hostile", "--worker", str(start), str(stop), "--cap", str(cap)]
+    def __init__(self, start, stop, args, env):
+        self.next, self.stop = start, stop
+        command = [sys.executable, "-m", "hostile", "--worker", str(start), str(stop), "--cap", str(args.cap), "--of", args.of]
         self.log = open(f"/tmp/hostile-{os.getpid()}-{start}.log", "w+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, env=env, bufsize=0)
         self.rest = b""
@@ -81,7 +82,7 @@ def run(args):
     while todo or live:
         while todo and len(live) < args.jobs:
             start, stop = todo.popleft()
-            live.append(Batch(start, stop, args.cap, env))
+            live.append(Batch(start, stop, args, env))
         ready, _, _ = select.select([b.process.stdout for b in live], [], [], 0.5)
         for batch in list(live):
             ended = False
@@ -123,11 +124,11 @@ def run(args):
     return trouble
 
 
-def one(seed, cap):
+def one(seed, of):
     """One call, told before it is made."""
-    from .calls import Seed
+    from .calls import CATALOGUES, Seed
 
-    for call in Seed(seed):
+    for call in Seed(seed, CATALOGUES[of]()):
         print(call, flush=True)
         print(call.run() or ("refused" if call.raised else "done"), flush=True)
 
@@ -141,12 +142,15 @@ def main():
     parser.add_argument("--cap", type=int, default=3_000, help="MiB of address space for a process; 0: no cap")
     parser.add_argument("--patience", type=float, default=20.0, help="seconds until a seed hangs")
     parser.add_argument("--seed", type=int, help="make the calls of this seed only, and tell them")
+    parser.add_argument(
+        "--of", choices=["calls", "made"], default="calls", help="functions and methods, or what is made and used"
+    )
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        worker(*args.worker, args.cap)
+        worker(*args.worker, args.cap, args.of)
     elif args.seed is not None:
-        one(args.seed, args.cap)
+        one(args.seed, args.of)
     else:
         sys.exit(1 if run(args) else 0)
 

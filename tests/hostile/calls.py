@@ -7,6 +7,7 @@ import warnings
 
 import gradiron as T
 
+from . import made
 from .values import INTS, Source
 
 # They end the process, wait for something, write files, or are asked for on purpose.
@@ -61,7 +62,7 @@ def catalogue():
     return all_
 
 
-CATALOGUE = catalogue()
+CATALOGUES = {"calls": catalogue, "made": made.catalogue}
 
 
 def _make_objects(source):
@@ -90,9 +91,10 @@ def _make_objects(source):
 class Seed:
     """The calls of one seed: mostly one, sometimes a few on the same tensors and on what was made of them."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, catalogue):
         _start_over()
         self.source = Source(random.Random(seed))
+        self.catalogue = catalogue
         self.left = 1 if self.source.chance(0.7) else self.source.one([2, 3, 5])
         self.calls = []
 
@@ -101,7 +103,7 @@ class Seed:
         while self.left:
             self.left -= 1
             try:
-                call = Call(self.source)
+                call = Call(self.source, self.catalogue)
             except Exception:
                 continue
             self.calls.append(call)
@@ -114,20 +116,20 @@ class Seed:
 class Call:
     """One call."""
 
-    def __init__(self, source):
+    def __init__(self, source, catalogue):
         self.source = source
-        self.kind, self.where, self.name = source.one(CATALOGUE)
+        self.kind, self.where, self.name = source.one(catalogue)
         self.args, self.keywords, self.raised = [], {}, False
         self.like = source.shape() if source.chance(0.6) else None
         self.dtype = source.one(["float32", "float64", "int64", "complex64"]) if source.chance(0.6) else None
         getattr(self, f"_draw_{self.kind}")()
 
     def _draw_function(self):
-        module = T
-        for part in filter(None, self.where.split(".")):
-            module = getattr(module, part)
-        self.target = getattr(module, self.name)
-        self._arguments(ROWS.get((self.name, self.where == "nn.functional")), self.target)
+        self.target = getattr(made._module(self.where), self.name)
+        if self.where in made.FUNCTIONS_OF:
+            self.args, self.keywords = made.arguments(self.source, self.target)
+        else:
+            self._arguments(ROWS.get((self.name, self.where == "nn.functional")), self.target)
 
     def _draw_method(self):
         receiver = self._tensor()
@@ -156,6 +158,23 @@ class Call:
             self._arguments(None, target)
         else:
             self.target = lambda: getattr(thing, self.name.split(".")[1])
+
+    def _draw_made(self):
+        cls, source = getattr(made._module(self.where), self.name), self.source
+        self.target = lambda *args, **keywords: made.use(source, cls(*args, **keywords))
+        self.args, self.keywords = made.arguments(source, cls)
+
+    def _draw_file(self):
+        self.target = made.file(self.source, self.where)
+
+    def _draw_sparse(self):
+        self.receiver = made.sparse(self.source)
+        self.target = getattr(self.receiver, self.name)
+        others = [made.sparse(self.source) for _ in range(2)]
+        row = ROWS.get((self.name.rstrip("_"), False)) or ROWS.get((self.name, False))
+        self._arguments(row, self.target, skip=1)
+        if self.source.chance(0.4):
+            self.args = [self.source.one(others) if isinstance(a, T.Tensor) else a for a in self.args]
 
     def _tensor(self):
         if self.like is None:
@@ -240,7 +259,14 @@ class Call:
             # A write into what cannot count it is refused when it is done, as in PyTorch.
             uncounted = "Inplace update to inference tensor" in text
             error = None
-            if not uncounted and self.name.split(".")[-1] not in WRITERS and self.where not in ("func", "autograd.functional"):
+            # A list is written tensor by tensor, as in PyTorch.
+            listed = self.where == "_foreach"
+            if (
+                not uncounted
+                and not listed
+                and self.name.split(".")[-1] not in WRITERS
+                and self.where not in ("func", "autograd.functional")
+            ):
                 for t, was in before:
                     now = state(t)
                     if was is not None and now is not None and now != was:

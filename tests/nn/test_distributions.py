@@ -1,5 +1,6 @@
 """Distributions: what they say is what PyTorch says (tests/golden/make_distributions.py)."""
 
+import math
 import warnings
 
 import distribution_cases as cases
@@ -125,3 +126,13 @@ def test_transforms_remember_the_last_pair():
     assert transform.inv(transform(x)) is x
     assert transform.inv.inv is transform
     assert D.ComposeTransform([D.ExpTransform(), transform]) == D.ComposeTransform([D.ExpTransform(), transform])
+
+
+@pytest.mark.parametrize("concentration", [math.inf, 2.0**62, 0.0, math.nan])
+def test_angles_of_no_spread_are_drawn_in_time(concentration):
+    if T.__name__ == "torch":
+        pytest.skip("it draws for ever")
+    angles = T.distributions.VonMises(T.tensor([1.0, 2.0]), concentration, validate_args=False).sample((3,))
+    assert angles.shape == (3, 2)
+    if concentration > 1:
+        assert T.allclose(angles, T.tensor([1.0, 2.0]), atol=1e-3)

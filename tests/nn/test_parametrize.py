@@ -249,3 +249,10 @@ def test_two_calls_of_a_spectral_norm_before_backward():
     for make in (nn.utils.spectral_norm, nn.utils.parametrizations.spectral_norm):
         m = make(linear())
         (m(T.ones(1, 3)) + m(T.ones(1, 3))).sum().backward()
+
+
+def test_the_exponential_of_an_endless_weight_ends():
+    layer = T.nn.utils.parametrizations.orthogonal(T.nn.Linear(3, 3), orthogonal_map="matrix_exp")
+    with T.no_grad():
+        layer.parametrizations.weight.original.fill_(float("inf"))
+    assert not layer.weight.isfinite().all()

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.gradiron
 TESTS = pathlib.Path(__file__).parent.parent
 
 
-@pytest.mark.parametrize("first", range(0, 4000, 1000))
-def test_hostile_calls_are_survived(first, tmp_path):
+@pytest.mark.parametrize("of, first", [*(("calls", first) for first in range(0, 4000, 1000)), ("made", 0)])
+def test_hostile_calls_are_survived(of, first, tmp_path):
     path = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     done = subprocess.run(
-        [sys.executable, "-m", "hostile", "-n", "1000", "--first", str(first), "--jobs", "1", "--patience", "60"],
+        [sys.executable, "-m", "hostile", "--of", of, "-n", "1000", "--first", str(first), "--jobs", "1", "--patience", "60"],
         capture_output=True,
         text=True,
         timeout=300,

@@ -91,9 +91,10 @@ class VonMises(Distribution):
         with no_grad():
             shape = self._extended_shape(sample_shape)
             loc, kappa, r = self.loc.double(), self.concentration.double(), self._proposal()
-            x = torch.empty(shape, dtype=loc.dtype, device=loc.device)
+            x = torch.zeros(shape, dtype=loc.dtype, device=loc.device)
             kappa, r = kappa.expand(shape), r.expand(shape)
-            done = torch.zeros(shape, dtype=torch.bool, device=loc.device)
+            # Nothing would ever be accepted where the parameter is out of bounds: all that is left is the middle.
+            done = ~((r > 1) & (r < math.inf))
             while not done.all():
                 u1, u2, u3 = torch.rand((3, *shape), dtype=loc.dtype, device=loc.device).unbind()
                 z = torch.cos(math.pi * u1)

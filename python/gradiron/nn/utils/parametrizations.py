@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import Enum, auto
 from typing import Any
 
@@ -30,7 +31,7 @@ def _matrix_exp(a: Tensor) -> Tensor:
     with no_grad():
         size = a.abs().sum(-1).max().item()
     halvings = 0
-    while size > 0.5:
+    while 0.5 < size < math.inf:
         size, halvings = size / 2, halvings + 1
     a = a / 2**halvings
     made = term = _core.eye(a.size(-1), dtype=a.dtype, device=a.device).expand_as(a)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -46,8 +45,8 @@ class DistributedSampler(Sampler[Any]):
         if self.shuffle:
             generator = Generator().manual_seed(self.seed + self.epoch)
             order = _core.randperm(len(order), generator=generator).tolist()
-        whole = itertools.islice(itertools.cycle(order), self.total_size)
-        return iter(list(whole)[self.rank :: self.num_replicas])
+        # Where there are too few, they come again from the start.
+        return (order[place % len(order)] for place in range(self.rank, self.total_size, self.num_replicas))
 
     def __len__(self) -> int:
         return self.num_samples
