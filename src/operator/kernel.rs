@@ -172,9 +172,19 @@ pub fn resize_storage(body: &Body, bytes: usize) -> Result<()> {
 
 /// A dense copy on the same device.
 pub fn duplicate(src: &Body) -> Result<Body> {
-    let out = Body::new(src.shape(), src.dtype, src.device())?;
+    converted(src, src.dtype)
+}
+
+/// A dense copy in a dtype, on the same device.
+pub fn converted(src: &Body, dtype: DType) -> Result<Body> {
+    let out = Body::new(src.shape(), dtype, src.device())?;
     copy(&out, src)?;
     Ok(out)
+}
+
+/// The body in a dtype: itself where it has it, else a dense copy.
+pub fn in_dtype(body: Body, dtype: DType) -> Result<Body> {
+    if body.dtype == dtype { Ok(body) } else { converted(&body, dtype) }
 }
 
 /// A new body of the same values; dense layouts (transposed ones too) are kept.

@@ -1,7 +1,7 @@
 //! Functions for derivatives: over `V` they read like formulas, and are differentiable themselves.
 //! (Addition is in `operator/addition.rs`, as the machinery needs it.)
 
-use crate::base::Scalar;
+use crate::base::{Error, Result, Scalar};
 use crate::operator::V;
 use crate::operator::declare::on_values;
 use crate::ops::complex;
@@ -57,4 +57,10 @@ impl std::ops::Neg for &V {
     fn neg(self) -> V {
         -self.clone()
     }
+}
+
+/// The derivative of an operator whose results have a node, but no derivative.
+#[cold]
+pub fn underived<T>(op: &str) -> Result<T> {
+    Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }

@@ -6,19 +6,12 @@ use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 
 /// A dense copy in a dtype, expanded to a shape.
-pub(super) fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
-    let out = Body::new(shape, dtype, x.device())?;
-    copy(&out, &x.with_layout(x.layout.broadcast_to(shape)))?;
-    Ok(out)
-}
-
-pub(super) fn narrowed(x: Body, dtype: DType) -> Result<Body> {
-    let shape = Dims::from_slice(x.shape());
-    if x.dtype == dtype { Ok(x) } else { copied(&x, &shape, dtype) }
+pub fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
+    converted(&x.with_layout(x.layout.broadcast_to(shape)), dtype)
 }
 
 /// The dtype that both are converted to; a tensor without dimensions does not widen one that has some.
-pub(super) fn common(x: &Tensor, y: &Tensor) -> DType {
+pub fn common(x: &Tensor, y: &Tensor) -> DType {
     match (x.ndim(), y.ndim()) {
         (0, n) if n > 0 => y.dtype(),
         (n, 0) if n > 0 => x.dtype(),
@@ -70,7 +63,7 @@ impl Nextafter {
                 cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 8, |x, y| neighbour(x, y, bits, least))),
                 gpu: no_shader("nextafter", x.dtype))?;
         }
-        narrowed(out, x.dtype)
+        in_dtype(out, x.dtype)
     }
     /// The step to the neighbour is taken for a rounding: the gradient passes unchanged, and is 0 where there is no step.
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> [Option<V>; 2] {
@@ -114,14 +107,14 @@ impl Frexp {
     fn forward(input: &Tensor) -> Result<[Body; 2]> {
         let x = input.body();
         fork!([&x], cpu: Ok(()), gpu: no_shader("frexp", x.dtype))?;
-        let (first, second) = (copied(&x, x.shape(), DType::F64)?, copied(&x, x.shape(), DType::F64)?);
+        let (first, second) = (converted(&x, DType::F64)?, converted(&x, DType::F64)?);
         if first.numel() > 0 {
             fork!([&first], cpu: done(crate::cpu::wide::map(first.host()?, 4, mantissa)), gpu: no_shader("frexp", x.dtype))?;
             fork!([&second], cpu: done(crate::cpu::wide::map(second.host()?, 4, self::exponent)), gpu: no_shader("frexp", x.dtype))?;
         }
         let places = filled(x.shape(), Scalar::Int(0), DType::I32, x.device())?;
         copy(&places, &second)?;
-        Ok([narrowed(first, x.dtype)?, places])
+        Ok([in_dtype(first, x.dtype)?, places])
     }
     fn d_input(g: V, exponent: V) -> V {
         let V::Tensor(like) = &g else { return g };

@@ -2,7 +2,7 @@
 
 use crate::base::broadcast;
 use crate::operator::copies::to_dtype;
-use crate::ops::elementwise::float_parts::{common, copied, narrowed};
+use crate::ops::elementwise::float_parts::{common, copied};
 use crate::ops::prelude::*;
 
 fn map_integers(
@@ -49,7 +49,7 @@ impl Whole {
                 cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),
                 gpu: no_shader(by.name, x.dtype))?;
         }
-        narrowed(out, x.dtype)
+        in_dtype(out, x.dtype)
     }
     fn batch(b: &Batch, input: &Tensor, other: &Tensor, by: Operation) -> Result<Tensor> {
         let rank = input.ndim().max(other.ndim());

@@ -41,10 +41,6 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
     Ok(made)
 }
 
-fn stored(x: &Body, dtype: DType) -> Result<Body> {
-    stored_as(x, dtype, Layout::contiguous(x.shape()))
-}
-
 fn stored_as(x: &Body, dtype: DType, layout: Layout) -> Result<Body> {
     let out = Body::new(x.shape(), dtype, x.device())?.with_layout(layout);
     copy(&out, x)?;
@@ -141,7 +137,7 @@ impl FftC2R {
         let mirrored = n - given;
         if mirrored > 0 {
             let back =
-                no_grad(|| conj_physical(&Tensor::new(stored(&part(&half, 1, mirrored)?, DType::C128)?)))?;
+                no_grad(|| conj_physical(&Tensor::new(converted(&part(&half, 1, mirrored)?, DType::C128)?)))?;
             let back =
                 no_grad(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
             copy(&part(&whole, given, mirrored)?, &back)?;
@@ -149,7 +145,7 @@ impl FftC2R {
         // The first and the middle element are read as real, as they are their own mirror images.
         for end in [Some(0), n.is_multiple_of(2).then_some(n / 2)].into_iter().flatten() {
             let line = part(&whole, end, 1)?;
-            let values = no_grad(|| real(&Tensor::new(stored(&line, DType::C128)?)))?;
+            let values = no_grad(|| real(&Tensor::new(converted(&line, DType::C128)?)))?;
             copy(&line, &values)?;
         }
         let made = transformed(&whole, &[last], false, by)?;

@@ -1,6 +1,7 @@
 //! What all factorisations share: column-major memory, and refusals.
 
 use crate::operator::constant;
+pub use crate::operator::kernel::duplicate;
 use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, triangle};
@@ -198,11 +199,9 @@ pub fn diagonal_matrix(x: V) -> V {
     x.then(|t| triangle::diag_embed(&t, 0, -2, -1))
 }
 
-/// A row-major copy.
-pub fn dense_copy(x: &Body) -> Result<Body> {
-    let out = Body::new(x.shape(), x.dtype, x.device())?;
-    copy(&out, x)?;
-    Ok(out)
+/// The first `length` rows (-2) or columns (-1).
+pub fn leading(x: &Body, dim: i64, length: usize) -> Result<Body> {
+    Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
 }
 
 /// Whether matrices of this dtype can be factored.

@@ -36,7 +36,7 @@ pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<
         return Ok(out);
     }
     let n = rows_and_columns(lu.shape())[0];
-    let (lu, pivots) = (by_columns(&wide(lu, &[n, n]))?, dense_copy(&wide(pivots, &[n]))?);
+    let (lu, pivots) = (by_columns(&wide(lu, &[n, n]))?, duplicate(&wide(pivots, &[n]))?);
     fork!([&lu, &pivots, &out],
         cpu: crate::cpu::linalg::lu_solve(lu.host()?, pivots.host()?, out.host()?, adjoint),
         gpu: no_shader("linalg_lu_solve", out.dtype))?;
@@ -46,7 +46,7 @@ pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<
 #[primitive(batch = in_front, results(from, to))]
 impl Exchanges {
     fn forward(#[constant] pivots: &Tensor, rows: i64) -> Result<[Body; 2]> {
-        let pivots = dense_copy(&pivots.body())?;
+        let pivots = duplicate(&pivots.body())?;
         let mut shape = Dims::from_slice(&pivots.shape()[..pivots.layout.ndim() - 1]);
         shape.push(rows as usize);
         let make = || Body::new(&shape, DType::I64, pivots.device());

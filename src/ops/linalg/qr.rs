@@ -6,13 +6,9 @@ use super::triangular::solved;
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
 
-fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
-    Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
-}
-
 /// The upper triangle of a part of the rows, in memory of its own.
 fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
-    let r = by_columns(&part(reflected, -2, rows)?)?;
+    let r = by_columns(&leading(reflected, -2, rows)?)?;
     let lower = transposed(&r)?;
     if r.numel() > 0 {
         fork!([&lower], cpu: done(crate::cpu::triangle::keep_triangle(lower.host()?, 0, true)),
@@ -43,7 +39,7 @@ fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
     let q = columns(&batch_of(x, &[m, width]), x.dtype, device)?;
     if q.numel() > 0 {
         if k > 0 {
-            copy(&part(&q, -1, k)?, &part(&a, -1, k)?)?;
+            copy(&leading(&q, -1, k)?, &leading(&a, -1, k)?)?;
         }
         fork!([&q, &tau], cpu: crate::cpu::linalg::unreflect(q.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
     }

@@ -314,7 +314,7 @@ impl LinalgDet {
             if matches!(LU.dtype, DType::F32 | DType::C64) { f64::from(f32::EPSILON) } else { f64::EPSILON };
         let moved = value(&LU) + diagonal_matrix(select(epsilon, 0.0, ne(line, 0.0)).cast(LU.dtype));
         let moved = by_columns(&moved.tensor()?.body())?;
-        let det = determinants(&moved, &dense_copy(&pivots)?)?;
+        let det = determinants(&moved, &duplicate(&pivots)?)?;
         let scale = scaled_units(value(&g) * value(&det).conj(), n).tensor()?;
         substituted(&moved, &pivots, &scale.body(), true)
     }

@@ -8,10 +8,6 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze, triangle};
 
-fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
-    Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
-}
-
 /// The conjugate of the transpose, in memory of its own.
 fn adjoint(x: &Body) -> Result<Body> {
     let columns = by_columns(&transposed(x)?)?;
@@ -35,7 +31,7 @@ fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
     let v = columns(&batch_of(x, &[n, n]), x.dtype, device)?;
     if u.numel() > 0 || !has_kernel(x.dtype) {
         if n > 0 {
-            copy(&part(&u, -1, n)?, x)?;
+            copy(&leading(&u, -1, n)?, x)?;
         }
         fork!([&u, &s, &v, &info],
             cpu: crate::cpu::linalg::svd(u.host()?, s.host()?, v.host()?, info.host()?),

@@ -6,7 +6,7 @@ use crate::cpu::attention as kernel;
 use crate::operator::kernel::filled;
 use crate::operator::{detached, views};
 use crate::ops::linalg::matmul;
-use crate::ops::nn::norm::{cast, dense, wide};
+use crate::ops::nn::norm::{dense, wide};
 use crate::ops::prelude::*;
 use crate::ops::reduction::softmax::softmax;
 use crate::ops::shape::triangle::triu;
@@ -78,7 +78,7 @@ impl Own {
         let dtype = wide(query.dtype);
         let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
         let expanded = |mask: &Body| -> Result<Body> {
-            let mask = cast(mask.clone(), dtype)?;
+            let mask = in_dtype(mask.clone(), dtype)?;
             let mask = if mask.conj_neg.is_none() { mask } else { dense(&mask, dtype)? };
             Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
         };
@@ -186,7 +186,7 @@ impl ScaledDotProductFlashAttentionForCpu {
             },
             gpu: Err(Error::runtime("attention is made of other operators there")))?;
         let [query, key, value] = made;
-        let keep = |want: bool, body: Body| want.then(|| cast(body, dtype)).transpose();
+        let keep = |want: bool, body: Body| want.then(|| in_dtype(body, dtype)).transpose();
         Ok([keep(wants[0], query)?, keep(wants[1], key)?, keep(wants[2], value)?])
     }
     #[allow(clippy::too_many_arguments, reason = "they are the operator's")]

@@ -6,7 +6,7 @@ use crate::operator::kernel::copy;
 use crate::operator::views::{ints, reshape};
 use crate::operator::{constant, detached, inplace};
 use crate::ops::elementwise::formula::rsqrt;
-use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
@@ -218,7 +218,7 @@ fn by_kernel(
         };
         kernel::forward(out.gpu()?, own.gpu()?, with, moments, laid.planes())
     })?;
-    Ok([laid.back(cast(out, x.dtype)?), mean, scale, variance])
+    Ok([laid.back(in_dtype(out, x.dtype)?), mean, scale, variance])
 }
 
 /// Updates the running means and variances with this batch's; nothing is recorded.
@@ -318,7 +318,7 @@ impl NativeBatchNorm {
             crate::gpu::norm::backward(to, g.gpu()?, x.gpu()?, with, training, laid.planes())
         })?;
         let [of_input, of_weight, of_bias] = made;
-        let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+        let to = |body: Option<Body>, dtype| body.map(|body| in_dtype(body, dtype)).transpose();
         let of_input = to(of_input, input.dtype)?.map(|body| laid.back(body));
         Ok([of_input, to(of_weight, of_params)?, to(of_bias, of_params)?])
     }

@@ -81,15 +81,6 @@ fn compute_type(op: &'static str, dtype: DType) -> Result<DType> {
     }
 }
 
-fn wide(x: &Body, dtype: DType) -> Result<Body> {
-    if x.dtype == dtype {
-        return Ok(x.clone());
-    }
-    let out = Body::new(x.shape(), dtype, x.device())?;
-    copy(&out, x)?;
-    Ok(out)
-}
-
 /// A new body in the memory format of an operand that has one.
 fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> {
     let mut out = Body::new(shape, dtype, x.device())?;
@@ -124,8 +115,8 @@ fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<B
     let dtype = compute_type("convolution", x.dtype)?;
     let out = like(&shape, x, w, dtype)?;
     if out.numel() > 0 {
-        let (x, w) = (wide(x, dtype)?, wide(w, dtype)?);
-        let bias = bias.map(|bias| wide(bias, dtype)).transpose()?;
+        let (x, w) = (in_dtype(x.clone(), dtype)?, in_dtype(w.clone(), dtype)?);
+        let bias = bias.map(|bias| in_dtype(bias.clone(), dtype)).transpose()?;
         into(&out, &x, &w, bias.as_ref(), moves)?;
     }
     finished(out, x, w)
@@ -152,7 +143,8 @@ fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> R
 fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> Result<[Body; 3]> {
     let dtype = compute_type("convolution_backward", x.dtype)?;
     let nothing = || Body::new(&[0], x.dtype, x.device());
-    let (wide_g, wide_x, wide_w) = (wide(g, dtype)?, wide(x, dtype)?, wide(w, dtype)?);
+    let (wide_g, wide_x, wide_w) =
+        (in_dtype(g.clone(), dtype)?, in_dtype(x.clone(), dtype)?, in_dtype(w.clone(), dtype)?);
     let d_input = || {
         let out = like(x.shape(), x, w, dtype)?;
         if g.numel() == 0 || w.numel() == 0 {
@@ -174,7 +166,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
                 cpu: crate::cpu::conv::backward_weight(&conv, out.host()?, image.host()?, result.host()?),
                 gpu: crate::gpu::conv_backward_weight(&conv.windows, conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
         }
-        wide(&out, w.dtype)
+        in_dtype(out, w.dtype)
     };
     let d_bias = || {
         let dims: Vec<usize> = (0..g.shape().len()).filter(|&d| d != 1).collect();

@@ -6,7 +6,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::kernel::copy;
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::batch_norm::maybe_line;
-use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
@@ -125,7 +125,7 @@ fn by_kernel(
         let moments = kernel::Moments::Own { eps, variance: None };
         kernel::forward(out.gpu()?, own.gpu()?, with, moments, sizes.on_gpu())
     })?;
-    Ok([cast(out, x.dtype)?, mean, scale])
+    Ok([in_dtype(out, x.dtype)?, mean, scale])
 }
 
 /// Channels stay innermost where they were.
@@ -221,7 +221,7 @@ impl NativeGroupNorm {
             crate::gpu::norm::backward(to, g.gpu()?, x.gpu()?, with, true, sizes.on_gpu())
         })?;
         let [of_input, of_weight, of_bias] = made;
-        let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+        let to = |body: Option<Body>, dtype| body.map(|body| in_dtype(body, dtype)).transpose();
         Ok([to(of_input, input.dtype)?, to(of_weight, of_params)?, to(of_bias, of_params)?])
     }
     #[allow(clippy::too_many_arguments, reason = "they are the operator's")]

@@ -27,14 +27,7 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
         return Ok(body.clone());
     }
-    let out = Body::new(body.shape(), dtype, body.device())?;
-    crate::operator::kernel::copy(&out, body)?;
-    Ok(out)
-}
-
-/// A body in another dtype.
-pub(super) fn cast(body: Body, dtype: DType) -> Result<Body> {
-    if body.dtype == dtype { Ok(body) } else { dense(&body, dtype) }
+    converted(body, dtype)
 }
 
 /// The formulas' results, in the form that the kernels give.
@@ -201,7 +194,7 @@ fn rows_normalized(
         let with = gpu_with(&weight, &bias, centred.then_some(&mean), &rstd)?;
         kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, variance: None }, planes)
     })?;
-    Ok([cast(out, dtype)?, mean, rstd])
+    Ok([in_dtype(out, dtype)?, mean, rstd])
 }
 
 /// The gradients of rows, of their weights and their biases by the kernel.
@@ -236,7 +229,7 @@ fn rows_backward(
         kernel::backward(gpu_grads(&made)?, g.gpu()?, x.gpu()?, with, true, planes)
     })?;
     let [input, weight, bias] = made;
-    let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+    let to = |body: Option<Body>, dtype| body.map(|body| in_dtype(body, dtype)).transpose();
     Ok([to(input, dtype)?, to(weight, of_params)?, to(bias, of_params)?])
 }
 

@@ -3,6 +3,7 @@
 use crate::base::Put;
 use crate::operator::row::Out;
 use crate::operator::{constant, copies, detached, views};
+use crate::ops::derivatives::underived;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::masked::MaskedSelect;
@@ -11,11 +12,6 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, view};
 use crate::ops::sorting::sort::argsort;
-
-/// The result has a node, but no derivative.
-fn underived<T>(op: &str) -> Result<T> {
-    Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
-}
 
 fn without_tangent<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!(

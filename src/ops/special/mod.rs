@@ -7,8 +7,9 @@ use crate::base::{broadcast, default_dtype, signals};
 use crate::cpu::math::{bessel as kernels, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
-use crate::operator::kernel::copy;
 use crate::operator::pointwise::apply;
+use crate::ops::derivatives::underived;
+use crate::ops::elementwise::float_parts::{common, copied};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -20,32 +21,16 @@ fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_differentiable() { Ok(x.clone()) } else { to_dtype(x, default_dtype()) }
 }
 
-/// A dense copy of full width.
-fn wide(x: &Body) -> Result<Body> {
-    let out = Body::new(x.shape(), DType::F64, x.device())?;
-    copy(&out, x)?;
-    Ok(out)
-}
-
-fn narrowed(x: Body, dtype: DType) -> Result<Body> {
-    if dtype == DType::F64 {
-        return Ok(x);
-    }
-    let out = Body::new(x.shape(), dtype, x.device())?;
-    copy(&out, &x)?;
-    Ok(out)
-}
-
 /// A function of each element.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     let x = x.body();
     fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let out = wide(&x)?;
+    let out = converted(&x, DType::F64)?;
     if out.numel() > 0 {
         fork!([&out], cpu: done(crate::cpu::wide::map(out.host()?, 16, f)), gpu: no_shader(op, x.dtype))?;
     }
-    narrowed(out, x.dtype)
+    in_dtype(out, x.dtype)
 }
 
 /// A function of two elements.
@@ -53,15 +38,14 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
 fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
-    let expanded = |x: &Body| x.with_layout(x.layout.broadcast_to(&shape));
     fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let (out, other) = (wide(&expanded(&x))?, wide(&expanded(&y))?);
+    let (out, other) = (copied(&x, &shape, DType::F64)?, copied(&y, &shape, DType::F64)?);
     if out.numel() > 0 {
         fork!([&out, &other],
             cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),
             gpu: no_shader(op, x.dtype))?;
     }
-    narrowed(out, x.dtype)
+    in_dtype(out, x.dtype)
 }
 
 /// Both operands in one floating dtype, as tensors.
@@ -80,12 +64,7 @@ fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
         }
     };
     let (x, y) = (floating(name, &x)?, floating(name, &y)?);
-    // A tensor without dimensions does not widen one that has some.
-    let dtype = match (x.ndim(), y.ndim()) {
-        (0, n) if n > 0 => y.dtype(),
-        (n, 0) if n > 0 => x.dtype(),
-        _ => x.dtype().promote(y.dtype()),
-    };
+    let dtype = common(&x, &y);
     Ok([to_dtype(&x, dtype)?, to_dtype(&y, dtype)?])
 }
 
@@ -93,11 +72,6 @@ fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
 fn together(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     let rank = x.ndim().max(y.ndim());
     Ok([b.aligned(x, rank)?, b.aligned(y, rank)?])
-}
-
-#[cold]
-fn underived<T>(op: &str) -> Result<T> {
-    Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }
 
 /// Functions for formulas.

@@ -39,12 +39,7 @@ fn dense(x: &Body) -> Result<Body> {
 }
 
 fn converted(x: &Body, dtype: DType) -> Result<Body> {
-    if x.dtype == dtype {
-        return dense(x);
-    }
-    let out = Body::new(x.shape(), dtype, x.device())?;
-    copy(&out, x)?;
-    Ok(out)
+    if x.dtype == dtype { dense(x) } else { crate::operator::kernel::converted(x, dtype) }
 }
 
 /// `out` in the memory format of `x`, if that has so many dimensions.
