@@ -19,6 +19,7 @@ mod resample_weights;
 mod scalar;
 mod shape;
 pub mod signals;
+mod sync;
 pub mod try_alloc;
 pub mod views;
 pub mod warning;
@@ -38,6 +39,7 @@ pub use reduction::{Joined, Reduction};
 pub use resample_weights::ResampleWeights;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, dims_or_all, existing_dim, numel, wrap_dim};
+pub use sync::lock;
 pub use warning::{warn, warn_once};
 pub use windows::Windows;
 

@@ -1,11 +1,11 @@
 //! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
 //! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
 
-use super::{Result, try_alloc, watch};
+use super::{Result, lock, try_alloc, watch};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// What a session records beside names and times.
@@ -97,10 +97,6 @@ struct Local {
 
 thread_local! {
     static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[inline]

@@ -1,10 +1,11 @@
 //! The only room that knows rayon: whether and how a kernel is shared among threads.
 
+use crate::base::lock;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Below this many elements (of average work) one thread is faster. Measured in `benches/kernels.rs`.
@@ -36,7 +37,7 @@ fn find_pool() -> Option<&'static Pool> {
     }
     watch_forks();
     let fork = FORKS.load(Ordering::Acquire);
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut made = lock(&MADE);
     let known = made.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
     let pool = known.or_else(|| {
         let name = |i| format!("gradiron-{i}");
@@ -231,7 +232,7 @@ fn look_out() {
             return;
         }
         seen = newest;
-        let crew = OFFER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let crew = lock(&OFFER).clone();
         crew.inspect(|crew| crew.join());
     }
 }
@@ -260,7 +261,7 @@ pub fn try_ranges(
     ranges(n, grain, |range| {
         let start = range.start;
         if let Err(error) = body(range) {
-            let mut failed = failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut failed = lock(&failed);
             if failed.as_ref().is_none_or(|&(first, _)| start < first) {
                 *failed = Some((start, error));
             }

@@ -3,6 +3,7 @@
 use super::element::{Element, by_dtype, scratch};
 use super::par::{self, GRAIN};
 use super::simd::simd_fn;
+use crate::base::lock;
 use crate::base::pool::{Count, Line, Pool};
 use crate::base::{DType, Error, Fault, Result, Strided};
 
@@ -561,7 +562,7 @@ pub unsafe fn at_places(
                 for i in 0..many {
                     let place = *index.add(i);
                     let Some(p) = usize::try_from(place).ok().filter(|&p| p < size) else {
-                        missed.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(place);
+                        lock(&missed).get_or_insert(place);
                         break;
                     };
                     match at {

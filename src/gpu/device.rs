@@ -5,7 +5,7 @@ use super::code::IMMEDIATE_WORDS;
 use super::pipeline::Kernels;
 use super::pool::Pool;
 use super::stream::Stream;
-use super::sync::lock;
+use crate::base::lock;
 use crate::base::{DType, Error, Fault, Result};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

@@ -1,7 +1,7 @@
 //! What kernels find wrong with values. The host does not wait for them: the first fault leaves a record, which becomes an
 //! error when the host next waits.
 
-use super::sync::lock;
+use crate::base::lock;
 use crate::base::{Error, Guidance, LINES_HINT, Line};
 use std::collections::HashMap;
 use std::sync::Mutex;

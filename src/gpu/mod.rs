@@ -38,7 +38,6 @@ mod softmax;
 mod sort;
 mod stored;
 mod stream;
-mod sync;
 mod table;
 mod transfer;
 mod transpose;

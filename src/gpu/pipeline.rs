@@ -3,7 +3,7 @@
 use super::code::{IMMEDIATE_WORDS, Shader};
 use super::device::Gpu;
 use super::pool::out_of_memory;
-use super::sync::lock;
+use crate::base::lock;
 use crate::base::{Error, Result, try_alloc};
 use smallvec::SmallVec;
 use std::collections::HashMap;

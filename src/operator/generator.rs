@@ -1,8 +1,9 @@
 //! Generators: the state that random numbers are drawn from.
 
 use crate::base::Device;
+use crate::base::lock;
 use crate::cpu::random as cpu;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// A stream of random numbers that its owner may seed, save and restore.
 #[derive(Clone)]
@@ -38,7 +39,7 @@ impl Generator {
     }
 
     pub fn stream(&self) -> MutexGuard<'_, Stream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.stream)
     }
 
     pub fn same(&self, other: &Generator) -> bool {

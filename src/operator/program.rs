@@ -1,7 +1,8 @@
 //! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
 
-#[cfg(feature = "gpu")]
 use crate::base::Dims;
+#[cfg(feature = "gpu")]
+use crate::base::lock;
 use crate::base::program::{Code, Program};
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
@@ -9,7 +10,7 @@ use crate::operator::pointwise::check_writable;
 use crate::operator::write::Write;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A program, and the code of it that was asked for so far.
 pub struct Rule {
@@ -61,7 +62,7 @@ impl Rule {
     }
 
     fn lowered(&self, far: &[bool]) -> Result<Arc<Lowered>> {
-        let mut known = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.lowered);
         if let Some(lowered) = known.iter().find(|lowered| lowered.far == far) {
             return Ok(Arc::clone(lowered));
         }

@@ -1,6 +1,7 @@
 //! `torch.Size`: a tuple whose slices are sizes again. Shapes are read often, so the latest ones are
 //! kept, and the type that the class of the Python side is built on gives items without a call of Python.
 
+use crate::base::lock;
 use crate::python::objects::numbers;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -8,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use std::ffi::c_void;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// `torch.Size`, and `tuple.__new__`, which goes past the class's own check of its items.
 static CLASS: PyOnceLock<(Py<PyType>, Py<PyAny>)> = PyOnceLock::new();
@@ -43,7 +44,7 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
     sizes.copy_from_slice(dims);
     let place = key.iter().fold(dims.len(), |hash, &n| hash.wrapping_mul(31).wrapping_add(n)) % KEPT;
     {
-        let lately = LATELY.lock().unwrap_or_else(PoisonError::into_inner);
+        let lately = lock(&LATELY);
         if let Some((kept, n, size)) = &lately[place]
             && (kept, *n) == (&key, dims.len())
         {
@@ -53,7 +54,7 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
     let size = from_tuple(numbers(py, dims)?)?;
     let newest = Some((key, dims.len(), size.clone().unbind()));
     // The old one is dropped after the lock.
-    let _last = std::mem::replace(&mut LATELY.lock().unwrap_or_else(PoisonError::into_inner)[place], newest);
+    let _last = std::mem::replace(&mut lock(&LATELY)[place], newest);
     Ok(size)
 }
 

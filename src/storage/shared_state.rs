@@ -2,10 +2,11 @@
 //! derivative may have saved them. Few storages need that; the others keep their count themselves.
 
 use super::{Bytes, COUNTED, Storage, UNTRACKED};
+use crate::base::lock;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// A storage whose own count is this or more counts in the shared state.
 pub(super) const ELSEWHERE: u32 = 1 << 31;
@@ -39,11 +40,11 @@ struct Members {
 
 impl SharedState {
     fn members(&self) -> MutexGuard<'_, Members> {
-        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.members)
     }
 
     pub(super) fn replaced(&self) -> MutexGuard<'_, Vec<Storage>> {
-        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.replaced)
     }
 }
 

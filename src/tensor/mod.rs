@@ -45,7 +45,9 @@ use crate::base::{DType, Device, Dims, Error, Guidance, Result, try_alloc};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+pub(crate) use crate::base::lock;
 
 /// A handle; cloning shares the tensor.
 #[derive(Clone)]
@@ -158,10 +160,6 @@ pub struct Batched {
 
 /// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
 type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 impl Tensor {
     #[inline]

@@ -2,6 +2,7 @@
 //! so that no cycle can be made on the Rust side.
 
 use crate::arena::{self, Draft, Ref};
+use crate::base::lock;
 use crate::base::{ConjNeg, DType, Device, Layout, Result, try_alloc};
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
@@ -350,7 +351,7 @@ impl Node {
     }
 
     pub fn saves(&self) -> MutexGuard<'_, Saves> {
-        self.saved.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&self.saved)
     }
 
     /// Adds saved values after publishing: outputs are known only then (a custom Function's).
@@ -367,7 +368,7 @@ impl Node {
             count_hosted();
             Box::default()
         });
-        cell.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        lock(&cell)
     }
 
     /// Adds a hook to this node; the number removes it again.

@@ -1,6 +1,7 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
 use crate::backward::{self, Request};
+use crate::base::lock;
 use crate::base::try_alloc;
 use crate::operator::write::count_write;
 use crate::operator::{constant, copies};
@@ -19,7 +20,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 fn execute(
     py: Python<'_>,
@@ -317,7 +318,7 @@ impl GradSwitch {
 
     fn __enter__(&self) {
         let before = mode::set_grad_enabled(self.to);
-        self.before.lock().unwrap_or_else(PoisonError::into_inner).push(before);
+        lock(&self.before).push(before);
     }
 
     #[pyo3(signature = (_type = None, _value = None, _trace = None))]
@@ -327,7 +328,7 @@ impl GradSwitch {
         _value: Option<&Bound<'_, PyAny>>,
         _trace: Option<&Bound<'_, PyAny>>,
     ) {
-        if let Some(before) = self.before.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        if let Some(before) = lock(&self.before).pop() {
             mode::set_grad_enabled(before);
         }
     }

@@ -2,6 +2,7 @@
 //! recursion Python counts anew. The thread that waits lends it all that it has set, and looks for Ctrl-C.
 
 use crate::base::Result as CoreResult;
+use crate::base::lock;
 use crate::python::errors;
 use crate::python::transforms::vmap;
 use crate::{backward, tensor};
@@ -11,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -81,8 +82,8 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
     let (first, stopped) = (inherited.is_none(), inherited.unwrap_or_default());
     // Not in the closure, which is lost where no thread can be had.
     let moved = Mutex::new(Some(hand_over()));
-    let take = || moved.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let put = |what| *moved.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    let take = || lock(&moved).take();
+    let put = |what| *lock(&moved) = Some(what);
     let (done, over) = sync_channel::<()>(1);
     let flag = stopped.clone();
     let go_on = || {

@@ -5,6 +5,7 @@
 //! that, the context keeps the node: never both at once, so that no cycle arises.
 
 use crate::arena::Id;
+use crate::base::lock;
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::options::{Options, Read, Said};
 use crate::python::graph::hooks::{Early, node_hook};
@@ -22,7 +23,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// What a Function's `ctx` is made on; Python's subclass adds the attributes.
 #[pyclass(name = "_FunctionBase", module = "gradiron._C", subclass, frozen, weakref)]
@@ -70,7 +71,7 @@ pub type Flags = SmallVec<[bool; 8]>;
 
 impl Ctx {
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// For forward mode: what was saved for it, and whether missing tangents stay None.

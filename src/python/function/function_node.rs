@@ -1,5 +1,6 @@
 //! The node of a custom Function: it calls the class's `backward`, with the context that it keeps.
 
+use crate::base::lock;
 use crate::base::{DType, Guidance};
 use crate::operator::constant;
 use crate::python::errors;
@@ -93,7 +94,7 @@ impl PyFunction {
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Py<Ctx>>> {
-        self.ctx.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.ctx)
     }
 
     /// Keeps the context, which has kept the node so far.

@@ -1,5 +1,6 @@
 //! The profiler's Python end: spans around operator calls, the user's own marks, and a session's start and stop.
 
+use crate::base::lock;
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
 use crate::python::objects::{name_of, text_of, to_list};
@@ -9,7 +10,7 @@ use gradiron_macros::{pyfunction, pymethods};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use std::borrow::Cow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// The span of one operator call, while it runs.
 pub struct Call {
@@ -157,7 +158,7 @@ pub struct Mark(Mutex<Option<Span>>);
 #[pymethods]
 impl Mark {
     fn end(&self) {
-        let span = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let span = lock(&self.0).take();
         drop(span);
     }
 }

@@ -2,12 +2,13 @@
 //! Python's collector cannot see such a cycle, for no Python object is in it. The tensor whose `.grad` closed one is
 //! remembered, and each collection looks whether anything outside of the cycle still holds its members.
 
+use crate::base::lock;
 use crate::base::try_alloc;
 use crate::python::wrapper::collector;
 use crate::tensor::{Tensor, WeakTensor};
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 static CLOSED: Mutex<Vec<WeakTensor>> = Mutex::new(Vec::new());
 
@@ -25,7 +26,7 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     let id = tensor.id();
     if reached(tensor).values().any(|member| member.holds.contains(&id)) {
         collector::follow(py)?;
-        let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut closed = lock(&CLOSED);
         try_alloc::push(&mut closed, tensor.downgrade())?;
     }
     Ok(())
@@ -33,7 +34,7 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
 
 /// Breaks the cycles that nothing else holds any more.
 pub fn collect() {
-    let mut closed = std::mem::take(&mut *CLOSED.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut closed = std::mem::take(&mut *lock(&CLOSED));
     closed.retain(|tensor| {
         tensor.upgrade().is_some_and(|tensor| {
             let garbage = is_garbage(&tensor);
@@ -44,7 +45,7 @@ pub fn collect() {
         })
     });
     // Few were added meanwhile.
-    let mut now = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut now = lock(&CLOSED);
     closed.append(&mut now);
     *now = closed;
 }

@@ -2,12 +2,13 @@
 //! node in whose backward it happened. The host language says where it stands and shows reports; here are the switches.
 
 use crate::base::Line;
+use crate::base::lock;
 use crate::storage::Storage;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 static MODE: AtomicU8 = AtomicU8::new(CHECK);
 static HOST: OnceLock<Host> = OnceLock::new();
@@ -73,7 +74,7 @@ pub fn set_host(host: Host) {
 }
 
 fn forget_writes() {
-    WRITES.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    lock(&WRITES).clear();
 }
 
 pub fn set(on: bool, check_nan: bool) {
@@ -129,7 +130,7 @@ pub fn is_idle() -> bool {
 /// One more thread, or one less, wants to know of its nodes.
 pub(in crate::tensor) fn watch_nodes(more: bool) {
     static THREADS: Mutex<usize> = Mutex::new(0);
-    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut threads = lock(&THREADS);
     *threads = if more { *threads + 1 } else { threads.saturating_sub(1) };
     match *threads {
         0 => MODE.fetch_and(!HOOKED, Ordering::Relaxed),
@@ -185,7 +186,7 @@ pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &st
 #[cold]
 pub fn wrote(storage: &Storage) {
     let Some(line) = HOST.get().and_then(|host| (host.line)()) else { return };
-    let mut writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut writes = lock(&WRITES);
     if writes.len() == REMEMBERED {
         writes.pop_front();
     }
@@ -194,7 +195,7 @@ pub fn wrote(storage: &Storage) {
 
 /// The first write to `storage` that found it at `version` or later, if it is remembered.
 pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
-    let writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+    let writes = lock(&WRITES);
     let (mut found, mut next) = (None, u32::MAX);
     for write in writes.iter().rev().filter(|write| write.storage == storage.id()) {
         // Another storage, long gone, may have had this number: its versions do not go on here.
