@@ -218,7 +218,7 @@ def use(source, thing):
         value = source.tensor()
         uses += [
             lambda: thing.sample(),
-            lambda: thing.sample(source.sequence()),
+            lambda: thing.sample([source.one([0, 1, 2, 3, -1, 2**62, 1.5]) for _ in range(source.one([0, 1, 2]))]),
             lambda: thing.rsample((2,)),
             lambda: thing.log_prob(value),
             lambda: thing.cdf(value),

@@ -46,3 +46,7 @@ def test_a_zero_divisor_at_the_end():
 
 def test_copying_from_a_list_of_the_wrong_length():
     refused(lambda x: x.__setitem__(slice(0, 2), T.ones(3)), T.zeros(4))
+
+
+def test_groups_that_are_no_number_of_them():
+    refused(lambda x: T.nn.init.dirac_(x, 2.0), T.ones(2, 3, 4), TypeError)

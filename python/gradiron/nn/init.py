@@ -146,12 +146,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         raise ValueError("dim 0 must be divisible by groups")
     height = tensor.size(0) // groups
     centre = [n // 2 for n in tensor.shape[2:]]
+    channels = range(min(height, tensor.size(1)))
+    places = [(group * height + channel, channel, *centre) for group in range(groups) for channel in channels]
     with no_grad():
         tensor.zero_()
-        for group in range(groups):
-            for channel in range(min(height, tensor.size(1))):
-                place = (group * height + channel, channel, *centre)
-                tensor[place] = 1
+        for place in places:
+            tensor[place] = 1
     return tensor
 
 
