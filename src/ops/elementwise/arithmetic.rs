@@ -18,7 +18,11 @@ fn scaled(
     args: &mut SmallVec<[Arg; 8]>,
     alpha: Scalar,
 ) -> Result<Option<&'static Row>> {
-    let numbers = args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.dtype() != DType::Bool));
+    // Only among truth values `alpha` is one, too.
+    let numbers = args.iter().any(|arg| match arg {
+        Arg::Tensor(t) => t.dtype() != DType::Bool,
+        other => other.number().is_some_and(|n| !matches!(n, Scalar::Bool(_))),
+    });
     match &args[1] {
         Arg::Tensor(_) if numbers => {
             args.push(Arg::from(alpha));
