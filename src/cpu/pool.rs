@@ -562,7 +562,7 @@ pub unsafe fn at_places(
                 for i in 0..many {
                     let place = *index.add(i);
                     let Some(p) = usize::try_from(place).ok().filter(|&p| p < size) else {
-                        lock(&missed).get_or_insert(place);
+                        lock(missed).get_or_insert(place);
                         break;
                     };
                     match at {

@@ -368,7 +368,7 @@ impl Node {
             count_hosted();
             Box::default()
         });
-        lock(&cell)
+        lock(cell)
     }
 
     /// Adds a hook to this node; the number removes it again.
