@@ -1,7 +1,7 @@
 //! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
 
-use crate::base::Dims;
 #[cfg(feature = "gpu")]
+use crate::base::Dims;
 use crate::base::lock;
 use crate::base::program::{Code, Program};
 use crate::base::{DType, Error, Fault, Result, Scalar};
