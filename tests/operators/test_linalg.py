@@ -291,3 +291,10 @@ def test_low_powers_of_a_matrix():
     assert none.requires_grad and none.tolist() == [[1.0, 0.0], [0.0, 1.0]]
     none.sum().backward()
     assert x.grad.tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_results_have_memory_of_their_own():
+    x, y = T.tensor(3.0), T.ones(5, 2)
+    x.mode().values.zero_()
+    T.ormqr(T.ones(5, 0), T.ones(0), y).zero_()
+    assert x.item() == 3.0 and y.sum().item() == 10.0

@@ -242,6 +242,9 @@ pub fn ormqr(
         }
     }
     refuse_gpu("ormqr", &[input, input2, input3])?;
+    if k == 0 {
+        return copies::clone_preserved(input3);
+    }
     let (vectors, tau, x) = (reflectors(input, k)?, V::from(input2), V::from(input3));
     if left {
         return reflected(&vectors, &tau, x, k, transpose).tensor();

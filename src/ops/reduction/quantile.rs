@@ -1,7 +1,7 @@
 //! Quantiles, and the commonest value: what sorting tells.
 
 use crate::operator::constant::full;
-use crate::operator::copies::to_dtype;
+use crate::operator::copies::{clone_dense, to_dtype};
 use crate::operator::views;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{gather, numbers};
@@ -185,7 +185,7 @@ pub fn nanquantile_at(
 /// The longest run of sorted values, the first of several, and where its last element was.
 fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     if input.ndim() == 0 {
-        return Ok([input.clone(), full(&[], Scalar::Int(0), DType::I64, input.device())?]);
+        return Ok([clone_dense(input)?, full(&[], Scalar::Int(0), DType::I64, input.device())?]);
     }
     let [sorted, places] = sort(input, dim, false, Some(true))?;
     let n = sorted.shape()[dim as usize];
