@@ -37,7 +37,8 @@ def _polynomial(name: str, doc: str, shifted: bool = False) -> Callable[..., Ten
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
         x, order = _pair(name, input, n)
         order = order.detach()
-        largest = float(_core.where(order == order, order, -1).max()) if order.numel() else 0.0
+        known = order.numel() > 0 and not order.is_meta
+        largest = float(_core.where(order == order, order, -1).max()) if known else 0.0
         if largest > _LARGEST_ORDER:
             raise NotImplementedError(f"special_{name}() of an order above {_LARGEST_ORDER:,}, but got {largest:g}")
         x = 2 * x - 1 if shifted else x

@@ -10,13 +10,13 @@ import golden_file
 # Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
 MODULES = """
 . autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp.* profiler
-utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
+utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
 compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
 signal.windows sparse masked fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
-nn.attention.flex_attention distributed.optim distributed.rpc distributed.tensor futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
+nn.attention.bias nn.attention.flex_attention distributed.optim distributed.rpc distributed.tensor futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
 """.split()
 CLASSES = """
 Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node

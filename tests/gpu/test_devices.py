@@ -89,6 +89,7 @@ CALLS = {
     "logspace": (T.tensor(0.0), T.tensor(1.0), 3),
     "fill": (f(3), T.tensor(5.0)),
     "ldexp": (f(3), i(1, 2, 3)),
+    "special_polynomial": (f(3), f(3), "legendre_polynomial_p"),
     "gcd": (i(1, 2), i(3, 4)),
     "lcm": (i(1, 2), i(3, 4)),
     "bincount": (i(1, 2), f(2)),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .. import _core
 from .._core import Tensor
 from . import functional as F
@@ -11,9 +13,9 @@ from ._compositions import _alpha_dropout, _check_probability, _feature_dropout
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _named(function: str, reduction: int) -> str:
+def _named(function: Callable[..., Tensor], reduction: int) -> str:
     if isinstance(reduction, bool) or not isinstance(reduction, (int, Tensor)):
-        raise TypeError(f"{function}(): argument 'reduction' must be int, not {type(reduction).__name__}")
+        raise TypeError(f"{function.__name__}(): argument 'reduction' must be int, not {type(reduction).__name__}")
     if reduction not in (0, 1, 2):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return _REDUCTIONS[int(reduction)]
@@ -21,29 +23,29 @@ def _named(function: str, reduction: int) -> str:
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
     """`nn.functional.poisson_nll_loss`."""
-    return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named("poisson_nll_loss", reduction))
+    return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(poisson_nll_loss, reduction))
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
     """`nn.functional.kl_div`."""
-    named = _named("kl_div", reduction)
+    named = _named(kl_div, reduction)
     loss = F.kl_div(input, target, reduction="none" if named == "mean" else named, log_target=log_target)
     return loss.mean() if named == "mean" else loss
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
     """`nn.functional.hinge_embedding_loss`."""
-    return F.hinge_embedding_loss(input, target, margin, reduction=_named("hinge_embedding_loss", reduction))
+    return F.hinge_embedding_loss(input, target, margin, reduction=_named(hinge_embedding_loss, reduction))
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.cosine_embedding_loss`."""
-    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_named("cosine_embedding_loss", reduction))
+    return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(cosine_embedding_loss, reduction))
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
     """`nn.functional.margin_ranking_loss`."""
-    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_named("margin_ranking_loss", reduction))
+    return F.margin_ranking_loss(input1, input2, target, margin, reduction=_named(margin_ranking_loss, reduction))
 
 
 def triplet_margin_loss(
@@ -58,7 +60,7 @@ def triplet_margin_loss(
 ) -> Tensor:
     """`nn.functional.triplet_margin_loss`."""
     return F.triplet_margin_loss(
-        anchor, positive, negative, margin, p, eps, swap, reduction=_named("triplet_margin_loss", reduction)
+        anchor, positive, negative, margin, p, eps, swap, reduction=_named(triplet_margin_loss, reduction)
     )
 
 
@@ -72,7 +74,7 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Tensor:
     """`nn.functional.ctc_loss`."""
-    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named("ctc_loss", reduction), zero_infinity)
+    return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(ctc_loss, reduction), zero_infinity)
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:

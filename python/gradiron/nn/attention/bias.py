@@ -45,10 +45,10 @@ class CausalBias(Tensor):
             return _attend(*args, **kwargs)
         return super().__torch_function__(func, types, args, kwargs)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> Any:
+    def __repr__(self, *, tensor_contents: Any = None) -> Any:  # type: ignore[override]
         return repr(self._materialize())
 
-    __str__ = __repr__
+    __str__ = __repr__  # type: ignore[assignment]
 
 
 # Only who imports this module can have such a mask: from now on calls look for one.
