@@ -1,7 +1,5 @@
 """Functions of very many tensors: each is found again, in time that grows with their number."""
 
-import time
-
 import pytest
 
 from library import T
@@ -119,22 +117,13 @@ class Returns(T.autograd.Function):
         return grads
 
 
-@pytest.mark.parametrize("function", [Keeps, Writes, Marks, Returns])
-def test_time_grows_with_the_number(function):
-    if T.__name__ == "torch":
-        pytest.skip("of what is written and returned it looks through all")
-
-    def seconds(count):
-        begun = time.process_time()
-        made = function.apply(*(x * 1 for x in [T.ones((), requires_grad=True) for _ in range(count)]))
-        (made if isinstance(made, T.Tensor) else made[0]).backward()
-        return time.process_time() - begun
-
-    def ratio():
-        return seconds(32_000) / seconds(4_000)
-
-    seconds(100)
-    assert min(ratio() for _ in range(2)) < 25
+@pytest.mark.parametrize("function, expected", [(Keeps, 100_000), (Writes, 2), (Marks, 2), (Returns, 1)])
+def test_crowds_in_and_out(function, expected):
+    """Where each looked through all, as in PyTorch, this would take minutes."""
+    x = T.ones((), requires_grad=True)
+    made = function.apply(*(x * 1 for _ in range(100_000)))
+    (made if isinstance(made, T.Tensor) else made[0]).backward()
+    assert x.grad == expected
 
 
 def test_checkpoint_of_many_leaves():
