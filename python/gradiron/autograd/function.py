@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from .. import _core
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
@@ -178,25 +176,17 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         if kwargs or (cls._own_setup and _has_defaults(cls.forward)):
             args = (_bound if cls._own_setup else _placed)(cls.forward, args, kwargs)
-        sparse = sys.modules.get("gradiron.sparse._tensor")
-        if sparse is not None and any(isinstance(a, sparse.SparseTensor) for a in args):
-            from ..sparse._function import apply
-
-            return apply(cls, args)
         try:
-            made = _core.apply_function(cls, cls._backward_cls, cls._style, args)
+            return _apply(cls, cls._backward_cls, cls._style, args)
         except TypeError:
             if cls._own_setup:
                 # What forward was not called with is told as if it had been asked before.
                 _bound(cls.forward, args, {})
             raise
-        if sparse is not None:
-            from ..sparse._function import check_outputs
-
-            check_outputs(cls, made)
-        return made
 
 
+# The package `sparse`, once it is loaded, has a way of its own.
+_apply = _core.apply_function
 _core.register_function(Function.backward)
 
 

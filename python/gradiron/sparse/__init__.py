@@ -9,6 +9,7 @@ from .. import _core
 from .._core import Tensor
 from .._settings import tell_once
 from . import _build, _compressed, _products, _reductions, _tensor
+from . import _function as _function
 from . import _functions as _functions
 from ._compressed import sampled_addmm
 from ._diagonals import spdiags

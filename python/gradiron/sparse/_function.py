@@ -7,6 +7,7 @@ from weakref import WeakKeyDictionary
 
 from .. import _core
 from .._core import Tensor
+from ..autograd import function
 from ._compressed import sparse_mask
 from ._tensor import SparseTensor
 
@@ -111,8 +112,16 @@ def _of_values(cls: Any) -> Any:
     return type(cls)(cls.__name__, (cls,), {**names, **{name: staticmethod(method) for name, method in methods.items()}})
 
 
-def apply(cls: Any, args: tuple[Any, ...]) -> Any:
-    """`cls.apply(*args)`, where some are sparse."""
+def apply(cls: Any, backward_cls: Any, style: int, args: tuple[Any, ...]) -> Any:
+    """`_core.apply_function`, where some of what goes in and comes out may be sparse."""
+    if any(isinstance(a, SparseTensor) for a in args):
+        return _apply_sparse(cls, args)
+    made = _core.apply_function(cls, backward_cls, style, args)
+    _check_outputs(cls, made)
+    return made
+
+
+def _apply_sparse(cls: Any, args: tuple[Any, ...]) -> Any:
     if cls.boxed_grads_call:
         raise NotImplementedError("boxed_grads_call is not supported by Functions of sparse tensors")
     if cls not in _classes:
@@ -123,7 +132,7 @@ def apply(cls: Any, args: tuple[Any, ...]) -> Any:
     return call.finish(made)
 
 
-def check_outputs(cls: type, made: Any) -> None:
+def _check_outputs(cls: type, made: Any) -> None:
     """Refuses what would lose its gradient: a sparse output of a Function that is called with no sparse tensor."""
     for y in made if isinstance(made, tuple) else (made,):
         if isinstance(y, SparseTensor) and _core.Tensor.requires_grad.__get__(y):
@@ -131,3 +140,6 @@ def check_outputs(cls: type, made: Any) -> None:
                 f"{cls.__name__} made a sparse tensor of dense ones: its gradient would be lost. Return the values, and make "
                 "the sparse tensor of them outside"
             )
+
+
+function._apply = apply
