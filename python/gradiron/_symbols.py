@@ -44,7 +44,7 @@ def sym_sqrt(a: Any) -> float:
 
 def sym_sum(args: Iterable[Any]) -> Any:
     """The sum."""
-    return sum(args)
+    return sum(list(args))  # what only claims to have very many is refused at once
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:

@@ -373,6 +373,12 @@ def test_functions_of_python_over_elements():
         x.requires_grad_().map_(x, lambda a, b: a)
 
 
+@pytest.mark.gradiron
+def test_a_sum_of_more_than_there_is_room_for():
+    with pytest.raises(MemoryError):
+        T.sym_sum(range(2**62))
+
+
 def test_numbers_that_are_known():
     assert (T.sym_int(-2.7), T.sym_float(3), T.sym_not(True), T.sym_sqrt(4), T.sym_sum([1, 2])) == (-2, 3.0, False, 2.0, 3)
     assert [type(n) for n in (T.sym_max(2, 3), T.sym_max(2, 3.0), T.sym_min(2, 3.0))] == [int, float, float]
