@@ -26,8 +26,7 @@ def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
         raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{kind}'")
     dtype = dtype if dtype.is_floating_point else _core.get_default_dtype()
     device = x.device if isinstance(x, Tensor) else n.device
-    wide = [t.to(dtype) if isinstance(t, Tensor) else tensor(t, dtype=dtype, device=device) for t in (x, n)]
-    x, n = _core.broadcast_tensors(*wide)
+    x, n = (t.to(dtype) if isinstance(t, Tensor) else tensor(t, dtype=dtype, device=device) for t in (x, n))
     return x, n
 
 
@@ -35,10 +34,11 @@ def _polynomial(name: str, doc: str, shifted: bool = False) -> Callable[..., Ten
     of = name.removeprefix("shifted_")
 
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
-        x, order = _pair(name, input, n)
-        order = order.detach()
+        x, given = _pair(name, input, n)
+        given = given.detach()
+        x, order = _core.broadcast_tensors(x, given)
         known = order.numel() > 0 and not order.is_meta
-        largest = float(_core.where(order == order, order, -1).max()) if known else 0.0
+        largest = float(_core.where(given == given, given, -1).max()) if known else 0.0
         if largest > _LARGEST_ORDER:
             raise NotImplementedError(f"special_{name}() of an order above {_LARGEST_ORDER:,}, but got {largest:g}")
         x = 2 * x - 1 if shifted else x

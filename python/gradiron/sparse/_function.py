@@ -46,11 +46,7 @@ class _Call:
     def shown(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments as the methods see them."""
         return tuple(
-            x._with(values)
-            if isinstance(x, SparseTensor) and values is not x._held
-            else x
-            if isinstance(x, SparseTensor)
-            else values
+            values if not isinstance(x, SparseTensor) else x if values is x._held else x._with(values)
             for x, values in zip(self.args, given, strict=True)
         )
 
@@ -122,6 +118,7 @@ def apply(cls: Any, backward_cls: Any, style: int, args: tuple[Any, ...]) -> Any
 
 
 def _apply_sparse(cls: Any, args: tuple[Any, ...]) -> Any:
+    """A call of which some arguments are sparse."""
     if cls.boxed_grads_call:
         raise NotImplementedError("boxed_grads_call is not supported by Functions of sparse tensors")
     if cls not in _classes:
