@@ -8,7 +8,7 @@ use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema;
-use crate::ops::reduction::reduce::no_grad;
+use crate::ops::reduction::reduce::{no_grad, ratio};
 use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::triangle::triu_indices;
@@ -151,12 +151,6 @@ fn euclidean(x1: &V, x2: &V) -> V {
     let squares = |x: &V| (x * x).sum(&[-1], true);
     let product = x1.matmul(x2.mt());
     sqrt(maximum(squares(x1) + squares(x2).mt() - product * 2.0, 0.0))
-}
-
-/// The gradient divided by the distance; 0 where that is 0.
-fn ratio(g: V, result: V) -> V {
-    let still = eq(&result, 0.0);
-    select(g / select(&result, 1.0, &still), 0.0, still)
 }
 
 #[primitive(batch = each)]

@@ -139,6 +139,12 @@ pub fn no_grad(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
     mode::with_grad(false, compute).map(|t| t.body().clone())
 }
 
+/// A gradient divided by `result`; 0 where that is 0, for tangents too.
+pub fn ratio(g: V, result: V) -> V {
+    let still = eq(&result, 0.0);
+    select(g / select(&result, 1.0, &still), 0.0, still)
+}
+
 fn zero_for_nan(x: V) -> V {
     select(&x, 0.0, is_nan(&x))
 }

@@ -5,7 +5,7 @@ use crate::operator::copies::to_dtype;
 use crate::operator::sums::with_kept_dims;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
-use crate::ops::reduction::reduce::{count, folded, mean, no_grad};
+use crate::ops::reduction::reduce::{count, folded, mean, no_grad, ratio};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
@@ -62,8 +62,7 @@ fn spread_grad(
 
 /// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
 fn root_grad(g: V, y: V) -> V {
-    let still = eq(&y, 0.0);
-    select(g / (select(y, 1.0, &still) * 2.0), 0.0, still)
+    ratio(g, y * 2.0)
 }
 
 #[primitive(batch = over(dim, keepdim), aten = "var.correction")]
