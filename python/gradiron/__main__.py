@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
+import io
 import os
+import pkgutil
 import runpy
 import sys
-from types import TracebackType
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
 
 import gradiron
 
@@ -20,6 +24,24 @@ Runs a program written for PyTorch. `import torch` gives it gradiron, also in it
 What it asked for and gradiron does not have is listed at the end."""
 
 
+def _as_main(code: CodeType, **names: Any) -> None:
+    """Runs code as the program's own module, which stays the program's until the very end, as in Python itself."""
+    module = ModuleType("__main__")
+    vars(module).update({"__builtins__": builtins, **names})
+    sys.modules["__main__"] = module
+    exec(code, vars(module))
+
+
+def _code(path: str) -> CodeType:
+    """The code of a script: its source, or what Python has made of it before."""
+    with io.open_code(path) as file:
+        code = pkgutil.read_code(file)
+    if code is None:
+        with io.open_code(path) as file:
+            code = compile(file.read(), path, "exec", dont_inherit=True)
+    return code
+
+
 def _run(arguments: list[str]) -> None:
     first, *rest = arguments
     if first in ("-m", "-c"):
@@ -30,15 +52,19 @@ def _run(arguments: list[str]) -> None:
         if first == "-m":
             runpy.run_module(what, run_name="__main__", alter_sys=True)
         else:
-            exec(compile(what, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__})
+            _as_main(compile(what, "<string>", "exec", dont_inherit=True))
         return
     if not os.path.exists(first):
         raise SystemExit(f"python -m gradiron: can't open file {os.path.abspath(first)!r}: no such file")
     sys.argv[:] = arguments
+    if pkgutil.get_importer(first) is not None:  # A folder or an archive with a program in it.
+        runpy.run_path(first, run_name="__main__")
+        return
     if not getattr(sys.flags, "safe_path", False):
         # As with `python script.py`: its neighbours can be imported, what lies in the working directory cannot.
         sys.path[0] = os.path.dirname(os.path.realpath(first))
-    runpy.run_path(first, run_name="__main__")
+    path = os.path.abspath(first)
+    _as_main(_code(path), __file__=path, __cached__=None)
 
 
 def _trimmed(trace: TracebackType | None) -> TracebackType | None:

@@ -2,8 +2,10 @@
 
 import os
 import pathlib
+import py_compile
 import subprocess
 import sys
+import zipapp
 
 import pytest
 
@@ -74,6 +76,43 @@ def test_exit_statuses(tmp_path):
     assert launch(cwd=tmp_path).returncode == 2
     done = launch("nowhere.py", cwd=tmp_path)
     assert done.returncode == 1 and "no such file" in done.stderr
+
+
+UNTIL_THE_END = """\
+import __main__, atexit, os, sys
+assert vars(__main__) is globals()
+left = open("left.txt", "w")
+left.write("written")
+def end():
+    print(os.path.isabs(__file__), sys.modules["__main__"].end is end)
+def kind(x: int):
+    return left
+atexit.register(end)
+print(kind.__annotations__)
+"""
+
+
+@pytest.mark.parametrize("way", ["script", "compiled", "line"])
+def test_a_program_is_the_main_module_until_the_end(tmp_path, way):
+    # An open file reaches the disk, handlers find their module, and annotations are as Python evaluates them.
+    path = script(tmp_path, UNTIL_THE_END)
+    if way == "compiled":
+        path = pathlib.Path(py_compile.compile(path, tmp_path / "script.pyc"))
+    text = UNTIL_THE_END.replace("os.path.isabs(__file__)", "True")
+    done = launch(*(("-c", text) if way == "line" else (path,)), cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("{'x': <class 'int'>}\nTrue True\n", "")
+    assert (tmp_path / "left.txt").read_text() == "written"
+
+
+def test_a_folder_and_an_archive(tmp_path):
+    inner = tmp_path / "program"
+    inner.mkdir()
+    script(inner, "import torch, side\nprint(side.NAME, torch.ones(1).tolist())\n", "__main__.py")
+    script(inner, "import torch\nNAME = torch.__spec__.name\n", "side.py")
+    zipapp.create_archive(inner, tmp_path / "program.pyz")
+    for path in (inner, tmp_path / "program.pyz"):
+        done = launch(path, cwd=tmp_path)
+        assert (done.stdout, done.stderr) == ("gradiron [1.0]\n", "")
 
 
 def test_what_is_missing_is_listed(tmp_path):

@@ -209,6 +209,12 @@ def test_the_package_holds_itself():
 
 def test_tensors_have_elements():
     assert not module("_subclasses.fake_tensor").is_fake(T.ones(1))
+    assert not isinstance(T.ones(1), module("_subclasses").FakeTensor)
+
+
+def test_types_of_data_loaders():
+    loader = module("utils.data.dataloader")
+    assert T.Tensor | loader._collate_fn_t and loader._worker_init_fn_t
 
 
 def test_names_that_kornia_asks_for():
@@ -222,3 +228,40 @@ def test_names_that_kornia_asks_for():
     for args, text in (((), "Expected Tensor with single nonzero value, but got zero"), (("no",), "no")):
         with pytest.raises(RuntimeError, match=text):
             T._assert_async(T.tensor(0), *args)
+
+
+def test_the_older_place_of_functions():
+    functional = module("functional")
+    assert T.functional is functional and functional.einsum is T.einsum and functional.stft is T.stft
+    assert set(functional.__all__) <= set(dir(T)) and functional.tensordot is T.tensordot
+
+
+@ours
+def test_names_of_many_machines():
+    # Types that programs write, which nothing here is one of.
+    assert T.distributed.device_mesh.DeviceMesh is T.distributed.DeviceMesh is not T.distributed.ProcessGroup
+    with pytest.raises(RuntimeError, match="gradiron trains in one process"):
+        T.distributed.init_device_mesh("cpu", (2,))
+    assert module("distributed._tensor").DTensor is module("distributed.tensor").DTensor
+    with module("distributed._tensor.experimental").implicit_replication():
+        assert T.ones(1).item() == 1.0
+
+
+def test_interfaces_of_scripts_stay_classes():
+    @T.jit.interface
+    class Shape:
+        def forward(self, x: T.Tensor) -> T.Tensor:
+            pass
+
+    assert isinstance(Shape, type)
+
+
+def test_mappings_of_a_programs_own_as_trees():
+    tree = module("utils._pytree")
+
+    class Output(dict):
+        pass
+
+    tree.register_pytree_node(Output, tree._dict_flatten, lambda items, keys: Output(**tree._dict_unflatten(items, keys)))
+    made = tree.tree_map(lambda x: x + 1, [Output(a=1, b=2)])
+    assert type(made[0]) is Output and made == [{"a": 2, "b": 3}]

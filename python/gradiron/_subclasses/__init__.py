@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from . import fake_tensor
+from .fake_tensor import FakeTensor
 
-__all__ = ["fake_tensor"]
+__all__ = ["FakeTensor", "fake_tensor"]

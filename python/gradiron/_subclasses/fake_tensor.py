@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["is_fake"]
+__all__ = ["FakeTensor", "is_fake"]
+
+
+class FakeTensor:
+    """What a tensor without elements would be: no tensor is one."""
 
 
 def is_fake(x: object) -> bool:

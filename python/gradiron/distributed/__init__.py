@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from .device_mesh import DeviceMesh, init_device_mesh
+
 __all__ = [
+    "DeviceMesh",
+    "ProcessGroup",
     "ReduceOp",
     "all_gather",
     "all_gather_object",
@@ -17,6 +21,7 @@ __all__ = [
     "get_backend",
     "get_rank",
     "get_world_size",
+    "init_device_mesh",
     "init_process_group",
     "is_available",
     "is_gloo_available",
@@ -30,6 +35,10 @@ __all__ = [
     "scatter",
     "send",
 ]
+
+
+class ProcessGroup:
+    """Would be processes that train together: a name that programs write types with."""
 
 
 class ReduceOp:

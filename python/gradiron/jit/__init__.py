@@ -18,6 +18,7 @@ __all__ = [
     "fork",
     "freeze",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
     "isinstance",
@@ -102,6 +103,11 @@ def unused(fn: Any) -> Any:
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """Marks a function, with or without arguments; it stays what it is."""
     return drop if callable(drop) else lambda fn: fn
+
+
+def interface(obj: Any) -> Any:
+    """Marks a class that says what others have; it stays what it is."""
+    return obj
 
 
 def is_scripting() -> bool:

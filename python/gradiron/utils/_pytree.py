@@ -83,15 +83,19 @@ def _defaults(items: Iterable[Any], context: Any) -> Any:
     return defaultdict(factory, zip(keys, items, strict=True))
 
 
+def _dict_flatten(value: Any) -> tuple[list[Any], list[Any]]:
+    return list(value.values()), list(value)
+
+
+def _dict_unflatten(items: Iterable[Any], keys: list[Any]) -> dict[Any, Any]:
+    return dict(zip(keys, items, strict=True))
+
+
 _NODES = (
     NodeDef(tuple, lambda value: (list(value), None), lambda items, _: tuple(items)),
     NodeDef(list, lambda value: (list(value), None), lambda items, _: list(items)),
-    NodeDef(dict, lambda value: (list(value.values()), list(value)), lambda items, keys: dict(zip(keys, items, strict=True))),
-    NodeDef(
-        OrderedDict,
-        lambda value: (list(value.values()), list(value)),
-        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
-    ),
+    NodeDef(dict, _dict_flatten, _dict_unflatten),
+    NodeDef(OrderedDict, _dict_flatten, lambda items, keys: OrderedDict(zip(keys, items, strict=True))),
     NodeDef(defaultdict, lambda value: (list(value.values()), [value.default_factory, list(value)]), _defaults),
     NodeDef(deque, lambda value: (list(value), value.maxlen), lambda items, length: deque(items, maxlen=length)),
     NodeDef(namedtuple, lambda value: (list(value), type(value)), lambda items, kind: kind(*items)),

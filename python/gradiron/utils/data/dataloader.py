@@ -26,6 +26,10 @@ from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, dr
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
+# Names that other packages write types with.
+_collate_fn_t: TypeAlias = Callable[[Any], Any]
+_worker_init_fn_t: TypeAlias = Callable[[int], None]
+
 _T_co = TypeVar("_T_co", covariant=True)
 
 # The parents' ends of all connections to workers.

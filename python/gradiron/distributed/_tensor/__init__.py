@@ -1,0 +1,5 @@
+"""An older name of `distributed.tensor`."""
+
+from ..tensor import DTensor
+
+__all__ = ["DTensor"]
