@@ -246,16 +246,11 @@ class Call:
         before = [(t, state(t)) for t in _distinct(self.source.tensors)]
         try:
             made = self.target(*self.args, **self.keywords)
-            if self.source.chance(0.5):
-                look_at(made)
-            self.source.keep(made)
         except BaseException as error:
-            text = f"{type(error).__name__}: {error}"
-            if type(error).__name__ == "PanicException" or "internal check of gradiron failed" in text:
-                return f"panic: {text[:300]}"
-            if isinstance(error, (SystemExit, KeyboardInterrupt)):
-                return f"left by {text[:300]}"
+            if wrong := broken(error):
+                return wrong
             self.raised = True
+            text = f"{type(error).__name__}: {error}"
             # A write into what cannot count it is refused when it is done, as in PyTorch.
             uncounted = "Inplace update to inference tensor" in text
             error = None
@@ -271,7 +266,25 @@ class Call:
                     now = state(t)
                     if was is not None and now is not None and now != was:
                         return f"changed an argument, and raised {text[:200]}"
+            return None
+        try:
+            if self.source.chance(0.5):
+                look_at(made)
+            self.source.keep(made)
+        except BaseException as error:
+            # To look at a part of a split raises where its base was written since, as in PyTorch.
+            return broken(error)
         return None
+
+
+def broken(error):
+    """What no exception may be: a panic, or an end of the process."""
+    text = f"{type(error).__name__}: {error}"[:300]
+    if type(error).__name__ == "PanicException" or "internal check of gradiron failed" in text:
+        return f"panic: {text}"
+    if isinstance(error, (SystemExit, KeyboardInterrupt)):
+        return f"left by {text}"
+    return None
 
 
 def _distinct(tensors):

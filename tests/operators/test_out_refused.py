@@ -89,10 +89,17 @@ def call_of(row):
     raise AssertionError(f"no call of {row['name']} was found")
 
 
+def history(t):
+    try:
+        return t.is_leaf
+    except RuntimeError as error:
+        return str(error)
+
+
 def state(t):
     whole = t.detach().as_strided((t.untyped_storage().nbytes() // t.itemsize,), (1,), 0)
     version = 0 if t.is_inference() else t._version
-    place = (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype, version, t.requires_grad, t.is_leaf)
+    place = (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype, version, t.requires_grad, history(t))
     return place, whole.view(T.uint8).tolist() if whole.dtype != T.bool else whole.tolist()
 
 
@@ -107,6 +114,19 @@ def lent(t):
     return made
 
 
+def written_since(t):
+    """A part of a split whose base was written in place: its history is lost."""
+    base = T.stack([fresh(t).to(T.float32)] * 2).requires_grad_() * 1
+    part = base.unbind()[0]
+    base.mul_(2)
+    return part
+
+
+@T.no_grad()
+def unrecorded(t):
+    return fresh(t).to(T.float32).requires_grad_()[...]
+
+
 HOSTILE = {
     **{f"as {kind}": lambda t, kind=kind: fresh(t).to(kind) for kind in (T.bool, T.uint8, T.int64, T.float64, T.complex64)},
     "of another shape": lambda t: fresh(t).new_zeros(5),
@@ -115,6 +135,9 @@ HOSTILE = {
     "lent to NumPy and too short": lent,
     "wanting gradients": lambda t: fresh(t).to(T.float32).requires_grad_(),
     "a view of a leaf": lambda t: fresh(t).to(T.float32).requires_grad_()[...],
+    "a part of a split": lambda t: T.stack([fresh(t).to(T.float32).requires_grad_()] * 2).unbind()[0],
+    "a part of a split, written since": written_since,
+    "a view of a leaf, made under no_grad": unrecorded,
     "a list": lambda t: [fresh(t)],
     "a number": lambda t: 1.0,
 }
