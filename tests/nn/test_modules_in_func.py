@@ -69,6 +69,21 @@ def test_tied_weights():
     assert m.a.weight is m.b.weight and isinstance(m.a.weight, nn.Parameter)
 
 
+def test_names_that_a_module_does_not_have():
+    class Asks(nn.Module):
+        def forward(self, x):
+            return x + self.more if hasattr(self, "more") else x
+
+    for more in (T.ones(2), nn.Parameter(T.ones(2))):
+        m = Asks()
+        assert_values(F.functional_call(m, {"more": more}, T.ones(2)), [2.0, 2.0])
+        assert not hasattr(m, "more") and not list(m.parameters()) and m(T.zeros(2)).tolist() == [0.0, 0.0]
+    with pytest.raises(TypeError, match="attribute `0`: Asks\\(\\) is not an instance"):
+        F.functional_call(nn.Sequential(Asks()), {"0": T.ones(2)}, T.ones(2))
+    with pytest.raises(TypeError, match="3 is not an instance of torch.Tensor"):
+        F.functional_call(nn.Linear(2, 2), {"weight": 3}, T.ones(2))
+
+
 def test_batch_norm_without_statistics():
     m = nn.Sequential(nn.BatchNorm1d(2), nn.BatchNorm1d(2, track_running_stats=False))
     F.replace_all_batch_norm_modules_(m)

@@ -8,6 +8,9 @@ from typing import Any
 
 from .._core import Tensor
 
+# What stands under a name that a module does not have.
+_NOTHING = object()
+
 
 def functional_call(
     module: Any,
@@ -120,19 +123,28 @@ def _key(owner: Any, part: str) -> Any:
 
 
 def _exchange(owner: Any, name: str, value: Any) -> Any:
-    """Puts `value` under a name; returns what was there."""
+    """Puts `value` under a name, or takes the name away; returns what was there, if anything."""
+    if value is not _NOTHING and value is not None and not isinstance(value, Tensor):
+        raise TypeError(f"{value} is not an instance of torch.Tensor")
     for store in ("_parameters", "_buffers"):
         kept = owner.__dict__.get(store) if hasattr(owner, "__dict__") else None
         if isinstance(kept, dict) and name in kept:
             # Past the module's own checks: any tensor may stand in for a parameter.
-            old, kept[name] = kept[name], value
+            old = kept.pop(name) if value is _NOTHING else kept[name]
+            if value is not _NOTHING:
+                kept[name] = value
             return old
     if _holds(owner, name):
         key = _key(owner, name)
         old, owner[key] = owner[key], value
         return old
-    old = getattr(owner, name)
-    setattr(owner, name, value)
+    old = getattr(owner, name, _NOTHING)
+    if old is not _NOTHING and old is not None and not isinstance(old, Tensor):
+        raise TypeError(f"attribute `{name}`: {old} is not an instance of torch.Tensor")
+    if value is _NOTHING:
+        delattr(owner, name)
+    else:
+        setattr(owner, name, value)
     return old
 
 
