@@ -253,18 +253,18 @@ def rebuild_tensor(
     strides: tuple[int, ...],
     requires_grad: bool,
     cls: type[Tensor] = Tensor,
-    state: dict[str, Any] | None = None,
+    state: Any = None,
 ) -> Tensor:
     """The other end of a pickle."""
+    from ._utils import restored
+
     made = _core.storage_view(storage._all, kind, offset, shape, strides)
     _core.set_version(made, 1)  # It was given its memory.
     if cls is not Tensor:
         made = _core.make_subclass(cls, made, requires_grad)
     elif requires_grad:
         _core.tracked(made)
-    if state:
-        made.__dict__.update(state)
-    return made
+    return restored(made, state) if state else made
 
 
 def rebuild_lazy(
@@ -286,29 +286,28 @@ def rebuild_lazy(
 
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
+    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, with_state
     from .nn import Parameter
 
     if type(self) is Parameter:
-        from ._utils import reduce_tensor
-
         return reduce_tensor(self)
     if self._backward_hooks and not isinstance(self, Parameter):
         from .utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(self)
     if self.is_meta:
-        from ._utils import reduce_meta
-
-        return reduce_meta(self)
+        return with_state(self, *reduce_meta(self))
     place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
-    state = self.__dict__
     if self.is_conj() or self.is_neg():
-        return rebuild_lazy, (self.is_conj(), self.is_neg(), *place)
-    return rebuild_tensor, (place if type(self) is Tensor and not state else (*place, type(self), dict(state)))
+        return with_state(self, rebuild_lazy, (self.is_conj(), self.is_neg(), *place))
+    state = _get_obj_state(self)
+    return rebuild_tensor, (place if type(self) is Tensor and not state else (*place, type(self), state))
 
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A leaf with memory of its own, which copies of its views share."""
+    from ._utils import _set_obj_state, attributes
+
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -319,12 +318,13 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         return memo[id(self)]
     if self.is_conj() or self.is_neg():
         # Its copy is no view.
-        made = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
-        return made
-    storage = copy.deepcopy(untyped_storage(self), memo)
-    place = (self.dtype, self.storage_offset(), tuple(self.shape), self.stride())
-    made = memo[id(self)] = rebuild_tensor(storage, *place, self.requires_grad, type(self))
-    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        made = self.detach().clone().requires_grad_(self.requires_grad)
+    else:
+        storage = copy.deepcopy(untyped_storage(self), memo)
+        place = (self.dtype, self.storage_offset(), tuple(self.shape), self.stride())
+        made = rebuild_tensor(storage, *place, self.requires_grad, type(self))
+    memo[id(self)] = made
+    _set_obj_state(made, copy.deepcopy(attributes(self), memo))
     if self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
     return made

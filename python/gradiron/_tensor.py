@@ -216,6 +216,16 @@ def reduce(self: Tensor, protocol: Any) -> Any:
     return reduce(self)
 
 
+def setstate(self: Tensor, state: Any) -> None:
+    """Takes what a pickle holds of a tensor: long ago a storage and how the tensor lies in it, else what hangs on it."""
+    from ._utils import _rebuild_tensor, _set_obj_state
+
+    if isinstance(state, tuple) and len(state) == 4:
+        self.set_(_rebuild_tensor(*state))
+    else:
+        _set_obj_state(self, state)
+
+
 def dlpack(
     self: Tensor,
     *,
@@ -615,6 +625,7 @@ def install() -> None:
         "__init_subclass__": classmethod(init_subclass),
         "__torch_function__": classmethod(torch_function),
         "__reduce_ex__": reduce,
+        "__setstate__": setstate,
         "new": new,
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,

@@ -129,7 +129,12 @@ def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> An
     made = func(*args)
     if type(made) is not new_type:
         made = made.as_subclass(new_type)
-    own = getattr(new_type, "__setstate__", None)
+    return restored(made, state)
+
+
+def restored(made: Any, state: Any) -> Any:
+    """A tensor with what hung on it, put back by its class if that has its own way."""
+    own = getattr(type(made), "__setstate__", None)
     if own is not None and own is not getattr(Tensor, "__setstate__", None):
         made.__setstate__(state)
         return made
@@ -150,10 +155,15 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
 
 
 def _get_obj_state(obj: Any) -> Any:
-    """What the user hung on an object: its dictionary, or that and its slots."""
+    """What hangs on an object, told by its class if that has its own way."""
     own = getattr(type(obj), "__getstate__", None)
     if own is not None and own is not getattr(object, "__getstate__", None):
         return obj.__getstate__()
+    return attributes(obj)
+
+
+def attributes(obj: Any) -> Any:
+    """What the user hung on an object: its dictionary, or that and its slots."""
     names = getattr(copyreg, "_slotnames")(type(obj))  # noqa: B009 (pickle's own, without a public name)
     slots = {name: getattr(obj, name) for name in names if hasattr(obj, name)}
     return (obj.__dict__, slots) if slots else obj.__dict__
@@ -173,7 +183,8 @@ def reduce_tensor(tensor: Tensor) -> Any:
     from .nn import Parameter
 
     hooks: OrderedDict[int, Any] = OrderedDict()
-    if type(tensor) is Parameter:
+    # What is derived from parameters becomes one, as in PyTorch: a leaf, which an optimizer takes.
+    if issubclass(type(tensor), Parameter):
         state = _get_obj_state(tensor)
         args: Any = (tensor.data, tensor.requires_grad, hooks)
         return (_rebuild_parameter_with_state, (*args, state)) if state else (_rebuild_parameter, args)
@@ -182,15 +193,20 @@ def reduce_tensor(tensor: Tensor) -> Any:
 
         warn_if_has_hooks(tensor)
     if tensor.is_meta:
-        return reduce_meta(tensor)
+        return with_state(tensor, *reduce_meta(tensor))
     storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
     marks = {name: True for name, there in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if there}
     place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
     args = (storage, *place, tensor.requires_grad, hooks, *([marks] if marks else []))
+    return with_state(tensor, _rebuild_tensor_v2, args)
+
+
+def with_state(tensor: Tensor, rebuild: Any, args: Any) -> Any:
+    """A call that rebuilds a tensor, and also its class and what hangs on it where there is more than the tensor."""
     state = _get_obj_state(tensor)
     if type(tensor) is Tensor and not state:
-        return _rebuild_tensor_v2, args
-    return _rebuild_from_type_v2, (_rebuild_tensor_v2, type(tensor), args, state)
+        return rebuild, args
+    return _rebuild_from_type_v2, (rebuild, type(tensor), args, state)
 
 
 def storage_class(storage: Any) -> Any:

@@ -1,6 +1,9 @@
 """Files of PyTorch's and ours: each is read by the other, and ours are PyTorch's byte for byte."""
 
 import base64
+import copy
+import gzip
+import importlib
 import io
 import pickle
 import struct
@@ -74,12 +77,14 @@ def test_what_shares_memory_goes_on_sharing_it():
     assert loaded(saved(x[:1])).untyped_storage().nbytes() == 24
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_one_memory_has_one_dtype():
     x = T.ones(2)
-    with pytest.raises(
-        RuntimeError, match="Cannot save multiple tensors or storages that view the same data as different types"
-    ):
-        saved([x, x.view(T.int32)])
+    z = T.ones(2, dtype=T.complex128)
+    message = "Cannot save multiple tensors or storages that view the same data as different types"
+    for pair in ([x, x.view(T.int32)], [z, z.imag], [z.storage(), z.imag], [z, z.imag.storage()]):
+        with pytest.raises(RuntimeError, match=message):
+            saved(pair)
     assert [t.dtype for t in loaded(saved([T.empty(0), T.empty(0, dtype=T.int64)]))] == [T.float32, T.int64]
 
 
@@ -122,6 +127,113 @@ def test_objects_of_the_user():
     assert found["function"] is describe and found["class"] is Slotted
 
 
+class Slotful(T.Tensor):
+    __slots__ = ("mine",)
+
+
+class Telling(T.Tensor):
+    """It says itself what a pickle is to hold."""
+
+    def __getstate__(self):
+        return "told", self.__dict__
+
+    def __setstate__(self, state):
+        word, self.__dict__ = state
+        self.found = word
+
+
+class Special(T.nn.Parameter):
+    pass
+
+
+WAYS = {
+    "file": lambda x: loaded(saved(x), weights_only=False),
+    "old file": lambda x: loaded(saved(x, _use_new_zipfile_serialization=False), weights_only=False),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "copy": copy.copy,
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_hangs_on_a_tensor_goes_with_it(way):
+    go = WAYS[way]
+    slotted, telling = T.ones(2).as_subclass(Slotful), T.ones(2).as_subclass(Telling)
+    slotted.mine, slotted.more, telling.note = 3, 4, 5
+    found = go(slotted)
+    assert (type(found), found.mine, found.more) == (Slotful, 3, 4)
+    found = go(telling)
+    assert (type(found), found.note, found.found) == (Telling, 5, "told")
+    for made in (T.tensor([1 + 2j]).conj(), T.tensor([1 + 2j]).conj().imag, T.ones(2, device="meta")):
+        made.note = "kept"
+        found = go(made)
+        assert (found.is_conj(), found.is_neg(), found.device) == (made.is_conj(), made.is_neg(), made.device)
+        assert found.note == "kept"
+    # An optimizer takes it.
+    special = Special(T.ones(2))
+    special.note = "kept"
+    found = go(special)
+    assert isinstance(found, T.nn.Parameter) and found.is_leaf and found.requires_grad and found.note == "kept"
+
+
+def test_deep_copies_of_what_hangs_on_a_tensor(monkeypatch):
+    monkeypatch.setattr(Slotful, "clone", lambda self: self.detach().as_subclass(Slotful), raising=False)
+    monkeypatch.setattr(Slotful, "new_empty", lambda self, shape: T.empty(shape).as_subclass(Slotful), raising=False)
+    made = T.ones(2).as_subclass(Slotful)
+    made.mine, made.more = [3], [4]
+    found = copy.deepcopy(made)
+    assert type(found) is Slotful and found.mine == [3] and found.more == [4]
+    assert found.mine is not made.mine and found.more is not made.more
+
+
+class Ancient:
+    """How tensors were pickled long ago: an empty one, and then the storage; later, a call with all of it."""
+
+    def __init__(self, tensor, call):
+        self.tensor, self.call = tensor, call
+
+    def __reduce__(self):
+        x = self.tensor
+        state = x.storage(), x.storage_offset(), tuple(x.shape), x.stride()
+        return (T.Tensor, (), state) if self.call is None else (self.call, state)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_tensors_as_they_were_pickled_long_ago(weights_only):
+    rebuild = importlib.import_module(T.__name__ + "._utils")._rebuild_tensor
+    x = T.arange(30.0).as_strided([2, 3], [9, 3], 2)
+    for call in (None, rebuild):
+        found = loaded(saved(Ancient(x, call)), weights_only=weights_only)
+        assert found.tolist() == x.tolist() and found.stride() == (9, 3) and found.storage_offset() == 2
+        assert len(found.storage()) == 30
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_storages_and_tensors_over_them(weights_only, options):
+    a, b = T.arange(25.0).reshape(5, 5), T.arange(3.0)
+    one, two = T.FloatTensor().set_(b.storage(), 0, (3,), (1,)), T.FloatTensor().set_(b.clone().storage(), 0, (3,), (1,))
+    made = [a, a.storage(), a.reshape(-1)[1:4].storage(), one.storage(), one.storage(), two.storage()]
+    x, whole, part, first, again, other = loaded(saved(made, **options), weights_only=weights_only)
+    assert isinstance(x, T.FloatTensor) and isinstance(whole, T.storage.TypedStorage) and whole.dtype == T.float32
+    x.fill_(10)
+    assert whole.tolist() == part.tolist() == [10.0] * 25 and part.data_ptr() == x.data_ptr()
+    assert first.data_ptr() == again.data_ptr() != other.data_ptr() and first.tolist() == other.tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_tensors_without_elements(weights_only):
+    state = T.nn.Conv2d(20_000, 320_000, 3, device="meta").state_dict()
+    found = loaded(saved(state), weights_only=weights_only)
+    assert {name: (x.shape, x.stride(), x.is_meta) for name, x in found.items()} == {
+        name: (x.shape, x.stride(), True) for name, x in state.items()
+    }
+    wanted = T.ones(2, device="meta", requires_grad=True)
+    assert loaded(saved(wanted), weights_only=weights_only).requires_grad and copy.deepcopy(wanted).requires_grad
+    assert loaded(saved(wanted), map_location="cpu").is_meta
+
+
 @pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 def test_storages():
     x = T.arange(3.0)
@@ -147,7 +259,11 @@ def test_many_in_one_file_of_the_old_format(tmp_path):
     with open(tmp_path / "many.pt", "wb") as file:
         for i in range(3):
             T.save(T.full((2,), float(i)), file, _use_new_zipfile_serialization=False)
-    with open(tmp_path / "many.pt", "rb") as file:
+    with open(tmp_path / "many.pt", "rb") as file, gzip.open(tmp_path / "many.gz", "wb") as packed:
+        assert [T.load(file).tolist() for _ in range(3)] == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
+        file.seek(0)
+        packed.write(file.read())
+    with gzip.open(tmp_path / "many.gz", "rb") as file:
         assert [T.load(file).tolist() for _ in range(3)] == [[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]
 
 

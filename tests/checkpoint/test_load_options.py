@@ -1,5 +1,6 @@
 """Where `load` reads from and puts what it reads: files of every kind, `map_location`, maps, byte orders, packages."""
 
+import importlib
 import io
 import mmap
 import os
@@ -47,6 +48,46 @@ def test_files_that_have_little():
     T.save(x, target)
     target.seek(0)
     assert T.load(target).tolist() == x.tolist()
+
+
+class Told(Bare):
+    """The same, and it says what was asked of it."""
+
+    def __init__(self, data, *more):
+        self.asked, file = set(), io.BytesIO(data)
+        for name in ("read", "readline", "seek", "tell", "write", "flush", *more):
+            setattr(self, name, self.noted(name, getattr(file, name)))
+
+    def noted(self, name, function):
+        return lambda *args: (self.asked.add(name), function(*args))[1]
+
+    def fileno(self):
+        raise io.UnsupportedOperation("no file")
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+def test_what_is_asked_of_files(options):
+    target, x = Told(b""), T.arange(500.0)
+    T.save(x, target, **options)
+    assert target.asked <= {"write", "flush"}
+    target.seek(0)
+    data, target.asked = target.read(), set()
+    target.seek(0)
+    assert T.load(target).tolist() == x.tolist() and target.asked <= {"read", "readline", "seek", "tell"}
+    source = Told(data, "readinto")
+    assert T.load(source).tolist() == x.tolist() and (options or "readinto" in source.asked)
+
+
+def test_what_only_looks_like_a_target():
+    x = T.ones(3)
+    for write, kind in ((None, AttributeError), ("text", TypeError), (str.__add__, TypeError)):
+        if write is not None:
+            x.write = write
+        with pytest.raises(kind):
+            T.save("text", x)
+    for target in (T.ones(3).untyped_storage(), T.ones(3).numpy(), None):
+        with pytest.raises(AttributeError):
+            T.save("text", target)
 
 
 def test_compressed_files(tmp_path):
@@ -118,6 +159,37 @@ def test_map_location_to_nowhere():
         T.load(saved(T.ones(1)), map_location="nowhere")
     with pytest.raises(RuntimeError, match="tagged with moon"):
         T.load(saved(T.ones(1)), map_location={"cpu": "moon"})
+
+
+@pytest.mark.parametrize("options", [{}, {"_use_new_zipfile_serialization": False}])
+@pytest.mark.parametrize("kind", [ZeroDivisionError, KeyError, TypeError, OSError])
+def test_errors_of_map_location_stay_what_they_are(kind, options):
+    def where(storage, location):
+        raise kind("mine")
+
+    data = saved(T.ones(1), **options)
+    with pytest.raises(kind, match="mine"):
+        T.load(data, map_location=where)
+    data.seek(0)
+    with pytest.raises(TypeError, match="'int' object is not callable"):
+        T.load(data, map_location=3)
+
+
+@pytest.mark.parametrize(("new", "mapped"), [(True, False), (True, True), (False, False)])
+def test_the_default_device_is_not_where_files_are_read_to(tmp_path, new, mapped):
+    T.save(T.arange(3.0), tmp_path / "x.pt", _use_new_zipfile_serialization=new)
+    with T.device("meta"):
+        found = T.load(tmp_path / "x.pt", mmap=mapped)
+    assert found.tolist() == [0.0, 1.0, 2.0]
+
+
+def test_mapped_weights_become_a_module_s(tmp_path):
+    made = T.nn.Linear(4, 3)
+    T.save(made.state_dict(), tmp_path / "x.pt")
+    with T.device("meta"):
+        empty = T.nn.Linear(4, 3)
+    empty.load_state_dict(T.load(tmp_path / "x.pt", mmap=True), assign=True)
+    assert empty(T.ones(4)).tolist() == made(T.ones(4)).tolist()
 
 
 on_gpu = pytest.mark.skipif(not IS_GRADIRON or NO_GPU, reason="needs gradiron's GPU")
@@ -297,6 +369,21 @@ def test_byte_orders():
     assert x.tolist() == [1 + 2j, 3 - 4j]
 
 
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16", "complex64", "int16", "int64", "uint8", "bool"])
+def test_bytes_of_every_dtype_are_turned(name):
+    x = T.arange(4).to(getattr(T, name))
+    size = x.element_size() // (2 if x.is_complex() else 1)
+    source, target = zipfile.ZipFile(saved(x)), io.BytesIO()
+    with zipfile.ZipFile(target, "w") as file:
+        for part in source.namelist():
+            content = source.read(part)
+            if "/data/" in part:
+                content = b"".join(content[i : i + size][::-1] for i in range(0, len(content), size))
+            file.writestr(part, b"big" if part.endswith("byteorder") else content)
+    target.seek(0)
+    assert T.load(target).tolist() == x.tolist()
+
+
 def test_the_mark_of_the_byte_order_comes_last():
     data = saved(T.ones(2), _disable_byteorder_record=True)
     names = [name.partition("/")[2] for name in zipfile.ZipFile(data).namelist()]
@@ -313,6 +400,10 @@ def test_skipped_data():
     assert T.load(empty).tolist() == [0.0, 0.0, 0.0]
     with T.serialization.skip_data():
         assert T.load(saved(x)).shape == (3,)
+        whole, part = T.load(saved([x, x[1:]]))
+        assert whole.untyped_storage().data_ptr() == part.untyped_storage().data_ptr()
+        with pytest.warns(UserWarning, match="meta device under skip_data context manager is a no-op"):
+            assert T.load(saved(T.ones(2, device="meta"))).is_meta
         with pytest.raises(RuntimeError, match="Cannot use skip_data=True with _use_new_zipfile_serialization=False"):
             T.save(x, io.BytesIO(), _use_new_zipfile_serialization=False)
 
@@ -327,6 +418,29 @@ def test_checksums_can_be_left_out():
     assert {entry.CRC for entry in zipfile.ZipFile(data).infolist()} == {0}
     data.seek(0)
     assert T.load(data).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_options_of_the_whole_program(tmp_path):
+    config = importlib.import_module(T.__name__ + ".utils.serialization").config
+    path = tmp_path / "x.pt"
+    config.save.storage_alignment = 4096
+    try:
+        T.save([T.arange(3.0), T.ones(2)], path)
+        data = path.read_bytes()
+        for value in (T.arange(3.0), T.ones(2)):
+            assert data.find(value.numpy().tobytes()) % 4096 == 0
+        assert [x.tolist() for x in T.load(path)] == [[0.0, 1.0, 2.0], [1.0, 1.0]]
+        config.load.mmap = True
+        with T.serialization.set_default_mmap_options(mmap.MAP_SHARED):
+            T.load(path)[0][0] = 7
+        assert T.load(path)[0][0] == 7
+        config.save.compute_crc32 = False
+        assert T.serialization.get_crc32_options() is False
+        config.load.endianness = T.serialization.LoadEndianness.BIG
+        assert T.serialization.get_default_load_endianness() is T.serialization.LoadEndianness.BIG
+    finally:
+        config.save.storage_alignment, config.save.compute_crc32 = 64, True
+        config.load.mmap, config.load.endianness = False, None
 
 
 def test_other_pickle_modules():

@@ -1,6 +1,7 @@
 """Loads with `weights_only`, the default: what is allowed, what the user may allow, and that nothing else happens."""
 
 import collections
+import datetime
 import io
 import os
 import pickle
@@ -90,11 +91,42 @@ def test_what_the_user_allows():
     refused(Plain(1), "Unsupported global")
 
 
+class Outer:
+    class Inner:
+        pass
+
+
+class Half(Slotted):
+    pass
+
+
 def test_slots():
-    made = Slotted()
-    made.x = T.zeros(1)
-    with T.serialization.safe_globals([Slotted]):
+    made, half = Slotted(), Half()
+    made.x = half.x = T.zeros(1)
+    half.y = 2
+    with T.serialization.safe_globals([Slotted, Half]):
         assert T.load(file_of(made)).x.tolist() == [0.0]
+        found = T.load(file_of(half))
+    assert found.x.tolist() == [0.0] and found.y == 2
+
+
+def test_classes_in_classes():
+    refused(Outer.Inner(), "Unsupported global: GLOBAL getattr was not an allowed global by default")
+    with T.serialization.safe_globals([Outer, getattr, Outer.Inner]):
+        assert isinstance(T.load(file_of(Outer.Inner())), Outer.Inner)
+
+
+def test_methods_of_classes_that_are_written_in_c():
+    zoneinfo = pytest.importorskip("zoneinfo")
+    try:
+        noon = datetime.datetime(2025, 1, 1, 12, tzinfo=zoneinfo.ZoneInfo("UTC"))
+    except zoneinfo.ZoneInfoNotFoundError:
+        pytest.skip("no time zones here")
+    allowed = [datetime.datetime, getattr, zoneinfo.ZoneInfo]
+    with T.serialization.safe_globals(allowed):
+        refused(noon, r"_unpickle.*zoneinfo.ZoneInfo")
+    with T.serialization.safe_globals([*allowed, zoneinfo.ZoneInfo._unpickle]):
+        assert T.load(file_of(noon)) == noon
 
 
 def test_allowed_by_the_name_in_the_file():

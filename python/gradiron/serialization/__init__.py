@@ -18,6 +18,7 @@ from .. import _core, storage
 from .._core import device
 from .._creation import sparse_coo, sparse_csc, sparse_csr, strided
 from .._storage import UntypedStorage
+from ..utils.serialization import config
 from . import _archive, _files, _legacy, _map_location, _pickles, _weights_only
 from ._map_location import default_restore_location, location_tag, register_package, validate_cuda_device
 from ._weights_only import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
@@ -78,15 +79,6 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
-class _Options:
-    """What holds for the whole program."""
-
-    endianness: LoadEndianness | None = None
-    # MAP_PRIVATE, where there is such a thing.
-    mmap_flags: int | None = None if sys.platform == "win32" else 2
-    checksums = True
-
-
 class _Local(threading.local):
     """What holds for a thread."""
 
@@ -99,29 +91,29 @@ _local = _Local()
 
 def get_default_load_endianness() -> LoadEndianness | None:
     """The order of bytes in files that do not tell theirs."""
-    return _Options.endianness
+    return config.load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     """Sets the order of bytes in files that do not tell theirs."""
     if not isinstance(endianness, LoadEndianness | None):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _Options.endianness = endianness
+    config.load.endianness = endianness
 
 
 def get_crc32_options() -> bool:
     """Whether `save` computes checksums."""
-    return _Options.checksums
+    return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
     """Sets whether `save` computes checksums. Without them `load` does not notice changed bytes."""
-    _Options.checksums = compute_crc32
+    config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int | None:
     """How `load(mmap=True)` maps files."""
-    return _Options.mmap_flags
+    return config.load.mmap_flags
 
 
 class set_default_mmap_options:
@@ -137,14 +129,14 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or mmap.MAP_SHARED, but got "
                 f"{flags}"
             )
-        self.prev = _Options.mmap_flags
-        _Options.mmap_flags = flags
+        self.prev = config.load.mmap_flags
+        config.load.mmap_flags = flags
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *error: object) -> None:
-        _Options.mmap_flags = self.prev
+        config.load.mmap_flags = self.prev
 
 
 class skip_data:
@@ -219,7 +211,13 @@ def save(
     data = _pickles.dump(obj, book, pickle_module, pickle_protocol)
     with _target(f) as write:
         if _use_new_zipfile_serialization:
-            writer = _archive.Writer(write, name if name.isascii() else "archive", checksums=_Options.checksums)
+            options = config.save
+            writer = _archive.Writer(
+                write,
+                name if name.isascii() else "archive",
+                checksums=options.compute_crc32,
+                alignment=options.storage_alignment,
+            )
             _save(data, book, writer, not _disable_byteorder_record)
         else:
             _legacy.save(data, book, write, pickle_module, pickle_protocol)
@@ -245,7 +243,7 @@ def _target(f: Any) -> Iterator[Callable[[Any], Any]]:
 def _save(data: bytes, book: _pickles.Book, writer: _archive.Writer, byteorder: bool) -> None:
     writer.record("data.pkl", data)
     writer.record(".format_version", b"1")
-    writer.record(".storage_alignment", b"64")
+    writer.record(".storage_alignment", str(config.save.storage_alignment).encode())
     if byteorder:
         writer.record("byteorder", sys.byteorder.encode())
     for key, (held, _) in book.storages.items():
@@ -297,6 +295,7 @@ def load(
     if weights_only and pickle_load_args:
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     pickle_module = pickle_module or pickle
+    mmap = config.load.mmap if mmap is None else mmap
     _check_dill(pickle_module)
     pickle_load_args.setdefault("encoding", "utf-8")
     if _is_path(f) and os.fspath(f).endswith(".safetensors"):
@@ -305,6 +304,8 @@ def load(
     try:
         with open(f, "rb") if _is_path(f) else contextlib.nullcontext(f) as file:
             return _load(f, file, map_location, pickle_module, weights_only, bool(mmap), pickle_load_args)
+    except _map_location.Passed as passed:
+        raise passed.args[0] from None
     except pickle.UnpicklingError as error:
         if weights_only:
             raise pickle.UnpicklingError(_explained(str(error))) from error.__cause__
@@ -356,7 +357,7 @@ def _check_seekable(file: Any) -> None:
 def _map(path: str) -> Any:
     """The whole file as memory, of which only what is used is read."""
     # MAP_SHARED.
-    shared = _Options.mmap_flags == 1
+    shared = config.load.mmap_flags == 1
     return UntypedStorage.from_file(path, shared, os.path.getsize(path))
 
 
@@ -388,8 +389,8 @@ class _Storages:
         if start is not None and start % kind.itemsize == 0:
             return UntypedStorage(self._memory[start : start + size]._as(kind))
         if _local.skip_data:
-            return UntypedStorage(_core.zeros([size // kind.itemsize], dtype=kind))
-        made = UntypedStorage(_core.empty([size // kind.itemsize], dtype=kind))
+            return UntypedStorage(_core.zeros([size // kind.itemsize], dtype=kind, device="cpu"))
+        made = UntypedStorage(_core.empty([size // kind.itemsize], dtype=kind, device="cpu"))
         self._archive.read_into(name, made._memory())
         if self._swap:
             made.byteswap(kind)
@@ -403,7 +404,7 @@ def _byteorder(archive: _archive.Reader) -> str:
             raise ValueError(f"Unknown endianness type: {text}")
         return text
     orders = {None: "little", LoadEndianness.LITTLE: "little", LoadEndianness.BIG: "big"}
-    return orders.get(_Options.endianness, sys.byteorder)
+    return orders.get(config.load.endianness, sys.byteorder)
 
 
 _UNSAFE = (

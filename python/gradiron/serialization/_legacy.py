@@ -61,7 +61,7 @@ class _Storages:
         self._left -= size
         if self._left < 0:
             raise pickle.UnpicklingError(f"a storage of {size} bytes is more than there is in the file")
-        made = UntypedStorage(_core.empty([count], dtype=kind))
+        made = UntypedStorage(_core.empty([count], dtype=kind, device="cpu"))
         moved = self._move(made, location)
         self._known[key] = made, moved.untyped(), kind
 

@@ -106,6 +106,10 @@ def default_restore_location(storage: Any, location: str) -> Any:
     raise RuntimeError(f"don't know how to restore data location of {_name(storage)} (tagged with {location})")
 
 
+class Passed(Exception):
+    """What the user's function raised, on its way through a reader of pickles that makes errors its own."""
+
+
 def mover(map_location: Any) -> Mover:
     """What puts storages where `map_location` says."""
     if map_location is None:
@@ -117,7 +121,10 @@ def mover(map_location: Any) -> Mover:
         return lambda storage, location: default_restore_location(storage, place)
 
     def moved(storage: Any, location: str) -> Any:
-        result = map_location(storage, location)
+        try:
+            result = map_location(storage, location)
+        except Exception as error:
+            raise Passed(error) from error
         return default_restore_location(storage, location) if result is None else result
 
     return moved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -49,6 +50,8 @@ def _reduced(obj: Any) -> Any:
     if isinstance(obj, UninitializedTensorMixin):
         return type(obj), (obj.requires_grad,)  # type: ignore[attr-defined]
     if isinstance(obj, Tensor):
+        if obj.is_meta and _skips_data():
+            warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=4)
         return reduce_tensor(obj) if type(obj).__reduce_ex__ is _own_reduce(type(obj)) else NotImplemented
     if isinstance(obj, Size):
         return Size, (tuple(obj),)
@@ -63,6 +66,12 @@ def _reduced(obj: Any) -> Any:
     if isinstance(obj, memory_format):
         return str.__str__(obj)
     return NotImplemented
+
+
+def _skips_data() -> bool:
+    from . import _local
+
+    return _local.skip_data
 
 
 def _own_reduce(cls: type[Tensor]) -> Any:

@@ -60,9 +60,9 @@ def user_globals() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for one in _user:
         if not isinstance(one, tuple):
-            # What has no name allows nothing.
+            # What has no name allows nothing; a method of a class that is written in C has no module.
             if hasattr(one, "__module__") and hasattr(one, "__qualname__"):
-                found[".".join(to_torch(one.__module__, one.__qualname__))] = one
+                found[".".join(to_torch(str(one.__module__), one.__qualname__))] = one
             continue
         if len(one) != 2:
             raise ValueError(
@@ -203,7 +203,8 @@ class Allowed:
 
     def is_users(self, value: Any) -> bool:
         """Whether the user marked it as safe."""
-        return any(value is one for one in self.users.values())
+        # Methods of classes are equal, and other objects each time.
+        return any(value is one or (callable(value) and value == one) for one in self.users.values())
 
     def call(self, what: Any) -> Callable[..., Any] | None:
         """What to call where a pickle calls `what`."""

@@ -11,6 +11,7 @@ __all__ = ["dlpack", "hooks", "swap_tensors"]
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in ("_pytree", "checkpoint", "data", "flop_counter", "model_zoo", "safetensors", "tensorboard"):
+    lazy = ("_pytree", "checkpoint", "data", "flop_counter", "model_zoo", "safetensors", "serialization", "tensorboard")
+    if name in lazy:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.utils' has no attribute '{name}'")

@@ -363,6 +363,10 @@ class _Worker:
         self.active = True
         self.tasks = 0
 
+    def __getattr__(self, name: str) -> Any:
+        """What is asked of the process: `pid`, `is_alive`."""
+        return getattr(self.process, name)
+
     def end(self) -> None:
         """Tells it to end, if it is there to be told."""
         self.active = False
