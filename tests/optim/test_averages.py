@@ -1,6 +1,8 @@
 """Averaged models, and the statistics that are computed for them anew."""
 
 import copy
+import importlib
+import pickle
 
 import pytest
 
@@ -114,3 +116,27 @@ def test_update_bn():
     W.update_bn([data[:1]], model)
     assert bn.running_mean.tolist() == pytest.approx([1.0, 10.0])
     W.update_bn(None, T.nn.Linear(2, 2))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_update_bn_of_layers_and_loaders(training):
+    data = importlib.import_module(T.__name__ + ".utils.data")
+    x = T.arange(60.0).reshape(20, 3) % 7
+    model = T.nn.Sequential(T.nn.Linear(3, 4), T.nn.BatchNorm1d(4, momentum=0.3)).train(training)
+    expected = model[0](x).detach()
+    for batches in (data.TensorDataset(x), data.TensorDataset(x, T.arange(20))):
+        W.update_bn(data.DataLoader(batches, 5, shuffle=True), model, device="cpu")
+        assert T.allclose(model[1].running_mean, expected.mean(0), atol=1e-6)
+        assert model[1].momentum == 0.3 and model.training == training and model[1].num_batches_tracked == 4
+
+
+def test_averages_are_copied_and_pickled():
+    model = T.nn.Linear(2, 2).half()
+    average = W.AveragedModel(model, multi_avg_fn=W.get_ema_multi_avg_fn(0.9))
+    average.update_parameters(model), average.update_parameters(model)
+    assert average.module.weight.dtype == T.float16 and average.n_averaged == 2
+    for other in (copy.deepcopy(average), pickle.loads(pickle.dumps(W.AveragedModel(model)))):
+        assert type(other) is W.AveragedModel and T.equal(other.module.weight, model.weight)
+    assert W.AveragedModel(model, device="meta").module.weight.is_meta
+    average.eval()
+    assert model.training and not average.module.training
