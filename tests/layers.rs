@@ -119,6 +119,18 @@ const ONCE: &[(&str, &str)] = &[
     ("src/tensor/graph/anomaly.rs", "HOST"),
 ];
 
+/// Functions that rooms below the operators are handed in as data: a node's derivative and what is known of it, how a view is made
+/// again, how a level of forward mode takes gradients, and what the host language does.
+const HANDED_IN: &[(&str, &[&str])] = &[
+    ("src/tensor/node.rs", &["apply"]),
+    ("src/tensor/graph/facts.rs", &["ShowKept", "DerivativeFlops", "lengths"]),
+    ("src/tensor/mod.rs", &["history", "values"]),
+    ("src/tensor/tangents.rs", &["Reverse"]),
+    ("src/tensor/graph/anomaly.rs", &["line", "here", "tell", "note"]),
+    ("src/base/signals.rs", &["Look"]),
+    ("src/base/warning.rs", &["Tell"]),
+];
+
 /// Operators of every kind, of which only the file of their row, and their kernels, may say more than a call.
 const IN_ONE_FILE: &[&str] = &[
     "exp",
@@ -452,6 +464,49 @@ fn circles_shrink() {
     }
     let found = modules.arrows(&["tensor", "operator", "transforms", "backward"], "ops");
     assert!(found == 0, "the machinery knows no operator, and names families {found} times");
+}
+
+#[test]
+fn few_functions_are_handed_down() {
+    let mut complaints = Vec::new();
+    for (file, text) in sources() {
+        if !["base", "arena", "storage", "tensor"].contains(&room_of(&file)) || file.ends_with("tests.rs") {
+            continue;
+        }
+        let known = HANDED_IN.iter().find(|(own, _)| *own == file).map_or(&[][..], |(_, names)| names);
+        for line in code(&text).lines() {
+            let Some((before, _)) = line.split_once(": fn(").or_else(|| line.split_once(" = fn(")) else {
+                continue;
+            };
+            let name = before.rsplit(' ').next().unwrap_or_default();
+            if !known.contains(&name) {
+                complaints.push(format!("{file} keeps the function {name}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "what stands above is called from below:\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn a_name_that_ends_in_an_underscore_writes_in_place() {
+    let mut complaints = Vec::new();
+    for (file, text) in sources() {
+        if !["operator", "transforms", "ops"].contains(&room_of(&file)) {
+            continue;
+        }
+        for (at, _) in text.match_indices("_(").filter(|(at, _)| text[..*at].contains("fn ")) {
+            let (before, name) = text[..at].rsplit_once("fn ").unwrap();
+            if name.is_empty() || word(name) != name {
+                continue;
+            }
+            let attributes = before.rsplit_once("\n\n").map_or(before, |(_, own)| own);
+            let inplace = attributes.contains("#[inplace") || attributes.contains("_.");
+            if !inplace && name != "embedding_renorm" {
+                complaints.push(format!("{file}: {name}_"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
 /// PyO3's own `pyfunction` and `pymethods` panic where Python has no memory left; ours have a guard.

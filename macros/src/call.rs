@@ -59,7 +59,7 @@ impl Param {
         }
     }
     /// An owned value lent again as the parameter's type.
-    pub fn lend(&self, owned: TokenStream) -> TokenStream {
+    pub fn borrow(&self, owned: TokenStream) -> TokenStream {
         match self.mode {
             Mode::One | Mode::Value { by_ref: true } => quote!(&#owned),
             Mode::Maybe => quote!(#owned.as_ref()),
@@ -72,7 +72,7 @@ impl Param {
         is_ints(&self.ty)
     }
     /// An owned value of its name lent as the parameter's type.
-    pub fn lend_owned(&self) -> TokenStream {
+    pub fn borrow_owned(&self) -> TokenStream {
         let name = &self.name;
         if let Mode::Value { by_ref: true } = self.mode { quote!(&#name) } else { quote!(#name) }
     }

@@ -184,7 +184,7 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     let given = match p.mode {
         crate::call::Mode::Value { by_ref: false } => quote!(#name),
         _ if lent => quote!(#name),
-        _ => p.lend(quote!(#name)),
+        _ => p.borrow(quote!(#name)),
     };
     [
         at(

@@ -7,6 +7,7 @@ fn live<T: Pooled>() -> usize {
 }
 
 #[cfg(not(loom))]
+#[allow(clippy::disallowed_methods, reason = "threads that end are what is tested")]
 mod alone {
     use super::super::Id;
     use super::*;
@@ -277,7 +278,7 @@ mod model {
     use std::ptr::NonNull;
 
     /// Fails the model if reading and dropping are not ordered.
-    struct Watched(UnsafeCell<u64>, #[allow(dead_code)] Option<Ref<Watched>>);
+    struct Watched(UnsafeCell<u64>, #[allow(dead_code, reason = "it is only dropped")] Option<Ref<Watched>>);
     pool!(Watched);
 
     impl Watched {

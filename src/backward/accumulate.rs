@@ -5,7 +5,7 @@ use crate::base::{Guidance, Layout, Result};
 use crate::operator::detached::shallow;
 use crate::operator::pointwise::small;
 use crate::operator::{addition, inplace, pointwise};
-use crate::tensor::{Body, Leaf, Tensor, When, mode, steady};
+use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -52,7 +52,7 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     }
     let bare = (grad.is_dual() && !create_graph).then(|| shallow(grad));
     let grad = bare.as_ref().unwrap_or(grad);
-    steady(|| {
+    with_snapshot(|| {
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
             Some(old) if create_graph || mode::grad_enabled() => addition::add(&old, grad),

@@ -5,36 +5,42 @@ use super::match_gradient::fit;
 use crate::base::Result;
 use crate::operator::complex_views::with_conj_neg;
 use crate::operator::copy_slices::{around, part};
+use crate::operator::view_part::check_part;
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
 /// What a derivative is to do.
-pub struct How {
+pub struct Options {
     pub wanted: u64,
     pub retain_graph: bool,
     pub create_graph: bool,
 }
 
-pub fn derive(node: &NodeRef, written: &CopySlices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
+pub fn derive(
+    node: &NodeRef,
+    written: &CopySlices,
+    grads: &[Option<Tensor>],
+    options: &Options,
+) -> Result<Grads> {
     let CopySlices { place, conj_neg, writer } = written;
     let Some(Some(grad)) = grads.first() else {
-        node.saves().freed |= !how.retain_graph;
+        node.saves().freed |= !options.retain_graph;
         return Ok(Grads::from_elem(None, node.edges.len()));
     };
     if node.saves().freed {
         return Err(freed_error(Some(node)));
     }
-    place.check(grad.dtype())?;
+    check_part(place, grad.dtype())?;
     let inner = [Some(part(grad, place, *conj_neg)?)];
-    let mut results = super::derive(writer, &inner, how.wanted, true, how.create_graph)?;
+    let mut results = super::derive(writer, &inner, options.wanted, true, options.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
         (Some(before), Some(Some(edge))) => Some(with_conj_neg(fit(writer, 0, edge, before)?, *conj_neg)?),
         _ => None,
     };
-    if how.wanted & 1 == 1 {
+    if options.wanted & 1 == 1 {
         results[0] = Some(around(grad, place, before.as_ref())?);
     }
-    if !how.retain_graph {
+    if !options.retain_graph {
         // The writer belongs to this node, and goes with its first run that succeeds.
         writer.release();
         node.saves().freed = true;

@@ -17,11 +17,11 @@ use crate::operator::copies::clone_dense;
 use crate::operator::nan::has_nan;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
-    steady,
+    with_snapshot,
 };
 use crate::transforms::vmap;
 pub use accumulate::{enforce_layouts, hand_over};
-use copy_slices::How;
+use copy_slices::Options;
 use match_gradient::{fit, fit_root};
 use ready_queue::{ReadyQueue, Turn, key};
 use smallvec::SmallVec;
@@ -216,7 +216,7 @@ fn turn_node(
     drop(shown);
     let mut results = derived?;
     if hooked {
-        // Hooks see what goes on, as it fits.
+        // Hooks see the gradients that go on, already brought to the shape and dtype of their inputs.
         for (i, (edge, result)) in node.edges.iter().zip(&mut results).enumerate() {
             if let Some(edge) = edge {
                 *result = result.take().map(|grad| fit(node, i, edge, grad)).transpose()?;
@@ -303,7 +303,7 @@ fn derive(
             if grads.iter().all(Option::is_none) {
                 Grads::from_elem(None, node.edges.len())
             } else {
-                steady(|| (derivative.apply)(&step))?
+                with_snapshot(|| (derivative.apply)(&step))?
             }
         }
         Kind::Custom(custom) => {
@@ -315,7 +315,7 @@ fn derive(
             results
         }
         Kind::CopySlices(written) => {
-            copy_slices::derive(node, written, grads, &How { wanted, retain_graph, create_graph })?
+            copy_slices::derive(node, written, grads, &Options { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),
     };

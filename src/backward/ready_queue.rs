@@ -5,7 +5,7 @@ use super::leaf_counts::Uses;
 use crate::base::{Result, try_alloc};
 use crate::operator::addition;
 use crate::operator::pointwise::{apply_inplace, small};
-use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
+use crate::tensor::{Edge, Node, NodeRef, Tensor, with_snapshot};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -93,7 +93,7 @@ fn is_own(t: &Tensor) -> bool {
 
 /// The sum of two gradients; in place where nobody else can see it.
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
-    steady(|| summed(sum, grad, create_graph))
+    with_snapshot(|| summed(sum, grad, create_graph))
 }
 
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
@@ -161,7 +161,7 @@ impl ReadyQueue {
         match self.waiting.get_mut(&key) {
             Some(turn) => turn.add(edge.output, grad, self.create_graph)?,
             None => {
-                self.make_room()?;
+                self.reserve_one()?;
                 self.waiting.insert(key, Turn::new(edge, grad));
             }
         }
@@ -186,25 +186,25 @@ impl ReadyQueue {
 
     /// A node whose turn failed waits again.
     pub fn put_back(&mut self, node: NodeRef) {
-        // There is room: that of its turn.
+        // There is memory: that of its turn.
         let _ = self.wait(Turn { node, grads: SmallVec::new() });
     }
 
-    /// Everybody who still waits: leaves, and the others.
+    /// All entries that still wait: leaves, and the others.
     pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
         self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
     }
 
     fn wait(&mut self, turn: Turn) -> Result<()> {
-        self.make_room()?;
+        self.reserve_one()?;
         self.order.push(turn.place());
         self.waiting.insert(key(&turn.node), turn);
         Ok(())
     }
 
-    /// For one more who waits.
+    /// Reserves memory for one more entry.
     #[inline]
-    fn make_room(&mut self) -> Result<()> {
+    fn reserve_one(&mut self) -> Result<()> {
         let made = self.waiting.try_reserve(1).and_then(|()| self.order.try_reserve(1));
         made.map_err(|_| try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
     }

@@ -17,7 +17,7 @@ trait Number: Copy + Send + Sync + PartialOrd + std::ops::AddAssign + 'static {
 
 /// A plane: its windows, the image, what is made of it, memory for a row.
 type Largest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
-/// The same without the places.
+/// The largest values alone, without their places.
 type Highest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
 type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T);
 type Spread<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut [T], &mut [T]);

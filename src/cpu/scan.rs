@@ -25,7 +25,7 @@ pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
     }
 }
 
-/// `out[i] = x[0] * ... * x[i]` along `dim`, likewise.
+/// `out[i] = x[0] * ... * x[i]` along `dim`.
 ///
 /// # Safety
 /// As [`cumsum`].
@@ -85,7 +85,7 @@ pub unsafe fn cummax(values: Strided, indices: Strided, x: Strided, dim: usize) 
     unsafe { by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| !new.less(best))) }
 }
 
-/// The smallest of the elements so far, likewise.
+/// The smallest of the elements so far, and where they are.
 ///
 /// # Safety
 /// As [`cummax`].

@@ -37,7 +37,7 @@ pub fn nll_total(out: View<'_>, classes: Nll<'_>) -> Result<()> {
     classes.launch(Part::Total, None, &[out], 1)
 }
 
-/// The gradient of the input, from that of the losses (`each`) or of what they come to, which is divided by `total`.
+/// The gradient of the input, from that of each loss (`each`), or from that of their sum, which is divided by `total`.
 pub fn nll_backward(
     out: View<'_>,
     grad: View<'_>,

@@ -57,7 +57,7 @@ pub(super) fn sort_pairs(gpu: &Gpu, keys: Buffer, others: Buffer, n: usize) -> R
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
 
-/// Merges rows of keys, with what goes with each, until they are sorted; the second of each pair is room.
+/// Merges rows of keys, with what goes with each, until they are sorted; the second of each pair is scratch memory.
 fn merged(
     gpu: &Gpu,
     kind: Kind,

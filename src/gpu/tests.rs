@@ -65,7 +65,7 @@ impl Array {
         Source::View(self.view())
     }
 
-    /// The same memory with two dimensions swapped.
+    /// The memory of a matrix read with its dimensions swapped.
     pub fn swap(&self, a: usize, b: usize) -> Array {
         let mut other = Array {
             buffer: self.buffer.clone(),

@@ -53,7 +53,7 @@ fn negate(out: &Body) -> Result<()> {
     crate::operator::pointwise::execute(OPPOSITE.key, &OPPOSITE, compute, out, &[Input::Body(out)])
 }
 
-/// Copies what `src` stands for, so that `out` stands for it.
+/// Copies values, not bytes: each side may be conjugated or negated when it is read.
 #[cold]
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
     if out.conj_neg == src.conj_neg && out.dtype == src.dtype {

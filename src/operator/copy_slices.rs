@@ -4,8 +4,8 @@
 use crate::base::{ConjNeg, Result};
 use crate::operator::complex_views::with_conj_neg;
 use crate::operator::conj_neg::conj_neg_over;
-use crate::operator::pointwise::inplace::refuse_expanded;
-use crate::operator::view_part::{erase, put_part, read_part};
+use crate::operator::overlap::refuse_expanded;
+use crate::operator::view_part::{check_part, erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
 
 /// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
@@ -54,7 +54,7 @@ static COPY_SLICES: Derivative = Derivative {
         };
         // The written operator's derivative belongs to it, and goes with it.
         step.check_alive()?;
-        place.check(g.dtype())?;
+        check_part(place, g.dtype())?;
         if step.wants(0) {
             grads[0] = Some(around(g, place, None)?);
         }

@@ -14,14 +14,16 @@ macro_rules! pointwise {
         = $f:expr $(=> $quick:ident $way:tt)?
         $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr $(=> $quick_d:ident $way_d:tt)?)* ; )*) => {
         $(
-            #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
+            #[allow(non_upper_case_globals, non_camel_case_types, reason = "names of operands become constants and variants")]
+            #[allow(dead_code, unused_imports, reason = "no row needs all of this")]
+            #[allow(clippy::approx_constant, clippy::excessive_precision, reason = "shaders read the same digits")]
             pub mod $name {
                 use super::*;
                 use $crate::operator::clauses::{Clauses, clauses};
                 use $crate::operator::pointwise::{Expr, Gradient, Pointwise, backward, loops, number};
                 enum Place { $($in,)+ $($($p,)+)? }
                 const CLAUSES: Clauses = {
-                    #[allow(unused_mut)]
+                    #[allow(unused_mut, reason = "a row may have no clauses")]
                     let mut said = Clauses::NONE;
                     clauses!(said; $($($clause)*)?);
                     said
@@ -46,7 +48,7 @@ macro_rules! pointwise {
                 }
                 pub static ROW: Pointwise = Pointwise {
                     row: $crate::operator::Row {
-                        name: $crate::operator::plain_name(stringify!($name)),
+                        name: stringify!($name),
                         doc: concat!($($doc, "\n"),*),
                         family: "pointwise",
                         params: &[
@@ -156,7 +158,8 @@ macro_rules! word {
 /// that. Its forms are not those of `row`: like any row it has all of them unless it says less.
 macro_rules! renamed {
     ($( $(#[doc = $doc:literal])* [$($clause:tt)*] $name:ident ( $($in:ident),+ ) = $($row:ident)::+; )*) => {
-        $(#[allow(non_camel_case_types, dead_code, unused_imports)]
+        $(#[allow(non_camel_case_types, reason = "names of operands become variants")]
+        #[allow(dead_code, unused_imports, reason = "no row needs all of this")]
         pub mod $name {
             use super::*;
             use $crate::operator::clauses::{Clauses, clauses};

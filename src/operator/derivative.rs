@@ -12,7 +12,7 @@ pub struct Slot<'a> {
     /// The first edge; no edge where it has none.
     edge: usize,
     count: usize,
-    /// A value that is no tensor of the user's.
+    /// A result that was saved but not returned: nobody has it as a tensor.
     bare: bool,
     extent: Option<&'a Extent>,
 }
@@ -176,7 +176,7 @@ impl FetchMeta for Vec<Option<Meta>> {
     }
 }
 
-/// The gradients that come in: that of the only result, or one for each. Nothing: then there is nothing to do.
+/// The gradients that come in: that of the only result, or one for each; `None` where none came and there is nothing to derive.
 pub trait Incoming: Sized {
     fn incoming(step: &Step) -> Result<Option<Self>>;
 }

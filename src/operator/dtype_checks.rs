@@ -31,6 +31,18 @@ pub fn complex(op: &Pointwise, dtype: DType) -> Error {
     }
 }
 
+/// Refuses to write values of one dtype into a target of a lower category.
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    if from.category() > to.category() {
+        return Err(Error::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            from.scalar_name(),
+            to.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
 /// Refuses to order complex numbers.
 pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
     if dtype.is_complex() { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }

@@ -17,7 +17,7 @@ pub struct Stream {
     pub cpu: cpu::Generator,
     /// The place in the GPU's stream: a seed, and how many blocks were drawn.
     seed: u64,
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only shaders draw by it"))]
     drawn: u64,
 }
 
@@ -28,7 +28,7 @@ impl Generator {
     }
 
     /// Another one in the same state.
-    pub fn apart(&self) -> Generator {
+    pub fn copy(&self) -> Generator {
         Generator { stream: Arc::new(Mutex::new(self.stream().clone())), device: self.device }
     }
 

@@ -1,10 +1,10 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
 use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
+use crate::operator::dtype_checks::check_cast;
 use crate::operator::grad_value::V;
 use crate::operator::kernel::{carry, copy, duplicate};
-use crate::operator::overlap::check_aligned;
-use crate::operator::pointwise::{check_cast, check_writable, overlaps};
+use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};

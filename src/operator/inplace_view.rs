@@ -2,18 +2,13 @@
 
 use crate::base::Result;
 use crate::operator::write::{Write, count_write};
-use crate::tensor::{Derivative, Tensor, mode, saved_hooks};
-
-/// The derivative of the in-place form, whose node has a name of its own.
-fn in_place(derivative: &'static Derivative) -> &'static Derivative {
-    derivative.facts.and_then(|facts| facts.inplace).unwrap_or(derivative)
-}
+use crate::tensor::{Tensor, mode, saved_hooks};
 
 /// `target` becomes the view of itself that `view` makes.
 pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
     let over = Write::begin(target, recording)?;
-    let made = saved_hooks::renamed(in_place, || view(target))?;
+    let made = saved_hooks::inplace(|| view(target))?;
     let (place, made) = (target.physical(), made.physical());
     // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
     let history = made.history();

@@ -8,7 +8,7 @@ use crate::tensor::{Body, Meta, Tensor};
 use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
-/// A new tensor with the parts one after the other along `dim`; a memory format that all have is the result's where `formats`.
+/// A new tensor with the parts one after the other along `dim`; with `formats` it has the memory format that all parts share.
 pub fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
     place_of(&parts.iter().collect::<Vec<_>>())?;
     let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);

@@ -45,7 +45,7 @@ macro_rules! fork {
         match $crate::operator::kernel::place_of(&[$($body),+])? {
             // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and the output is
             // not one that anybody else writes to now.
-            #[allow(unused_unsafe)]
+            #[allow(unused_unsafe, reason = "some kernels are safe")]
             $crate::base::Device::Cpu => unsafe { $cpu },
             $crate::base::Device::Meta => $crate::operator::kernel::NotRun::not_run(),
             #[cfg(feature = "gpu")]

@@ -39,7 +39,7 @@ pub mod views;
 pub mod write;
 
 // Names that the macros' code uses.
-pub use crate::transforms::forward::rule as moving;
+pub use crate::transforms::forward::rule as tangent;
 pub use crate::transforms::vmap::rules as batch;
 
 pub use crate::base::{Error, Result};
@@ -107,15 +107,3 @@ macro_rules! node_name {
     }};
 }
 pub(crate) use node_name;
-
-/// A row's public name: Rust's keywords and taken names end in an underscore there.
-pub const fn plain_name(name: &'static str) -> &'static str {
-    let bytes = name.as_bytes();
-    if bytes[bytes.len() - 1] != b'_' {
-        return name;
-    }
-    match std::str::from_utf8(bytes.split_at(bytes.len() - 1).0) {
-        Ok(plain) => plain,
-        Err(_) => name,
-    }
-}

@@ -1,8 +1,8 @@
 //! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
 
 use crate::base::{DType, Error, Result};
+use crate::operator::overlap::{check_writable, overlaps};
 use crate::operator::pointwise;
-use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
 use crate::operator::write::Write;

@@ -1,4 +1,4 @@
-//! What is refused where a source and the target that is written share memory.
+//! What is refused where memory that is written is shared: among the elements of the target, or with a source.
 
 use crate::base::{Error, Result};
 use crate::tensor::{Body, Tensor};
@@ -35,4 +35,25 @@ pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
 /// Refuses an operand that shares memory with its target, unless element by element.
 pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
     if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
+}
+
+/// Refuses to write where one element stands for several.
+pub fn check_writable(body: &Body) -> Result<()> {
+    if body.layout.is_expanded() { Err(refuse_expanded()) } else { Ok(()) }
+}
+
+#[cold]
+pub fn refuse_expanded() -> Error {
+    Error::runtime(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation.",
+    )
+}
+
+/// Whether two bodies share bytes but not their layout.
+pub fn overlaps(a: &Body, b: &Body) -> bool {
+    a.storage.same(&b.storage)
+        && (a.layout != b.layout || a.dtype != b.dtype)
+        && a.layout.offset < b.layout.end()
+        && b.layout.offset < a.layout.end()
 }

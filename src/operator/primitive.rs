@@ -11,7 +11,7 @@ use crate::tensor::{
     mode, saved_hooks,
 };
 use crate::transforms::forward;
-use crate::transforms::forward::rule::Moving;
+use crate::transforms::forward::rule::TangentCall;
 use crate::transforms::func::is_recorded_outside;
 use crate::transforms::vmap::rules::Batch;
 use smallvec::SmallVec;
@@ -161,7 +161,7 @@ impl Extent {
 }
 
 /// A tangent rule of a primitive's own: the tangents of the results.
-pub type TangentRule<'a> = &'a dyn Fn(&Moving) -> Result<Grads>;
+pub type TangentRule<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
 
 /// One call of a primitive.
 pub struct Call<'a> {
@@ -403,7 +403,7 @@ impl<'a> Call<'a> {
             Views::None => {}
             Views::One(layout) => bodies.push(body.with_layout(layout)),
             Views::Reread(layout, dtype) => bodies.push(Body { dtype, ..body.with_layout(layout) }),
-            Views::Turned(conj_neg) => {
+            Views::ConjNeg(conj_neg) => {
                 bodies.push(Body { conj_neg: body.conj_neg.then(conj_neg), ..body.clone() })
             }
             Views::Several(layouts) => {
@@ -444,7 +444,7 @@ impl<'a> Call<'a> {
         let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
             return forward::attach_by(made, &moving, &source, &|_, lower, tangents, outputs| {
-                own(&Moving { groups: self.groups, lower, tangents, outputs })
+                own(&TangentCall { groups: self.groups, lower, tangents, outputs })
             });
         }
         // The others stay as they are.

@@ -6,7 +6,7 @@ use crate::base::lock;
 use crate::base::program::{Code, Program};
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
-use crate::operator::pointwise::check_writable;
+use crate::operator::overlap::{check_writable, overlaps};
 use crate::operator::write::Write;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
@@ -95,14 +95,14 @@ impl Rule {
             return Err(Error::runtime("a program got more or fewer lists than it has"));
         }
         match self.read(run, count)? {
-            Some(turns) => Write::put_all(&turns.writes, || self.write(run, &turns)).map(|()| true),
+            Some(items) => Write::put_all(&items.writes, || self.write(run, &items)).map(|()| true),
             None => Ok(false),
         }
     }
 
-    /// The turns, one for each place of the lists, all checked; nothing if one of them is not for programs.
-    fn read<'a>(&self, run: &'a Run, count: usize) -> Result<Option<Turns<'a>>> {
-        let mut turns = Turns {
+    /// The items, one for each place of the lists, all checked; nothing if one of them needs operators instead.
+    fn read<'a>(&self, run: &'a Run, count: usize) -> Result<Option<Items<'a>>> {
+        let mut items = Items {
             width: run.operands.len(),
             bodies: Vec::with_capacity(count * run.operands.len()),
             scalars: Vec::with_capacity(count * run.scalars.len()),
@@ -111,9 +111,9 @@ impl Rule {
         };
         let mut far: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
         for i in 0..count {
-            turns.bodies.extend(run.operands.iter().map(|list| list[i].body()));
-            let place = turns.of(i).0.device();
-            if !self.takes_operands(run, &turns, i)? {
+            items.bodies.extend(run.operands.iter().map(|list| list[i].body()));
+            let place = items.of(i).0.device();
+            if !self.takes_operands(run, &items, i)? {
                 return Ok(None);
             }
             for (k, list) in run.scalars.iter().enumerate() {
@@ -128,30 +128,30 @@ impl Rule {
                     return Err(Fault::Devices { a: place, b: device }.into());
                 }
                 let value = if far[k] { f64::NAN } else { tensor.item()?.as_f64() };
-                turns.scalars.push(Single { value, dtype: tensor.dtype() });
+                items.scalars.push(Single { value, dtype: tensor.dtype() });
             }
-            let lowered = match turns.lowered.last().filter(|last| last.far == *far) {
+            let lowered = match items.lowered.last().filter(|last| last.far == *far) {
                 Some(last) => Arc::clone(last),
                 None => self.lowered(&far)?,
             };
             if place.is_cpu() && !lowered.code.is_plain() {
                 return Ok(None);
             }
-            turns.lowered.push(lowered);
+            items.lowered.push(lowered);
             let written = self.program.results.iter().map(|&(k, _)| &run.operands[k][i]);
             let kept = self.program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
             for tensor in written.chain(kept) {
                 let over = Write::begin(tensor, false)?;
                 over.check_counted()?;
-                turns.writes.push(over);
+                items.writes.push(over);
             }
         }
-        Ok(Some(turns))
+        Ok(Some(items))
     }
 
-    /// Whether the operands of a turn are plain numbers alike. What would be overwritten before it is read is copied.
-    fn takes_operands(&self, run: &Run, turns: &Turns, i: usize) -> Result<bool> {
-        let (lead, bodies) = turns.of(i);
+    /// Whether the operands of an item are plain numbers alike. What would be overwritten before it is read is copied.
+    fn takes_operands(&self, run: &Run, items: &Items, i: usize) -> Result<bool> {
+        let (lead, bodies) = items.of(i);
         let recording = mode::grad_enabled();
         for (k, body) in bodies.iter().enumerate() {
             let tensor = &run.operands[k][i];
@@ -167,8 +167,7 @@ impl Rule {
         for &(k, _) in &self.program.results {
             check_writable(&bodies[k])?;
             // What is written twice, or is not its bytes, is for operators.
-            let meets =
-                |other: usize| other != k && crate::operator::pointwise::overlaps(&bodies[k], &bodies[other]);
+            let meets = |other: usize| other != k && overlaps(&bodies[k], &bodies[other]);
             if !bodies[k].conj_neg.is_none() || self.program.results.iter().any(|&(other, _)| meets(other)) {
                 return Ok(false);
             }
@@ -177,16 +176,16 @@ impl Rule {
     }
 
     /// All is checked: from here on nothing is refused but memory.
-    fn write(&self, run: &Run, turns: &Turns) -> Result<()> {
+    fn write(&self, run: &Run, items: &Items) -> Result<()> {
         let program = &self.program;
-        let owned = self.owned(turns)?;
+        let owned = self.owned(items)?;
         let mut numbers: Vec<Numbers> = Vec::new();
-        let mut numbers_of = Vec::with_capacity(turns.lowered.len());
+        let mut numbers_of = Vec::with_capacity(items.lowered.len());
         let mut values = Vec::new();
-        for (i, lowered) in turns.lowered.iter().enumerate() {
-            let scalars = turns.scalars(i);
+        for (i, lowered) in items.lowered.iter().enumerate() {
+            let scalars = items.scalars(i);
             // Mostly, all parameters have taken as many steps.
-            if i == 0 || !turns.have_same_numbers(i - 1, i) {
+            if i == 0 || !items.have_same_numbers(i - 1, i) {
                 let round = |k: usize, x| scalars[k].dtype.round(x);
                 program.numbers(&lowered.far, run.numbers, |k| scalars[k].value, round, &mut values);
                 let of = |code: &Code| code.numbers.iter().map(|&value| values[value]).collect();
@@ -196,7 +195,7 @@ impl Rule {
             }
             numbers_of.push(numbers.len() - 1);
         }
-        for (i, lowered) in turns.lowered.iter().enumerate() {
+        for (i, lowered) in items.lowered.iter().enumerate() {
             for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
                 if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.far[k]) {
                     crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
@@ -206,17 +205,17 @@ impl Rule {
         let body = |at: usize| -> &Body {
             match owned.binary_search_by_key(&at, |(at, _)| *at) {
                 Ok(found) => &owned[found].1,
-                Err(_) => &turns.bodies[at],
+                Err(_) => &items.bodies[at],
             }
         };
         let mut start = 0;
-        while start < turns.lowered.len() {
-            let lowered = &turns.lowered[start];
-            let host = |i: &usize| turns.of(*i).0.device().is_cpu();
-            let end = (start..turns.lowered.len())
-                .find(|i| !host(i) || !Arc::ptr_eq(&turns.lowered[*i], lowered))
-                .unwrap_or(turns.lowered.len());
-            let bodies = |i: usize| (i * turns.width..(i + 1) * turns.width).map(body);
+        while start < items.lowered.len() {
+            let lowered = &items.lowered[start];
+            let host = |i: &usize| items.of(*i).0.device().is_cpu();
+            let end = (start..items.lowered.len())
+                .find(|i| !host(i) || !Arc::ptr_eq(&items.lowered[*i], lowered))
+                .unwrap_or(items.lowered.len());
+            let bodies = |i: usize| (i * items.width..(i + 1) * items.width).map(body);
             if end == start {
                 let bodies: SmallVec<[&Body; 8]> = bodies(start).collect();
                 self.write_gpu(run, start, lowered, &bodies, &numbers[numbers_of[start]])?;
@@ -224,7 +223,7 @@ impl Rule {
                 continue;
             }
             let numbers = numbers_of[start..end].iter().map(|&at| numbers[at].elements.as_slice());
-            write_host(&lowered.code, (start..end).flat_map(bodies), turns.width, numbers, run.rounds)?;
+            write_host(&lowered.code, (start..end).flat_map(bodies), items.width, numbers, run.rounds)?;
             start = end;
         }
         Ok(())
@@ -232,13 +231,11 @@ impl Rule {
 
     /// Bodies that kernels get instead of the tensors' own, by number: parts of complex ones; copies of those that are not
     /// their bytes, or that would be overwritten before they are read.
-    fn owned(&self, turns: &Turns) -> Result<Vec<(usize, Body)>> {
+    fn owned(&self, items: &Items) -> Result<Vec<(usize, Body)>> {
         let mut owned = Vec::new();
-        for (at, body) in turns.bodies.iter().enumerate() {
-            let (k, own) = (at % turns.width, &turns.bodies[at - at % turns.width..]);
-            let meets = |&(other, _): &(usize, usize)| {
-                other != k && crate::operator::pointwise::overlaps(body, &own[other])
-            };
+        for (at, body) in items.bodies.iter().enumerate() {
+            let (k, own) = (at % items.width, &items.bodies[at - at % items.width..]);
+            let meets = |&(other, _): &(usize, usize)| other != k && overlaps(body, &own[other]);
             let mut made = None;
             if !body.conj_neg.is_none() {
                 made = Some(crate::operator::conj_neg::values(body)?);
@@ -292,13 +289,13 @@ impl Rule {
 }
 
 /// What a program is run over, place by place of the lists.
-struct Turns<'a> {
-    /// How many operands a turn has.
+struct Items<'a> {
+    /// How many operands an item has.
     width: usize,
     bodies: Vec<BodyRef<'a>>,
     scalars: Vec<Single>,
     lowered: Vec<Arc<Lowered>>,
-    /// The tensors that are written, over all turns.
+    /// The tensors that are written, over all items.
     writes: Vec<Write<'a>>,
 }
 
@@ -309,8 +306,8 @@ struct Single {
     dtype: DType,
 }
 
-impl<'a> Turns<'a> {
-    /// The first operand of a turn, and all of them.
+impl<'a> Items<'a> {
+    /// The first operand of an item, and all of them.
     fn of(&self, i: usize) -> (&Body, &[BodyRef<'a>]) {
         let bodies = &self.bodies[i * self.width..(i + 1) * self.width];
         (&bodies[0], bodies)
@@ -328,7 +325,7 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// The numbers of a turn: of the code over elements, of that over scalars, and what scalars at hand become.
+/// The numbers of an item: of the code over elements, of that over scalars, and what scalars at hand become.
 struct Numbers {
     elements: SmallVec<[f64; 16]>,
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
@@ -348,7 +345,7 @@ fn is_single(tensor: &Tensor, kept: bool) -> bool {
         && (body.dtype.is_differentiable() || !kept)
 }
 
-/// Turns in host memory, all at once.
+/// Items in host memory, all at once.
 fn write_host<'a>(
     code: &Code,
     bodies: impl Iterator<Item = &'a Body>,
@@ -370,8 +367,8 @@ fn write_host<'a>(
     let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     let job = |(operands, numbers)| Job { operands, numbers, rounds };
     let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
-    // SAFETY: the bodies are live and of one shape; what shares memory with a result in a turn lies alike or was copied;
-    // turns of which one might write what another reads are not `apart`.
+    // SAFETY: the bodies are live and of one shape; what shares memory with a result in an item lies alike or was copied;
+    // items of which one might write what another reads are not `apart`.
     unsafe { crate::cpu::program::run(code, &jobs, apart) };
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::base::{ConjNeg, DType, Error, Layout, Result, try_alloc};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
-use crate::operator::strided::RULES;
+use crate::operator::strided::VIEW_FUNC;
 use crate::tensor::{Body, CreationMeta, Edge, Tensor};
 use smallvec::SmallVec;
 
@@ -24,7 +24,7 @@ pub(crate) enum Views {
     /// As elements of another dtype.
     Reread(Layout, DType),
     /// With this conj or neg bit.
-    Turned(ConjNeg),
+    ConjNeg(ConjNeg),
     Several(Vec<Layout>),
 }
 
@@ -39,7 +39,7 @@ pub trait Forward {
 /// A view that knows how its history is made anew.
 #[inline]
 pub fn view_of(of: &Tensor, body: Body, edge: Option<Edge>, viewing: CreationMeta) -> Tensor {
-    Tensor::view_of(of, body, edge, viewing, &RULES)
+    Tensor::view_of(of, body, edge, viewing, &VIEW_FUNC)
 }
 
 pub(crate) fn one(mut made: Tensors) -> Result<Tensor> {
@@ -66,19 +66,19 @@ macro_rules! one_tensor {
 one_tensor!(Body, false, |x, made| made.bodies.push(x));
 one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
 one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
-one_tensor!(ConjNeg, true, |x, made| made.views = Views::Turned(x));
+one_tensor!(ConjNeg, true, |x, made| made.views = Views::ConjNeg(x));
 
 /// One view of an operand, without a history.
-pub trait Seen: Sized {
+pub trait PlainView: Sized {
     fn body(self, of: &Tensor) -> Body;
     #[inline]
-    fn seen(self, of: &Tensor) -> Tensor {
+    fn plain_view(self, of: &Tensor) -> Tensor {
         view_of(of, self.body(of), None, CreationMeta::Plain)
     }
 }
 
 macro_rules! seen {
-    ($($ty:ty, |$x:ident, $body:ident| $seen:expr;)*) => { $(impl Seen for $ty {
+    ($($ty:ty, |$x:ident, $body:ident| $seen:expr;)*) => { $(impl PlainView for $ty {
         #[inline]
         fn body(self, of: &Tensor) -> Body {
             let ($x, body) = (self, of.body());

@@ -22,7 +22,7 @@ pub enum Kind {
     Ints,
     /// Whole numbers as one sequence, or as all the positional arguments that are left.
     Sizes,
-    /// Tensors, likewise.
+    /// Tensors as one sequence, or as all the positional arguments that are left.
     Several,
     Float,
     Bool,

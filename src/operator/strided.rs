@@ -5,21 +5,20 @@ use crate::base::{ConjNeg, Dims, Error, Layout, Result};
 use crate::operator::complex_views::{NegView, conj, seen_as};
 use crate::operator::conj_neg::{conj_neg_over, values};
 use crate::operator::constant;
-use crate::operator::copy_slices::history;
 use crate::operator::kernel::parts;
 use crate::operator::pointwise::{Expr, Input, compute_type, execute, loops};
 use crate::operator::row::Ints;
 use crate::operator::view_part::embed;
 use crate::operator::views::{dims_of, ints, reshaped};
-use crate::tensor::{Body, Edge, Meta, Node, Tensor, ViewRules, mode};
+use crate::tensor::{Body, Edge, Meta, Node, Tensor, ViewFunc, mode};
 use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
-/// How histories of views are rewritten after an in-place write.
-pub static RULES: ViewRules = ViewRules { regenerate, scatter: history, part };
+/// Every view is one by sizes and strides where it is made again.
+pub static VIEW_FUNC: ViewFunc = ViewFunc { history, values: part };
 
 /// The history of a view, anew: its layout read from its base.
-fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
+fn history(base: &Tensor, view: &Body) -> Option<Edge> {
     let edge = base.edge();
     match mode::recorded(|| part(base, view)) {
         Ok(seen) if edge.is_some() => return seen.history(),
@@ -47,8 +46,8 @@ pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
     if conj_neg.has(ConjNeg::CONJ) { conj(&shown) } else { Ok(shown) }
 }
 
-/// The gradient of a tensor that lies as `lies` from that of a view of its storage: what both reach, at equal shares where
-/// several elements lie at one place.
+/// The gradient of a tensor with this layout, from that of a `view` of its storage. Where several of its elements share a place,
+/// each gets an equal share.
 fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<Tensor> {
     let first = view.offset.min(input_layout.offset);
     let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
@@ -70,7 +69,7 @@ fn strides(layout: &Layout) -> Ints {
     ints(&layout.strides)
 }
 
-/// What is divided among `count` elements at each place.
+/// Each element divided by how many share it.
 static SHARE: Expr = Expr {
     key: "share",
     inputs: &["x", "count"],
@@ -81,7 +80,7 @@ static SHARE: Expr = Expr {
     of_parts: None,
 };
 
-/// `input` in equal shares: `count`, of real numbers, says how many there are at each place.
+/// [`SHARE`] as an operator; `count` holds real numbers.
 #[primitive(node = "DivBackward0", tangent = linear)]
 impl Share {
     fn forward(input: &Tensor, #[constant] count: &Tensor) -> Result<Body> {
@@ -107,7 +106,7 @@ impl Share {
     }
 }
 
-/// The storage read with any sizes and strides; `lies` is the input's own layout.
+/// The storage read with any sizes and strides.
 #[primitive(copy, draft, tangent = linear, inplace = "AsStridedBackward1")]
 impl AsStrided {
     fn forward(
@@ -179,7 +178,7 @@ impl AsStrided {
     }
 }
 
-/// The gradient of a tensor that lies as `lies` from that of what was read of its storage with other sizes and strides.
+/// The gradient of `as_strided`'s input, which had `input_layout`.
 pub fn unstrided(
     g: &Tensor,
     at: &Meta,

@@ -5,66 +5,33 @@ use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
 use crate::operator::constant;
 use crate::operator::index_kernel::add_at;
 use crate::operator::kernel::{carry, copy, fill, filled, preserved};
-use crate::operator::pointwise::inplace::refuse_expanded;
-use crate::tensor::facts::{Keep, Shown};
+use crate::operator::overlap::refuse_expanded;
 use crate::tensor::{Body, Meta, Part, Tensor};
 use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
-impl Keep for Part {
-    fn shown(&self) -> Shown {
-        Shown::Nothing
+/// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.
+pub fn check_part(part: &Part, dtype: DType) -> Result<()> {
+    if part.layout.offset > isize::MAX as usize {
+        return Err(Error::runtime(format!(
+            "Tensor: invalid storage offset {}",
+            part.layout.offset as isize
+        )));
     }
+    if part.whole.is_expanded() {
+        return Err(refuse_expanded());
+    }
+    if part.layout.numel() == 0 {
+        return Ok(());
+    }
+    crate::operator::kernel::within(&part.layout, part.dtype.size(), part.whole.end() * dtype.size())
 }
 
-impl Part {
-    /// Where `part` is in a tensor with the elements and the layout of `base`.
-    pub fn between(base: &Body, part: &Body) -> Part {
-        let (size, part_size) = (base.dtype.size(), part.dtype.size());
-        // Complex numbers begin at even places.
-        let odd = if part_size > size { base.layout.offset % 2 } else { 0 };
-        let start = base.layout.offset - odd;
-        let offset = part.layout.offset.wrapping_sub(start * size / part_size);
-        Part {
-            whole: Layout { offset: odd, ..base.layout.clone() },
-            dtype: part.dtype,
-            layout: Layout { offset, ..part.layout.clone() },
-        }
-    }
-
-    /// A part of a dense tensor.
-    pub fn in_dense(whole: &Tensor, layout: Layout) -> Part {
-        Part { whole: Layout::contiguous(&whole.shape()), dtype: whole.dtype(), layout }
-    }
-
-    /// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.
-    pub fn check(&self, dtype: DType) -> Result<()> {
-        if self.layout.offset > isize::MAX as usize {
-            return Err(Error::runtime(format!(
-                "Tensor: invalid storage offset {}",
-                self.layout.offset as isize
-            )));
-        }
-        if self.whole.is_expanded() {
-            return Err(refuse_expanded());
-        }
-        if self.layout.numel() == 0 {
-            return Ok(());
-        }
-        crate::operator::kernel::within(&self.layout, self.dtype.size(), self.whole.end() * dtype.size())
-    }
-
-    /// A copy with the layout of the whole.
-    pub fn copy_of(&self, body: &Body) -> Result<Body> {
-        let out = Body::new(&[self.whole.end()], body.dtype, body.device())?.with_layout(self.whole.clone());
-        copy(&out, body)?;
-        Ok(out)
-    }
-
-    /// The part of a body with the layout of the whole.
-    pub fn of(&self, whole: &Body) -> Body {
-        Body { dtype: self.dtype, ..whole.with_layout(self.layout.clone()) }
-    }
+/// A copy of a body, with the layout of the whole that `part` is of.
+pub fn copy_of_whole(part: &Part, body: &Body) -> Result<Body> {
+    let out = Body::new(&[part.whole.end()], body.dtype, body.device())?.with_layout(part.whole.clone());
+    copy(&out, body)?;
+    Ok(out)
 }
 
 /// Zeros of `shape` with `input` at `place`; elements at one place are summed.
@@ -97,7 +64,7 @@ impl ReadPart {
         if body.layout == place.whole && body.conj_neg.is_none() {
             return preserved(&place.of(&body));
         }
-        preserved(&place.of(&place.copy_of(&body)?))
+        preserved(&place.of(&copy_of_whole(&place, &body)?))
     }
     fn d_input(g: &Tensor, at: Meta, place: Part) -> Result<Tensor> {
         match may_overlap(&place.layout) {
@@ -125,7 +92,7 @@ impl ViewPart {
 #[primitive(tangent = linear)]
 impl Erase {
     fn forward(input: &Tensor, place: Part) -> Result<Body> {
-        let out = place.copy_of(&input.body())?;
+        let out = copy_of_whole(&place, &input.body())?;
         fill(&place.of(&out), Scalar::Int(0))?;
         Ok(out)
     }
@@ -141,7 +108,7 @@ impl Erase {
 #[primitive(tangent = linear)]
 impl PutPart {
     fn forward(input: &Tensor, value: &Tensor, place: Part) -> Result<Body> {
-        let out = place.copy_of(&input.body())?;
+        let out = copy_of_whole(&place, &input.body())?;
         carry(&place.of(&out), &value.body())?;
         Ok(out)
     }
@@ -196,5 +163,5 @@ pub fn put_part(input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
 /// The elements at `place` of a dense tensor with these values: a view where it can be.
 fn shown_part(t: &Tensor, place: Layout) -> Result<Tensor> {
     let viewable = !t.is_batched() && t.body().layout.is_contiguous();
-    if viewable { ViewPart::call(t, place) } else { read_part(t, Part::in_dense(t, place)) }
+    if viewable { ViewPart::call(t, place) } else { read_part(t, Part::in_dense(&t.body(), place)) }
 }

@@ -2,9 +2,10 @@
 //! the values are written and the write is counted, and the target gets its new history.
 
 use crate::base::{Error, Guidance, Result};
+use crate::operator::copy_slices;
 use crate::operator::kernel::preserved;
 use crate::storage::UNTRACKED;
-use crate::tensor::{Body, Edge, Kept, Saved, Tensor, anomaly, mode, saved_hooks};
+use crate::tensor::{Body, Edge, Kept, Saved, Tensor, View, anomaly, mode, saved_hooks};
 
 /// One write in place, from [`begin`](Write::begin), which may refuse it, over [`put`](Write::put) to [`end`](Write::end).
 pub struct Write<'a>(&'a Tensor);
@@ -65,7 +66,7 @@ impl<'a> Write<'a> {
         let Write(target) = self;
         match target.as_view() {
             Some(view) => {
-                view.rewrite_base(target, edge);
+                rewrite_base(view, target, edge);
                 // Renewed now: what is done to the base unrecorded afterwards does not reach it.
                 target.history();
             }
@@ -73,6 +74,14 @@ impl<'a> Write<'a> {
         }
         Ok(())
     }
+}
+
+/// Gives the base of `target`, a view that was written, a history with that write in it; `value` leads to what wrote.
+fn rewrite_base(view: &View, target: &Tensor, value: Edge) {
+    let old = target.last_history();
+    let edge = copy_slices::history(&view.base, &target.body(), value, old.as_ref());
+    view.base.set_history(Some(edge));
+    view.expire();
 }
 
 /// Counts a write to the memory of `body`, so that whoever saved the old values refuses to use them.

@@ -90,7 +90,7 @@ impl PyGenerator {
     }
     /// Another generator in the same state.
     fn clone_state(&self) -> PyGenerator {
-        PyGenerator(self.0.apart())
+        PyGenerator(self.0.copy())
     }
     /// Where the numbers are drawn.
     #[getter]

@@ -5,7 +5,7 @@ use crate::tensor::{NodeRef, Tensor, sample};
 use smallvec::SmallVec;
 
 /// What the collector may walk into from a tensor.
-pub struct Held {
+pub struct Referents {
     /// All of the tensor's own handles: of its history at birth and of what replaced it, and of the leaf's end.
     pub nodes: SmallVec<[NodeRef; 2]>,
     pub grad: Option<Tensor>,
@@ -49,7 +49,7 @@ impl Tensor {
     }
 
     /// The graph behind this tensor, without bringing a view up to date and without waiting for a lock.
-    pub fn for_collector(&self) -> Held {
+    pub fn referents(&self) -> Referents {
         let extra = self.0.extra.get();
         let mut nodes: SmallVec<[NodeRef; 2]> = self.0.edge.iter().map(|edge| edge.node.clone()).collect();
         if let Some(extra) = extra {
@@ -62,6 +62,6 @@ impl Tensor {
         let grad = extra.and_then(|extra| extra.grad.try_lock().ok()).and_then(|grad| grad.clone());
         let tangents = extra.and_then(|extra| extra.tangents.try_lock().ok());
         let tangents = tangents.map(|all| all.iter().filter_map(|(_, tangent)| tangent.clone()).collect());
-        Held { nodes, grad, tangents: tangents.unwrap_or_default() }
+        Referents { nodes, grad, tangents: tangents.unwrap_or_default() }
     }
 }

@@ -12,6 +12,7 @@ mod leaf;
 pub mod mode;
 mod node;
 pub mod node_hooks;
+mod part;
 mod replaced;
 mod sample;
 mod snapshot;
@@ -26,14 +27,15 @@ pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records}
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};
-pub use item::Held;
+pub use item::Referents;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    CopySlices, Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, Part, When,
-    kind_in_words, type_string,
+    CopySlices, Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, When, kind_in_words,
+    type_string,
 };
-pub use snapshot::steady;
+pub use part::Part;
+pub use snapshot::with_snapshot;
 pub use thread::hand_over;
 
 use dual_levels::{DualLevel, any_level};
@@ -112,12 +114,13 @@ pub struct View {
     pub base: Tensor,
     /// How the view was made, which decides whether it may be written in place.
     made: AtomicU8,
-    rules: &'static ViewRules,
+    /// Makes it again.
+    func: &'static ViewFunc,
     /// The version of the bytes when this view's history was last brought up to date; of a view whose history cannot follow its
     /// base's, the version when it was made.
     seen: AtomicU32,
     /// The tensor to ask for tangents, where it is not the base.
-    moves_with: Option<Tensor>,
+    tangent_base: Option<Tensor>,
 }
 
 /// The circumstances in which a view was made.
@@ -133,14 +136,15 @@ pub enum CreationMeta {
     Function,
 }
 
-/// How histories of views are rewritten. The view operators say so, since this room knows no operators.
-pub struct ViewRules {
+/// Makes a view again, of what its base has become: PyTorch's ViewFunc. The operator that makes a view hands it in, as a row hands
+/// in its derivative. It cannot be a call: a history or a tangent is brought up to date when somebody looks at it, this room
+/// looks itself (a node's edges, a saved value, an error's words), and making a view is an operator, above this room, which looks
+/// at histories and tangents in turn.
+pub struct ViewFunc {
     /// The history of a view with this body, given its base's present one.
-    pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
-    /// The history of a base after `value` was written into the part that is a view's body, to which `old` led before.
-    pub scatter: fn(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge,
-    /// What a view with this body shows of a tensor with the layout of its base.
-    pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
+    pub history: fn(base: &Tensor, view: &Body) -> Option<Edge>,
+    /// What a view with this body shows of a tensor with the layout of its base: of the base's tangent.
+    pub values: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
 
 /// Which `vmap` a dimension belongs to; an inner one has a higher number than those around it.
@@ -315,12 +319,12 @@ impl Tensor {
     fn replaced_history(&self) -> Option<Edge> {
         match self.as_batched() {
             Some(batched) => batched.value.history(),
-            None => self.last_edge(),
+            None => self.last_history(),
         }
     }
 
     /// The history as it was when somebody last asked for it.
-    fn last_edge(&self) -> Option<Edge> {
+    pub fn last_history(&self) -> Option<Edge> {
         let replaced = self.0.extra.get().filter(|_| self.flags() & REPLACED != 0);
         replaced.and_then(|extra| lock(&extra.replaced).edge.clone()).unwrap_or_else(|| self.0.edge.clone())
     }
@@ -435,7 +439,7 @@ impl Tensor {
         if self.0.flags.load(Ordering::Acquire) & RETAINS != 0 {
             return Ok(());
         }
-        if self.last_edge().is_some() {
+        if self.last_history().is_some() {
             self.check_view()?;
         }
         if let Some(edge) = self.history()

@@ -3,11 +3,12 @@
 
 use crate::arena::{self, Draft, Ref};
 use crate::base::lock;
-use crate::base::{ConjNeg, DType, Device, Layout, Result, try_alloc};
+use crate::base::{ConjNeg, DType, Device, Result, try_alloc};
 use crate::tensor::graph::facts::{DerivativeFlops, Facts};
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
 use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
+use crate::tensor::part::Part;
 use crate::tensor::{Body, Meta, Tensor, WeakTensor, anomaly, mode};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -75,7 +76,7 @@ pub trait Custom: Send + Sync {
     /// Whether others hold that object, too.
     fn is_shown(&mut self) -> bool;
     /// Lets that object keep the node from now on, instead of the other way round.
-    fn bequeath(&self, node: &NodeRef);
+    fn give_to_host(&self, node: &NodeRef);
     /// Calls `see` with each Python object that this node keeps alive, for the collector.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
     fn as_any(&self) -> &dyn Any;
@@ -92,14 +93,6 @@ pub enum Kind {
     Leaf(Box<Leaf>),
     Custom(Box<dyn Custom>),
     CopySlices(Box<CopySlices>),
-}
-
-/// A part of a tensor: the layout of the whole in a memory of its own, the dtype that it is read as, and the part's layout then.
-#[derive(Clone)]
-pub struct Part {
-    pub whole: Layout,
-    pub dtype: DType,
-    pub layout: Layout,
 }
 
 /// A write through a view, as a node in the history of the view's base: it runs the node that wrote (`writer`) with the gradient
@@ -217,13 +210,13 @@ fn reaped(count: usize) {
 #[inline]
 fn last_owner(node: &mut Node) -> Option<fn(NodeRef)> {
     let Kind::Custom(custom) = &mut node.kind else { return None };
-    custom.is_shown().then_some(bequeath)
+    custom.is_shown().then_some(give_to_host)
 }
 
 #[cold]
-fn bequeath(node: NodeRef) {
+fn give_to_host(node: NodeRef) {
     if let Kind::Custom(custom) = &node.kind {
-        custom.bequeath(&node);
+        custom.give_to_host(&node);
     }
 }
 

@@ -40,7 +40,7 @@ impl Tensor {
             replaced.since = since;
         }
         drop(replaced);
-        snapshot::gave(self, &body);
+        snapshot::note(self, &body);
     }
 
     /// Lets the next use of this leaf make a new node, unless the present one has hooks.
@@ -159,7 +159,7 @@ impl Content {
     fn of(tensor: &Tensor) -> Content {
         Content {
             body: tensor.body().clone(),
-            edge: tensor.last_edge(),
+            edge: tensor.last_history(),
             wants: tensor.flags() & REQUIRES != 0,
             grad: tensor.grad(),
             grad_type: tensor.0.extra.get().map_or(GradType::Own, |extra| extra.grad_type.get()),

@@ -34,7 +34,7 @@ impl Drop for End {
 }
 
 /// Runs an operator, for which no tensor changes but those that it changes itself.
-pub fn steady<T>(run: impl FnOnce() -> T) -> T {
+pub fn with_snapshot<T>(run: impl FnOnce() -> T) -> T {
     let begun = Run { since: CHANGES.load(Ordering::Acquire), seen: SmallVec::new() };
     let _end = End(RUN.replace(Some(begun)));
     run()
@@ -68,7 +68,7 @@ impl Tensor {
 }
 
 /// Notes that the run itself gave `tensor` this body.
-pub(super) fn gave(tensor: &Tensor, body: &Arc<Body>) {
+pub(super) fn note(tensor: &Tensor, body: &Arc<Body>) {
     RUN.with(|run| {
         if let Some(run) = &mut *run.borrow_mut() {
             run.seen.retain(|(known, _)| !known.is(tensor));
@@ -97,7 +97,7 @@ mod tests {
         let (young, old) = (vector(3)?, vector(3)?);
         old.show(vector(4)?.body().clone());
         let others = [vector(5)?, vector(6)?];
-        steady(|| {
+        with_snapshot(|| {
             assert_eq!((young.numel(), old.numel()), (3, 4));
             in_another_thread(|| {
                 young.show(others[0].body().clone());
@@ -105,7 +105,7 @@ mod tests {
                 assert_eq!((young.numel(), old.numel()), (5, 6));
             });
             assert_eq!((young.numel(), old.numel()), (3, 4));
-            steady(|| assert_eq!((young.numel(), old.numel()), (5, 6)));
+            with_snapshot(|| assert_eq!((young.numel(), old.numel()), (5, 6)));
             // What it changes itself it sees.
             young.show(others[1].body().clone());
             assert_eq!((young.numel(), old.numel()), (6, 4));

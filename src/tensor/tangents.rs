@@ -14,7 +14,9 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves.
+/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves. Tangents are
+/// made below the scheduler, which sums gradients by the very operators that make tangents: so it is no call, and who enters a
+/// level hands it in.
 pub type Reverse = fn(&[(Tensor, Tensor)], &[Tensor], bool) -> Result<Vec<Option<Tensor>>>;
 
 /// A level that was entered, and what it has to clear up.
@@ -103,18 +105,18 @@ impl Tensor {
 
     #[cold]
     fn looks_dual(&self) -> bool {
-        self.moves_with().is_some_and(Tensor::is_dual)
+        self.tangent_base().is_some_and(Tensor::is_dual)
             || self.tangents().is_some_and(|t| lock(t).iter().any(|(_, t)| t.is_some()))
     }
 
     /// The tensor whose tangents are this view's, too.
-    pub fn moves_with(&self) -> Option<&Tensor> {
+    pub fn tangent_base(&self) -> Option<&Tensor> {
         let view = self.0.view.as_ref().filter(|_| self.flags() & OWN_TANGENTS == 0)?;
-        Some(view.moves_with.as_ref().unwrap_or(&view.base))
+        Some(view.tangent_base.as_ref().unwrap_or(&view.base))
     }
 
     /// Lets this view, which is new, have tangents of its own, whatever its base's are.
-    pub fn part_from_base_tangents(&self) {
+    pub fn own_tangents(&self) {
         self.0.flags.fetch_or(OWN_TANGENTS, Ordering::AcqRel);
     }
 
@@ -137,13 +139,14 @@ impl Tensor {
 
     /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
     fn ask_base(&self) {
-        let (Some(view), Some(base)) = (&self.0.view, self.moves_with().filter(|base| base.is_dual())) else {
+        let (Some(view), Some(base)) = (&self.0.view, self.tangent_base().filter(|base| base.is_dual()))
+        else {
             return;
         };
         for level in base.dual_levels() {
             let known = self.tangents().is_some_and(|t| lock(t).iter().any(|(l, _)| *l == level));
             if let (false, Some(whole)) = (known, base.tangent(level))
-                && let Ok(part) = (view.rules.part)(&whole, &self.body())
+                && let Ok(part) = (view.func.values)(&whole, &self.body())
             {
                 self.inherit(level, Some(part));
             }

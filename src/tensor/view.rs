@@ -3,7 +3,7 @@
 
 use crate::base::{Error, Guidance, Result};
 use crate::tensor::{
-    Body, CreationMeta, Edge, OWN_TANGENTS, REPLACED, Tensor, VIEW, View, ViewRules, lock, mode,
+    Body, CreationMeta, Edge, OWN_TANGENTS, REPLACED, Tensor, VIEW, View, ViewFunc, lock, mode,
 };
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -14,7 +14,7 @@ impl Tensor {
         body: Body,
         edge: Option<Edge>,
         made: CreationMeta,
-        rules: &'static ViewRules,
+        func: &'static ViewFunc,
     ) -> Tensor {
         // Nothing follows what happens to a tensor of inference mode, nor what is made of it.
         if body.storage.is_untracked() {
@@ -26,16 +26,20 @@ impl Tensor {
             CreationMeta::Plain | CreationMeta::Multi if !mode::grad_enabled() => CreationMeta::NoGrad,
             other => other,
         };
-        let (base, made, moves_with) = match &of.0.view {
+        let (base, made, tangent_base) = match &of.0.view {
             Some(view) => {
-                let moves_with =
-                    if of.flags() & OWN_TANGENTS != 0 { Some(of.clone()) } else { view.moves_with.clone() };
-                (view.base.clone(), if made == CreationMeta::Plain { view.made() } else { made }, moves_with)
+                let tangent_base =
+                    if of.flags() & OWN_TANGENTS != 0 { Some(of.clone()) } else { view.tangent_base.clone() };
+                (
+                    view.base.clone(),
+                    if made == CreationMeta::Plain { view.made() } else { made },
+                    tangent_base,
+                )
             }
             None => (of.clone(), made, None),
         };
         let seen = AtomicU32::new(body.storage.version());
-        let view = View { base, made: AtomicU8::new(made as u8), rules, seen, moves_with };
+        let view = View { base, made: AtomicU8::new(made as u8), func, seen, tangent_base };
         Tensor::showing(body, edge, VIEW, Some(view))
     }
 
@@ -51,9 +55,9 @@ impl Tensor {
         }
         let now = self.body().storage.version();
         let written = now != view.seen.load(Ordering::Acquire);
-        if written && (view.base.requires_grad() || self.last_edge().is_some()) {
+        if written && (view.base.requires_grad() || self.last_history().is_some()) {
             view.seen.store(now, Ordering::Release);
-            let edge = (view.rules.regenerate)(&view.base, &self.body());
+            let edge = (view.func.history)(&view.base, &self.body());
             let old = lock(&self.extra().replaced).edge.replace(edge.clone());
             self.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
             self.keep_retaining(old, edge);
@@ -162,11 +166,9 @@ impl View {
             .done()
     }
 
-    /// Writes `value`, the node of an in-place operator on `view`, into the base's history.
-    pub fn rewrite_base(&self, view: &Tensor, value: Edge) {
-        let edge = (self.rules.scatter)(&self.base, &view.body(), value, view.last_edge().as_ref());
-        self.base.set_history(Some(edge));
-        // A look at this view between the write and now has found the base's old history.
+    /// Has this view's history made anew: the base got a new one. (A look at the view between the write and now has found the
+    /// base's old history.)
+    pub fn expire(&self) {
         self.seen.store(self.base.version().wrapping_sub(1), Ordering::Release);
     }
 }

@@ -111,14 +111,14 @@ pub fn depth() -> usize {
 
 /// While it lives this thread sees no transform that began before, and operators carry no tangents on: a custom
 /// Function's forward works on plain tensors.
-pub struct Plain {
+pub struct HideTransforms {
     unseen: u32,
     moving: bool,
 }
 
-impl Plain {
-    pub fn start() -> Plain {
-        Plain { unseen: UNSEEN.replace(storage::label()), moving: tangents::set_enabled(false) }
+impl HideTransforms {
+    pub fn start() -> HideTransforms {
+        HideTransforms { unseen: UNSEEN.replace(storage::label()), moving: tangents::set_enabled(false) }
     }
 
     pub fn show_transforms(&self) {
@@ -126,7 +126,7 @@ impl Plain {
     }
 }
 
-impl Drop for Plain {
+impl Drop for HideTransforms {
     fn drop(&mut self) {
         self.show_transforms();
         tangents::set_enabled(self.moving);
@@ -154,7 +154,7 @@ impl Transform {
         self.inputs.iter().any(|input| input.memory.same(memory))
     }
 
-    /// Whether it began outside of a [`Plain`].
+    /// Whether it began outside of a [`HideTransforms`].
     fn is_seen(&self) -> bool {
         self.number > UNSEEN.get()
     }
@@ -261,12 +261,12 @@ pub fn requires_grad(t: &Tensor) -> bool {
     t.requires_grad() && shown(t) != Shown::Nothing
 }
 
-/// A tensor's history, likewise.
+/// A tensor's history, as the innermost transform that knows of it sees it.
 pub fn history(t: &Tensor) -> Option<Edge> {
     t.history().filter(|_| shown(t) == Shown::All)
 }
 
-/// Whether a tensor is a leaf, likewise.
+/// Whether a tensor is a leaf, as the innermost transform that knows of it sees it.
 pub fn is_leaf(t: &Tensor) -> bool {
     t.is_leaf() || shown(t) != Shown::All
 }

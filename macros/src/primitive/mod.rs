@@ -319,7 +319,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let recorded = if one_view && !clauses.untied {
         quote! {
             if #op::primitive::is_only_recorded(__flags) {
-                let view = || Ok(#op::results::Seen::body(#name::forward(#(#again),*)?, #first));
+                let view = || Ok(#op::results::PlainView::body(#name::forward(#(#again),*)?, #first));
                 return #op::primitive::view_of(&__call, #first, view);
             }
         }
@@ -330,7 +330,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         let given = params.iter().map(|p| &p.name);
         quote! {
             if #op::primitive::is_plain_view(__flags, #first) {
-                return Ok(#op::results::Seen::seen(#name::forward(#(#given),*)?, #first));
+                return Ok(#op::results::PlainView::plain_view(#name::forward(#(#given),*)?, #first));
             }
         }
     } else {

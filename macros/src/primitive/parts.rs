@@ -65,7 +65,7 @@ pub(super) struct Primitive<'a> {
 }
 
 impl Primitive<'_> {
-    pub fn source(&self, name: &Ident, moving: bool) -> Result<Source> {
+    pub fn source(&self, name: &Ident, in_tangent: bool) -> Result<Source> {
         let said = name.unraw().to_string();
         let place = |list: &[&Param]| list.iter().position(|p| p.name.unraw() == said);
         if let Some(at) = place(&self.tensors) {
@@ -77,18 +77,18 @@ impl Primitive<'_> {
         if let Some(at) = self.results.iter().position(|r| *r == said) {
             return Ok(Source::Output(at));
         }
-        let tangent = said.strip_prefix("t_").filter(|_| moving);
+        let tangent = said.strip_prefix("t_").filter(|_| in_tangent);
         if let Some(at) = tangent.and_then(|of| self.tensors.iter().position(|p| p.name.unraw() == of)) {
             return Ok(Source::Tangent(at));
         }
         match said.as_str() {
-            "g" if !moving => return Ok(Source::Gradient),
-            "at" if !moving => return Ok(Source::Meta),
-            "wants" if !moving => return Ok(Source::Wants),
+            "g" if !in_tangent => return Ok(Source::Gradient),
+            "at" if !in_tangent => return Ok(Source::Meta),
+            "wants" if !in_tangent => return Ok(Source::Wants),
             _ => {}
         }
         let own = self.params.iter().map(Param::bare_name).chain(self.results.iter().cloned());
-        let special: Vec<String> = if moving {
+        let special: Vec<String> = if in_tangent {
             self.tensors.iter().map(|p| format!("t_{}", p.name.unraw())).collect()
         } else {
             ["g", "at", "wants"].map(String::from).to_vec()

@@ -27,13 +27,13 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
         let pick = |code: TokenStream| at(&bare, quote!(let #local: #bare = #code?;));
         match this.source(p, true)? {
             Source::Tangent(i) if this.edges[i] => {
-                lets.push(pick(quote!(#op::moving::Pick::tangent(__moving, EDGES, #i))))
+                lets.push(pick(quote!(#op::tangent::Pick::tangent(__call, EDGES, #i))))
             }
             Source::Tangent(_) => {
                 return Err(Error::new(p.span(), "this operand has no gradient, and so no tangent"));
             }
-            Source::Tensor(i) => lets.push(pick(quote!(#op::moving::Pick::value(__moving, EDGES, #i)))),
-            Source::Output(i) => lets.push(pick(quote!(#op::moving::Pick::output(__moving, #i)))),
+            Source::Tensor(i) => lets.push(pick(quote!(#op::tangent::Pick::value(__call, EDGES, #i)))),
+            Source::Output(i) => lets.push(pick(quote!(#op::tangent::Pick::output(__call, #i)))),
             Source::Argument(i) => {
                 names.push(this.arguments[i].again());
                 continue;
@@ -49,10 +49,10 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
     }
     let ident = &f.sig.ident;
     Ok(quote! {
-        Some(&|__moving: &#op::moving::Moving| {
+        Some(&|__call: &#op::tangent::TangentCall| {
             #(#lets)*
-            let mut grads: #op::Grads = #op::smallvec::smallvec![None; __moving.outputs.len()];
-            #op::moving::IntoTangents::put(#name::#ident(#(#names),*), &mut grads)?;
+            let mut grads: #op::Grads = #op::smallvec::smallvec![None; __call.outputs.len()];
+            #op::tangent::IntoTangents::put(#name::#ident(#(#names),*), &mut grads)?;
             Ok(grads)
         })
     })
@@ -124,8 +124,8 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
         .iter()
         .map(|p| match (own(p), p.is_tensor(), &p.name) {
             (true, true, name) => quote!(#name),
-            (true, false, _) => p.lend_owned(),
-            (false, true, name) => p.lend(quote!(#name)),
+            (true, false, _) => p.borrow_owned(),
+            (false, true, name) => p.borrow(quote!(#name)),
             (false, false, _) => p.again(),
         })
         .collect();

@@ -61,7 +61,7 @@ fn direction<T: Number>(x: T, length: f64) -> T {
     if length == 0.0 || (!T::COMPLEX && length.is_nan()) { T::zero() } else { x.scaled(1.0 / length) }
 }
 
-/// The determinant of what was factored: its direction and the logarithm of its size, or itself and nothing.
+/// The determinant of the matrix that was factored: with `logarithm` its direction and the logarithm of its size, else itself and 0.
 pub fn determinant<T: Number>(lu: &[T], n: usize, pivots: &[i32], logarithm: bool) -> (T, f64) {
     let (mut product, mut size) = (T::one(), 0.0);
     for k in 0..n {

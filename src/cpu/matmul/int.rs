@@ -58,16 +58,22 @@ pub unsafe fn product<T: Element>(
 }
 
 simd_fn! {
+    /// # Safety
+    /// The pointers are to live matrices of these sizes; `sums` overlaps neither.
     pub unsafe fn tile_i64(s: &Sizes, width: usize, a: *const i64, b: *const i64, sums: &mut [i64; TILE]) {
         tile(s, width, a, b, sums)
     }
 }
 simd_fn! {
+    /// # Safety
+    /// The pointers are to live matrices of these sizes; `sums` overlaps neither.
     pub unsafe fn tile_i32(s: &Sizes, width: usize, a: *const i32, b: *const i32, sums: &mut [i32; TILE]) {
         tile(s, width, a, b, sums)
     }
 }
 
+/// # Safety
+/// The pointers are to live matrices of these sizes; `sums` overlaps neither.
 #[inline(always)]
 pub unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]) {
     for p in 0..s.k {

@@ -87,7 +87,7 @@ pub unsafe fn layer_backward(to: LayerGrads, g: Strided, x: Strided, with: Layer
     unsafe { by_float!("layer_norm_backward", x.dtype, layer_backward(to, g, x, with, n)) }
 }
 
-/// The mean of each set, and the mean square of what it leaves.
+/// The mean of each set, and its variance.
 ///
 /// # Safety
 /// `x` is dense, live, and of that size.

@@ -58,6 +58,9 @@ struct Job<'a> {
 unsafe impl Sync for Job<'_> {}
 
 /// The general path: operands are walked in blocks, and those of another layout or dtype than the loop's go through tiles.
+///
+/// # Safety
+/// As for `run`: the views describe live memory of one shape, and the loop is the one for `compute`.
 #[inline(never)]
 pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
     let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
@@ -258,7 +261,7 @@ impl Job<'_> {
 const WORTH_A_CALL: usize = 16;
 
 /// Copies a block into `tile`, through `spare` when it is both gathered and converted.
-#[allow(clippy::too_many_arguments)]
+#[allow(clippy::too_many_arguments, reason = "a struct of them would be made for each block")]
 unsafe fn pack(
     size: usize,
     rows: usize,

@@ -89,7 +89,7 @@ pub enum Source<'a> {
 macro_rules! pointwise_loop {
     // Complex loops are compiled once: their pairs would gain little from wider registers, and the wheel would pay.
     (@plain $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
-        #[allow(unused_imports)]
+        #[allow(unused_imports, reason = "a formula of signs alone names no function")]
         use $crate::cpu::math::$t::*;
         unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
             let [$($x,)* ..] = *ins;
@@ -110,7 +110,7 @@ macro_rules! pointwise_loop {
         }
     };
     (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
-        #[allow(unused_imports)]
+        #[allow(unused_imports, reason = "a formula of signs alone names no function")]
         use $crate::cpu::math::$t::*;
         $crate::cpu::simd::simd_fn! {
             [const { $crate::cpu::pointwise::widest(stringify!($value)) }]
@@ -119,12 +119,12 @@ macro_rules! pointwise_loop {
                 ins: &[*const u8; $crate::cpu::pointwise::MAX_IN],
             ) {
                 let [$($x,)* ..] = *ins;
-                $(#[allow(unused_mut)] let mut $x = $x.cast::<T>();)*
+                $(#[allow(unused_mut, reason = "some loops do not move on")] let mut $x = $x.cast::<T>();)*
                 if const { NEAR.is_some() } {
                     use $crate::cpu::math::fast_ranges::{Near, SPAN};
                     for out in out.chunks_mut(SPAN) {
                         if near::fits(NEAR.unwrap_or(Near::Small), out.len(), &[$($x),*]) {
-                            #[allow(unused_imports)]
+                            #[allow(unused_imports, reason = "a formula of signs alone names no function")]
                             use $crate::cpu::math::$t::near::*;
                             $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
                         } else {

@@ -23,7 +23,7 @@ macro_rules! narrow {
         }
     }};
     (@ $t:ident; $out:ty; $names:tt $value:expr) => {{
-        #[allow(unused_imports)]
+        #[allow(unused_imports, reason = "a formula of signs alone names no function")]
         use $crate::cpu::math::narrow::$t::*;
         const EACH: $crate::cpu::pointwise::Each = $crate::cpu::pointwise::wide_loop!(put; $out; $names $value);
         &$crate::cpu::pointwise::Loop { each: EACH, over: Some(EACH), past: None, rows: None }

@@ -1,6 +1,8 @@
 //! The in-place forms of pointwise rows, such as `x.mul_(y)`: the kernel writes over its first operand.
 
-use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
+use crate::base::{Dims, Error, Fault, Result, broadcast};
+use crate::operator::dtype_checks::check_cast;
+use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::pointwise::operands;
 use crate::operator::pointwise::record::refused;
 use crate::operator::pointwise::{
@@ -52,7 +54,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         .iter()
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
-                crate::operator::overlap::check_aligned(&body, &t.body())?;
+                check_aligned(&body, &t.body())?;
                 Ok(Some(crate::operator::kernel::duplicate(&t.body())?))
             }
             _ => Ok(None),
@@ -121,38 +123,6 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
         }
     };
     let mut tensors = operands.iter().filter_map(|o| o.tensor());
-    let aligned = tensors.try_for_each(|t| crate::operator::overlap::check_aligned(target, &t.body()));
+    let aligned = tensors.try_for_each(|t| check_aligned(target, &t.body()));
     check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
-}
-
-/// Refuses to write where one element stands for several.
-pub fn check_writable(body: &Body) -> Result<()> {
-    if body.layout.is_expanded() { Err(refuse_expanded()) } else { Ok(()) }
-}
-
-#[cold]
-pub fn refuse_expanded() -> Error {
-    Error::runtime(
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
-         Please clone() the tensor before performing the operation.",
-    )
-}
-
-pub fn check_cast(from: DType, to: DType) -> Result<()> {
-    if from.category() > to.category() {
-        return Err(Error::runtime(format!(
-            "result type {} can't be cast to the desired output type {}",
-            from.scalar_name(),
-            to.scalar_name()
-        )));
-    }
-    Ok(())
-}
-
-/// Whether two bodies share bytes but not their layout.
-pub fn overlaps(a: &Body, b: &Body) -> bool {
-    a.storage.same(&b.storage)
-        && (a.layout != b.layout || a.dtype != b.dtype)
-        && a.layout.offset < b.layout.end()
-        && b.layout.offset < a.layout.end()
 }

@@ -24,7 +24,7 @@ use smallvec::SmallVec;
 pub use crate::operator::operand::Operand;
 pub use backward::backward;
 pub use execute::{Input, compute_type, execute};
-pub use inplace::{apply_inplace, call_inplace, check_cast, check_writable, overlaps};
+pub use inplace::{apply_inplace, call_inplace};
 pub(crate) use kernel_table::loops;
 pub use plan::{Plan, bodies, inputs, narrowed, plan, result_type, scalar_dtype, with_tensors};
 pub use record::{Numbers, record};

@@ -79,7 +79,7 @@ fn run(
     let storage = Storage::new(n * result.size(), Device::Cpu)?;
     let layout = Layout::contiguous(&lead.layout.shape);
     if let (Some(out), true) = (storage.host(), n > 0) {
-        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has buffer for `n` results.
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has space for `n` results.
         unsafe { (kernel.each)(n, out, inputs) };
     }
     let out = Body::plain(storage, layout, result);
@@ -117,7 +117,7 @@ pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Bod
         Err(error) => return Some(Err(error)),
     };
     if let (Some(out), true) = (storage.host(), n > 0) {
-        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has buffer for as many.
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has space for as many.
         unsafe { (kernel.each)(n, out, &pointers) };
     }
     let layout = Layout::contiguous(&lead.layout.shape);

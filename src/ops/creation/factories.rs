@@ -6,7 +6,6 @@ use crate::operator::detached;
 use crate::operator::kernel::{fill, filled};
 use crate::operator::view_part::put_back;
 use crate::operator::views::dims_of;
-pub use crate::ops::creation::ranges::{arange, linspace, logspace, range, range_};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 

@@ -2,7 +2,7 @@
 
 use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::{carry, duplicate, fill as fill_body};
-use crate::operator::pointwise::{check_writable, overlaps};
+use crate::operator::overlap::{check_writable, overlaps};
 use crate::ops::prelude::*;
 
 #[primitive(tangent = still, batch = none)]
@@ -73,7 +73,7 @@ pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
 /// One number everywhere, in a tensor that lies as `input` does.
 #[operator(function, name = "fill", overloads((1, 1), (1, 1)), sample = "shaped(lambda draw, shape: lambda x: T.fill(x, 2.0))")]
 pub fn filled_like(input: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
-    let made = crate::ops::shape::clone(input, None)?;
+    let made = crate::ops::shape::rearrange::clone(input, None)?;
     fill_(&made, value)?;
     Ok(made)
 }

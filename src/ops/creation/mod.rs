@@ -4,7 +4,3 @@ pub mod create;
 pub mod factories;
 pub mod fill;
 pub mod ranges;
-
-// Names that other modules use.
-#[allow(unused_imports, reason = "a bridge")]
-pub use factories::*;

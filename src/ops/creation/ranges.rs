@@ -185,7 +185,7 @@ pub fn arange(
         called = "aten::range"
     )
 )]
-pub fn range_(
+pub fn range_with_end(
     start: Scalar,
     end: Scalar,
     #[default(Scalar::Int(1))] step: Scalar,

@@ -7,7 +7,7 @@ use crate::ops::elementwise::{arithmetic as a, unary as u};
 pub use crate::ops::elementwise::arithmetic::words::*;
 pub use crate::ops::elementwise::unary::words::*;
 
-/// The same names over layouts.
+/// The names of formulas, over layouts.
 pub mod layouts {
     use crate::operator::pointwise::layout_formula::{LayoutFormula, combined};
     pub use crate::ops::elementwise::arithmetic::layouts::*;

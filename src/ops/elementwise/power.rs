@@ -98,7 +98,7 @@ pub fn where_method(input: &Tensor, condition: &Tensor, other: Operand) -> Resul
     overloads((2, 2), (2, 2)),
     sample = "chosen()"
 )]
-pub fn where_(condition: &Tensor, input: Option<Operand>, other: Option<Operand>) -> Result<Out> {
+pub fn where_or_nonzero(condition: &Tensor, input: Option<Operand>, other: Option<Operand>) -> Result<Out> {
     match (input, other) {
         (Some(yes), Some(no)) => choose(condition, yes, no).map(Out::from),
         (None, None) if condition.is_batched() => Err(crate::transforms::vmap::refuse_dynamic("where")),

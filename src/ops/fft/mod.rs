@@ -355,7 +355,8 @@ fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&
     FftC2R::call(&conj_physical(&x)?, last, by, n)
 }
 
-/// Complex numbers with these lengths, of which the last is that of the whole; the dimensions; that length.
+/// The input of a transform to real numbers: resized to half of the last length, as the other half follows; with the dimensions and
+/// the last length.
 fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints, i64)> {
     let x = promoted(x, true)?;
     let (dims, mut sizes) = several(&x, s, dim)?;

@@ -21,7 +21,7 @@ pub(crate) fn as_runtime(error: Error) -> Error {
 
 /// The int64 numbers `start, start + step, …`, made on the device that uses them.
 pub fn numbers(start: i64, step: i64, count: usize, device: Device) -> Result<Body> {
-    crate::ops::creation::factories::range(Scalar::Int(start), Scalar::Int(step), count, DType::I64, device)
+    crate::ops::creation::ranges::range(Scalar::Int(start), Scalar::Int(step), count, DType::I64, device)
 }
 
 /// An int64 tensor of these numbers.

@@ -4,7 +4,7 @@ use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::{copy, filled, holds};
-use crate::operator::pointwise::check_writable;
+use crate::operator::overlap::check_writable;
 use crate::operator::sums::Sum;
 use crate::operator::views::reshape;
 use crate::operator::{constant, copies, inplace, views};

@@ -4,7 +4,7 @@ use crate::base::{Put, warn_once};
 use crate::operator::index_kernel::{By, put as put_by};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::within;
-use crate::operator::pointwise::check_writable;
+use crate::operator::overlap::check_writable;
 use crate::operator::sums::Sum;
 use crate::operator::views::reshape;
 use crate::operator::{constant, copies};

@@ -4,7 +4,7 @@ use crate::base::{Put, broadcast};
 use crate::operator::constant;
 use crate::operator::index_kernel::{By, get};
 use crate::operator::kernel::{copy, duplicate};
-use crate::operator::pointwise::check_writable;
+use crate::operator::overlap::check_writable;
 use crate::operator::views::{self, View, reshape};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{IndexSelect, gather};

@@ -1,7 +1,6 @@
 //! What all factorisations share: column-major memory, and refusals.
 
 use crate::operator::constant;
-pub use crate::operator::kernel::duplicate;
 use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, triangle};

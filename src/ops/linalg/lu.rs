@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::triangular::solved;
 use crate::base::broadcast;
-use crate::operator::kernel::filled;
+use crate::operator::kernel::{duplicate, filled};
 use crate::operator::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;

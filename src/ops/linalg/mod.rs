@@ -19,7 +19,3 @@ pub mod svd;
 pub mod tensordot;
 pub mod triangular;
 pub mod vander;
-
-// Names that other modules use.
-#[allow(unused_imports, reason = "a bridge")]
-pub use matmul::*;

@@ -263,7 +263,7 @@ fn check_condition(A: &Tensor) -> Result<()> {
     Err(Error::runtime("linalg.cond: The input tensor must have at least 2 dimensions."))
 }
 
-/// The norm of the inverse by that of the matrix: infinite where there is none.
+/// The condition number: the norm of the inverse times that of the matrix; infinite where there is no inverse.
 fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     check_square("linalg.inv", A)?;
     check_floating("linalg.inv", A, false)?;
@@ -366,6 +366,6 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
 /// `renorm` in place: computed from a copy, as its gradient reads the old values.
 #[inplace(renorm)]
 pub fn renorm_(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<()> {
-    let before = crate::ops::shape::clone(input, None)?;
+    let before = crate::ops::shape::rearrange::clone(input, None)?;
     crate::operator::inplace::copy_into(input, &renorm(&before, p, dim, maxnorm)?)
 }

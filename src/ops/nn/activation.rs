@@ -416,7 +416,7 @@ impl RreluWithNoise1 {
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
-        vmap::draw(shape, new, |body| random::fill_uniform(body, lower, upper, generator.clone()))
+        vmap::draw(shape, new, |body| random::fill::fill_uniform(body, lower, upper, generator.clone()))
     };
     let leaking = le(x, 0.0).tensor()?;
     if x.is_batched() || !x.device().is_cpu() {

@@ -75,7 +75,7 @@ fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Bod
     no_grad(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
 }
 
-/// The same by one kernel of a GPU, where each row may look through all numbers.
+/// Embedding's gradient by one kernel of a GPU, where each row may look through all numbers.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
 fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
     #[cfg(feature = "gpu")]
@@ -89,7 +89,7 @@ fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<O
     Ok(None)
 }
 
-/// The same by additions at places.
+/// Embedding's gradient by additions at places.
 fn spread_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape()[1];
     let total = filled(&[count, width], Scalar::Int(0), g.dtype(), g.device())?;

@@ -3,7 +3,7 @@
 use crate::base::numel;
 use crate::operator::copies::to_dtype;
 use crate::operator::views::reshape;
-use crate::operator::{dtype_checks, pointwise, sums, views};
+use crate::operator::{dtype_checks, sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
 use crate::ops::nn::loss_formula::*;
@@ -424,7 +424,7 @@ pub fn huber_loss(
         return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
     }
     let dtype = input.dtype();
-    pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
+    dtype_checks::check_cast(dtype.promote(target.dtype()), dtype)?;
     let (input, target) = expanded(input, target)?;
     check_types("huber_cpu", &input, &target)?;
     to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype)
@@ -488,7 +488,7 @@ pub fn binary_cross_entropy_with_logits(
     // The loss is written over a difference of the target.
     let dtype = target.dtype();
     dtype_checks::booleans(&[target.into(), target.into()])?;
-    pointwise::check_cast(input.dtype().promote(dtype), dtype)?;
+    dtype_checks::check_cast(input.dtype().promote(dtype), dtype)?;
     if dtype.is_complex() && any_requires_grad([input, target]) {
         return Err(Error::not_implemented(
             "binary_cross_entropy_with_logits does not support automatic differentiation for outputs with complex dtype.",

@@ -258,7 +258,7 @@ impl Classes {
         Ok(None)
     }
 
-    /// The gradient of the input by kernels, likewise.
+    /// The gradient of the input by kernels, where there are some.
     fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
         let each = how == Reduction::None;
         if grad.numel() != if each { self.target.numel() } else { 1 } {

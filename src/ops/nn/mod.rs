@@ -51,7 +51,7 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
         false => crate::ops::creation::factories::empty_body_like(x, None, None, None),
     };
     let coins =
-        crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill_coin(body, 1.0 - p, None))?;
+        crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill::fill_coin(body, 1.0 - p, None))?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 

@@ -82,7 +82,7 @@ pub fn multinomial(
 /// Without repetition: the largest quotients of weights and exponential noise.
 fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let noise = Body::new(&weights.shape(), weights.dtype(), weights.device())?;
-    crate::ops::random::fill_exponential(&noise, 1.0, generator.clone())?;
+    crate::ops::random::fill::fill_exponential(&noise, 1.0, generator.clone())?;
     let race = a::div(weights, &Tensor::new(noise))?;
     if count == 1 {
         let last = race.ndim() - 1;
@@ -101,7 +101,7 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let sums = crate::ops::reduction::scan::Cumsum::call(&wide, 2)?;
     let total = slices::narrow(&sums, 2, categories as i64 - 1, 1)?;
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
-    crate::ops::random::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
+    crate::ops::random::fill::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
     let found = kernel::drop_dims(
         kernel::reduce(crate::base::Reduction::Sum, &below.body(), &[2], DType::I64)?,

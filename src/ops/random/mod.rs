@@ -12,16 +12,15 @@ use crate::operator::constant::zeros;
 use crate::operator::copies::to_dtype;
 use crate::operator::detached::shallow;
 use crate::operator::generator::{Generator, stream};
-use crate::operator::pointwise::check_writable;
+use crate::operator::overlap::check_writable;
 use crate::operator::views::{dims_of, ints};
 use crate::ops::creation::factories::{empty_body_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-pub use crate::ops::random::fill::{
-    fill_cauchy, fill_coin, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_random,
-    fill_uniform,
+use crate::ops::random::fill::{
+    fill_cauchy, fill_coin, fill_coins, fill_exponential, fill_geometric, fill_integers, fill_log_normal,
+    fill_normal, fill_random, fill_uniform,
 };
-use crate::ops::random::fill::{fill_coins, fill_integers};
 use crate::ops::shape::view::expand;
 use crate::transforms::vmap::{draw, draw_over};
 

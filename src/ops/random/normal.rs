@@ -7,7 +7,8 @@ use crate::operator::kernel;
 use crate::operator::views::dims_of;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
-use crate::ops::random::{categorical, draw, empty_body_of, fill_normal, new_filled};
+use crate::ops::random::fill::fill_normal;
+use crate::ops::random::{categorical, draw, empty_body_of, new_filled};
 use crate::tensor::mode;
 
 /// Numbers that were drawn: about means, with standard deviations, or both.

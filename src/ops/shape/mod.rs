@@ -11,7 +11,3 @@ pub mod triangle;
 pub mod view;
 pub mod view_copies;
 pub mod view_scatter;
-
-// Names that other modules use.
-#[allow(unused_imports, reason = "a bridge")]
-pub use rearrange::*;

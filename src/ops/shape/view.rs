@@ -2,7 +2,7 @@
 
 use crate::base::views::infer_shape;
 use crate::operator::inplace_view::become_view;
-use crate::operator::results::Seen;
+use crate::operator::results::PlainView;
 use crate::operator::views::{Expand, Permute, View, alias, reshape, reshaped};
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
@@ -120,7 +120,7 @@ fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
         return None;
     }
     Some(match input.original_body().and_then(|body| body.layout.view_rows(sizes)) {
-        Some(layout) if !any_requires_grad([input]) => Ok(layout.seen(input)),
+        Some(layout) if !any_requires_grad([input]) => Ok(layout.plain_view(input)),
         Some(layout) => View::call(input, layout.shape),
         None => infer_shape(sizes, input.numel()).and_then(|shape| View::call(input, shape)),
     })

@@ -3,7 +3,7 @@
 use crate::base::views::may_overlap;
 use crate::operator::copies;
 use crate::operator::kernel::carry;
-use crate::operator::view_part::{erase, put_part};
+use crate::operator::view_part::{copy_of_whole, erase, put_part};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;
@@ -14,7 +14,7 @@ fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<
     let apart = !may_overlap(&own.layout);
     let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
     let part = Part { layout: view(&layout)?, dtype: own.dtype, whole: layout };
-    let whole = part.copy_of(&own)?;
+    let whole = copy_of_whole(&part, &own)?;
     carry(&part.of(&whole), &src)?;
     Ok(whole)
 }
@@ -25,12 +25,12 @@ fn samples_scattered(
     src: &Tensor,
     view: impl FnOnce(&Layout) -> Result<Layout>,
 ) -> Result<Tensor> {
-    put_part(input, src, Part::in_dense(input, view(&Layout::contiguous(&input.shape()))?))
+    put_part(input, src, Part::in_dense(&input.body(), view(&Layout::contiguous(&input.shape()))?))
 }
 
 /// `grad` with zeros in the view that was replaced.
 fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
-    erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
+    erase(grad, Part::in_dense(&grad.body(), view(&Layout::contiguous(&grad.shape()))?))
 }
 
 #[primitive(tangent = linear)]

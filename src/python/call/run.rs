@@ -5,7 +5,7 @@ use crate::operator::{Arg, Out, Row};
 use crate::python::objects::{made, to_list, to_tuple};
 use crate::python::types::NAMED;
 use crate::python::wrapper::class::wrap;
-use crate::tensor::{records, steady};
+use crate::tensor::{records, with_snapshot};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
@@ -55,13 +55,13 @@ fn is_long(args: &[Arg]) -> CoreResult<bool> {
 /// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
 #[inline]
 pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
-    if long { py.detach(|| steady(run)) } else { attached(run) }
+    if long { py.detach(|| with_snapshot(run)) } else { attached(run) }
 }
 
 /// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
 #[inline]
 pub fn attached<T>(run: impl FnOnce() -> T) -> T {
-    if cfg!(Py_GIL_DISABLED) { steady(run) } else { run() }
+    if cfg!(Py_GIL_DISABLED) { with_snapshot(run) } else { run() }
 }
 
 /// Runs a row, releasing the interpreter around long ones.

@@ -297,8 +297,7 @@ impl Shared {
             data: base.wrapping_add(layout.offset * size),
             description: std::ptr::null_mut(),
         };
-        // NumPy asks for a capsule without a name, which only this function makes.
-        #[allow(deprecated)]
+        #[allow(deprecated, reason = "NumPy wants a capsule without a name, which only this function makes")]
         PyCapsule::new(py, OwnedArray(array, numbers), None)
     }
 }

@@ -12,7 +12,7 @@ use crate::python::objects::tuple;
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Edge, Tensor, mode};
 use crate::transforms::func;
-use crate::transforms::func::Plain;
+use crate::transforms::func::HideTransforms;
 use gradiron_macros::pyfunction;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ pub fn apply_function<'py>(
         }
     }
     let dual = inputs.iter().flatten().any(Tensor::is_dual);
-    let plain = Plain::start();
+    let hidden = HideTransforms::start();
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
         if !setup {
@@ -65,7 +65,7 @@ pub fn apply_function<'py>(
             return forward.call1(tuple(py, arguments)?);
         }
         let output = forward.call1(args.clone())?;
-        plain.show_transforms();
+        hidden.show_transforms();
         let setup = class.getattr(intern!(py, "setup_context"))?;
         if func::any() {
             set_up_around(&setup, context, args, &output)?;
@@ -81,7 +81,7 @@ pub fn apply_function<'py>(
     if single && outputs[0].cast::<PyTensor>().is_err() {
         return Ok(returned);
     }
-    drop(plain);
+    drop(hidden);
     let call = Call { class, ctx: state, inputs: Listed::new(&inputs[..]), edges, recording };
     let (mut finished, marks) = finish(call, outputs)?;
     if dual {

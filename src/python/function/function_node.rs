@@ -62,7 +62,7 @@ impl Custom for PyFunction {
         let held = self.ctx.get_mut().unwrap_or_else(PoisonError::into_inner);
         held.as_ref().is_some_and(node::has_others)
     }
-    fn bequeath(&self, node: &NodeRef) {
+    fn give_to_host(&self, node: &NodeRef) {
         let held = self.held().take();
         if let Some(ctx) = &held {
             ctx.get().keep_node(node.clone());

@@ -222,7 +222,7 @@ fn give(
                 }
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), TEXT, 1)?;
             }
-            // What it kept was the gradient of what it was.
+            // Its `.grad` was the gradient of its old values.
             t.set_grad(None);
             let over = Write::begin(t, true)?;
             // Whoever looked at a view since it was written found another history than the node took.

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Guidance};
 use crate::operator::constant;
-use crate::operator::results::Seen;
+use crate::operator::results::PlainView;
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
@@ -33,7 +33,7 @@ pub fn function_tangents<'py>(
             && t.is_dual()
             && !marks.is_dirty(&t)
         {
-            *output = wrap(py, t.body().layout.clone().seen(&t))?;
+            *output = wrap(py, t.body().layout.clone().plain_view(&t))?;
         }
     }
     let none = || py.None().into_bound(py);
@@ -151,7 +151,7 @@ fn take_tangent(
         return Ok(output.set_tangent(level, if alike { tangent } else { forward::own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
-        let message = match (tangent.as_view(), viewed.moves_with()) {
+        let message = match (tangent.as_view(), viewed.tangent_base()) {
             (None, _) => {
                 "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
             }

@@ -2,10 +2,10 @@
 //! `_saved_exponent`, `_saved_alpha`.
 
 use crate::base::{DType, Scalar};
-use crate::operator::constant;
 use crate::operator::pointwise::{Numbers, Pointwise};
+use crate::operator::{constant, saved_name};
 use crate::python::objects::{made, to_tuple};
-use crate::python::saved::names::{pointwise, torch_name};
+use crate::python::saved::names::pointwise;
 use crate::python::wrapper::class;
 use crate::tensor::Node;
 use crate::tensor::facts::{Facts, Shown};
@@ -33,7 +33,7 @@ fn numbers(node: &Node, op: &'static Pointwise) -> impl Iterator<Item = (&'stati
     let kept = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
     // They are numbered as the operands are.
     let given = kept.into_iter().flat_map(|numbers| numbers.iter());
-    given.zip(op.row.params).filter_map(|(number, param)| Some((torch_name(param.name), (*number)?)))
+    given.zip(op.row.params).filter_map(|(number, param)| Some((saved_name(param.name), (*number)?)))
 }
 
 /// The argument `name` of a node's call.

@@ -2,7 +2,7 @@
 //! primitives have their names in their rows.)
 
 use crate::operator::pointwise::{Numbers, Pointwise};
-pub use crate::operator::saved_name as torch_name;
+use crate::operator::saved_name;
 use crate::ops;
 use crate::tensor::{Derivative, Kind, Node, Saved};
 use std::collections::HashMap;
@@ -51,7 +51,7 @@ fn source_name(op: Option<&Pointwise>, source: u32) -> &'static str {
         return "result";
     }
     match op.and_then(|op| op.row.params.get(source as usize)) {
-        Some(param) => torch_name(param.name),
+        Some(param) => saved_name(param.name),
         None if source == 0 => "self",
         None => "other",
     }

@@ -1,7 +1,7 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
 use crate::base::{DType, Dims, Error, Scalar, try_alloc};
-use crate::operator::results::Seen;
+use crate::operator::results::PlainView;
 use crate::operator::{Operand, constant, copies, views};
 use crate::ops;
 use crate::ops::indexing::{advanced, index_put, masked};
@@ -189,7 +189,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 }
             }
         }
-        return Ok((if cut { layout.seen(t) } else { t.clone() }, Vec::new()));
+        return Ok((if cut { layout.plain_view(t) } else { t.clone() }, Vec::new()));
     }
     let mut out = t.clone();
     let mut advanced: Vec<Option<Tensor>> = Vec::new();

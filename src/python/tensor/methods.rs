@@ -1,6 +1,5 @@
 //! Methods of the Tensor class that are not in the table of rows: number slots and Python's protocols.
-// PyO3's expansion inside our macro counts as our code to this lint.
-#![allow(unsafe_op_in_unsafe_fn)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion inside our macro counts as our code")]
 
 use crate::base::{self, DType, Scalar, watch};
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};

@@ -1,6 +1,5 @@
 //! Properties of a tensor: sizes, device, graph, gradient, data.
-// PyO3's expansion counts as our code to this lint.
-#![allow(unsafe_op_in_unsafe_fn)]
+#![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion counts as our code")]
 
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
 use crate::operator::{Kind, detached};

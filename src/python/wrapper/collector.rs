@@ -9,7 +9,7 @@
 use crate::arena::{Id, Ref};
 use crate::python::wrapper::grad_cycles;
 use crate::python::wrapper::identity::VALUE_OFFSET;
-use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
+use crate::tensor::{Kind, Node, NodeRef, Referents, Tensor};
 use gradiron_macros::pyfunction;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -274,7 +274,7 @@ impl Pass {
             return;
         }
         show(Found::Tensor(tensor));
-        let Held { nodes, grad, tangents } = tensor.for_collector();
+        let Referents { nodes, grad, tangents } = tensor.referents();
         ours.extend(nodes);
         for beside in grad.iter().chain(&tangents) {
             self.tensor(phase, beside, 1, ours, show);
@@ -290,7 +290,8 @@ impl Pass {
     }
 }
 
-/// Shows the collector the Python objects of nodes that only these handles keep alive: so many of each.
+/// Shows the collector the Python objects of nodes that only these handles keep alive; how many handles of each node is said beside
+/// it.
 pub fn traverse_nodes<'a>(
     starts: impl Iterator<Item = (&'a NodeRef, usize)>,
     visit: &PyVisit<'_>,
@@ -332,9 +333,9 @@ pub fn traverse_tensor(
         return Ok(());
     }
     // The tensor itself and `.grad`'s own graph.
-    let Held { nodes, grad, .. } = physical.for_collector();
+    let Referents { nodes, grad, .. } = physical.referents();
     // Two handles: the leaf's and ours.
-    let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.for_collector().nodes);
+    let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.referents().nodes);
     // To each of the tensors' own handles comes ours.
     traverse_nodes(nodes.iter().chain(beyond.iter().flatten()).map(|node| (node, 2)), visit)
 }

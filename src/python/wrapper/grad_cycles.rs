@@ -58,7 +58,7 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
         if found.contains_key(&tensor.id()) {
             continue;
         }
-        let held = tensor.for_collector();
+        let held = tensor.referents();
         let mut next: Vec<Tensor> = held.grad.into_iter().chain(held.tangents).collect();
         next.extend(tensor.as_view().map(|view| view.base.clone()));
         if let Some(batched) = tensor.as_batched() {

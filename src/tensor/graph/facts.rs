@@ -2,7 +2,7 @@
 //! of a node is read here, and no name of an operator is looked up.
 
 use crate::base::{DType, Device, Dims, Layout, MemoryFormat, Put, Scalar};
-use crate::tensor::{Node, Saved};
+use crate::tensor::{Node, Part, Saved};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ops::Range;
@@ -104,6 +104,7 @@ keep! {
     Device, |_x| Shown::Nothing;
     MemoryFormat, |_x| Shown::Nothing;
     Put, |_x| Shown::Nothing;
+    Part, |_x| Shown::Nothing;
 }
 impl<T: Keep> Keep for Option<T> {
     fn shown(&self) -> Shown {

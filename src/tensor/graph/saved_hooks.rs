@@ -31,9 +31,6 @@ pub trait Chooser: Send + Sync {
 /// Told of a write in place before it happens.
 pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
-/// Gives the derivative that is recorded in place of another one.
-pub type Rename = fn(&'static Derivative) -> &'static Derivative;
-
 #[derive(Default)]
 struct State {
     hooks: Vec<Arc<dyn Pack>>,
@@ -43,8 +40,8 @@ struct State {
     waiting: Option<Vec<Waiting>>,
     watcher: Option<Watcher>,
     choosers: Vec<Arc<dyn Chooser>>,
-    /// What the nodes that are recorded now are to be called.
-    rename: Option<Rename>,
+    /// Whether views are recorded under the names of their in-place forms.
+    inplace: bool,
     /// Whose values are being packed.
     packing: Option<NodeRef>,
 }
@@ -64,7 +61,7 @@ enum Which {
 
 impl State {
     fn is_needed(&self) -> bool {
-        !self.hooks.is_empty() || !self.choosers.is_empty() || self.rename.is_some() || node_hooks::active()
+        !self.hooks.is_empty() || !self.choosers.is_empty() || self.inplace || node_hooks::active()
     }
 }
 
@@ -129,16 +126,16 @@ pub(in crate::tensor) fn refresh() {
     ACTIVE.set(STATE.with_borrow(State::is_needed));
 }
 
-/// Records what `act` records under other names.
-pub fn renamed<R>(rename: Rename, act: impl FnOnce() -> R) -> R {
-    let set = |rename| {
+/// Records what `act` records under the names of in-place forms.
+pub fn inplace<R>(act: impl FnOnce() -> R) -> R {
+    let set = |on| {
         STATE.with_borrow_mut(|state| {
-            let outer = std::mem::replace(&mut state.rename, rename);
+            let outer = std::mem::replace(&mut state.inplace, on);
             ACTIVE.set(state.is_needed());
             outer
         })
     };
-    let outer = set(Some(rename));
+    let outer = set(true);
     let done = act();
     set(outer);
     done
@@ -146,7 +143,8 @@ pub fn renamed<R>(rename: Rename, act: impl FnOnce() -> R) -> R {
 
 /// What a node is to run instead of `derivative`; asked while [`active`].
 pub fn instead_of(derivative: &'static Derivative) -> &'static Derivative {
-    STATE.with_borrow(|state| state.rename).map_or(derivative, |rename| rename(derivative))
+    let inplace = STATE.with_borrow(|state| state.inplace).then(|| derivative.facts?.inplace).flatten();
+    inplace.unwrap_or(derivative)
 }
 
 fn chooser() -> Option<Arc<dyn Chooser>> {

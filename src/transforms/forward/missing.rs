@@ -1,5 +1,6 @@
-//! What has no tangent beside operands that have one: PyTorch takes it for zeros, and the result knows of what these were
-//! multiplied with. Nothing is multiplied here, as zero times infinity would show.
+//! Operands without a tangent, beside others that have one. PyTorch takes the missing tangent for zeros and multiplies it by a
+//! factor, so that the result's tangent has an edge to that factor. Here the edge is made without the product, which would be
+//! NaN where the factor is infinite.
 
 use crate::base::Result;
 use crate::operator::V;
@@ -8,9 +9,9 @@ use crate::tensor::{Body, Meta, Tensor, mode};
 use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
-/// The tangent itself, with a gradient of zero for what it was not multiplied with.
+/// The tangent itself, with an edge to a factor, whose gradient is zero.
 #[primitive(node = "AddBackward0", tangent = linear, batch = none, devices = any)]
-impl Beside {
+impl WithFactor {
     fn forward(tangent: &Tensor, factor: &Tensor) -> Result<Body> {
         let _ = factor;
         Ok(tangent.body().clone())
@@ -21,11 +22,11 @@ impl Beside {
     fn d_factor(g: &Tensor, at: Meta) -> Result<Tensor> {
         let batch = Batch::of([g]);
         let nothing = constant::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
-        beside(&batch.wrap(nothing), &recorded([g].into_iter()))
+        with_factors(&batch.wrap(nothing), &recorded([g].into_iter()))
     }
 }
 
-/// Those whose history counts.
+/// Those factors to which there are edges.
 pub fn recorded<'a>(factors: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
     let counts = |t: &&Tensor| t.requires_grad() && t.edge().is_some();
     if mode::grad_enabled() {
@@ -40,18 +41,18 @@ pub fn zero(like: &Tensor) -> Result<V> {
     Ok(constant::zeros(&[], like.dtype(), like.device())?.into())
 }
 
-/// `tangent`, with a gradient of zero for each of `factors`.
-pub fn beside(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
+/// `tangent`, with an edge to each of `factors`, whose gradients are zero.
+pub fn with_factors(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
     if factors.is_empty() {
         return Ok(tangent.clone());
     }
     if let Some(batched) = tangent.as_batched() {
-        let value = beside(&batched.value, factors)?;
+        let value = with_factors(&batched.value, factors)?;
         return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
     let mut made = tangent.without_tangents();
     for factor in factors {
-        made = Beside::call(&made, &factor.without_tangents())?;
+        made = WithFactor::call(&made, &factor.without_tangents())?;
     }
     for level in tangent.dual_levels() {
         if let Some(deeper) = tangent.tangent(level) {

@@ -108,7 +108,7 @@ pub fn attach_by<'a>(
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
         let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
         let found = rule(level, &lower, &tangents, &made)?;
-        // A tangent of another dtype than what it moves spreads.
+        // Where an input's tangent has a dtype of its own, so has the result's.
         let alike =
             lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));
         for (output, tangent) in outputs.iter().zip(found) {
@@ -124,7 +124,7 @@ pub fn attach_by<'a>(
     Ok(())
 }
 
-/// Whether nothing moves although tangents are there: operators on nothing but tensors of inference mode follow none.
+/// Whether tangents end here: an operator whose operands are all tensors of inference mode does not carry them on.
 fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
     !mode::inference() && !func::is_inside() && inputs.all(Tensor::is_inference)
 }
@@ -191,7 +191,7 @@ fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Resul
         let others = lower.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, x)| x);
         let others = missing::recorded(others);
         for sum in sums.iter_mut().flatten() {
-            *sum = missing::beside(sum, &others)?;
+            *sum = missing::with_factors(sum, &others)?;
         }
     }
     Ok(sums)
@@ -222,7 +222,7 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     Ok(fresh)
 }
 
-/// What is added moves along with the first of the products.
+/// [`Rule::Added`]: the first of the products starts from the tangent of what is added, the others from zeros.
 fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
     let nothing = zeros_like(&lower[0])?;
     let first = std::cell::Cell::new(Some(tangents[0].clone().unwrap_or_else(|| nothing.clone())));
@@ -262,7 +262,7 @@ fn transposed(
         }
         let sources: Vec<Tensor> = moved.iter().map(|&i| xs[i].clone()).collect();
         let outputs = map(&xs)?;
-        // What comes in does not matter, as the gradient is linear in it; zero would be a corner of some formulas.
+        // Any incoming gradient will do, as the result is linear in it; but at zero some formulas have a corner.
         let mut roots: Vec<(Tensor, Tensor)> = Vec::new();
         let mut places: Vec<Option<usize>> = Vec::new();
         for output in &outputs {
@@ -298,7 +298,7 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
         tangent = Expand::call(&tangent, ints(body.shape()))?;
     }
     let alike = same_layout(&body, &tangent.body());
-    if alike && (output.moves_with().is_some() || is_free(&tangent)) {
+    if alike && (output.tangent_base().is_some() || is_free(&tangent)) {
         return Ok(tangent);
     }
     // What has to lie otherwise takes the output's dtype, too.

@@ -79,7 +79,7 @@ fn view_without_tangent(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
     let carried = tangents::set_enabled(false);
     let view = View::call(tensor, tensor.shape());
     tangents::set_enabled(carried);
-    let view = view.inspect(Tensor::part_from_base_tangents)?;
+    let view = view.inspect(Tensor::own_tangents)?;
     for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
         if let Some(tangent) = tensor.tangent(other) {
             view.set_tangent(other, tangent)?;

@@ -82,13 +82,14 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
         }
         if let Some(sum) = sum {
             let mut sum = sum.tensor()?;
-            // PyTorch conjugates it for an operator on one tensor: what lies otherwise takes the dtype of what it moves.
-            let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.clauses.wraps;
-            let dtype = if alike || turned { output.dtype() } else { output.dtype().promote(sum.dtype()) };
+            // PyTorch conjugates the tangent of an operator on one tensor, and converts what it so copies to the tensor's dtype.
+            let conjugated = sum.dtype().is_complex() && tensors().count() == 1 && !op.clauses.wraps;
+            let dtype =
+                if alike || conjugated { output.dtype() } else { output.dtype().promote(sum.dtype()) };
             if sum.dtype() != dtype {
                 sum = V::from(sum).cast(dtype).tensor()?;
             }
-            output.set_tangent(level, missing::beside(&own(output, sum)?, &factors)?)?;
+            output.set_tangent(level, missing::with_factors(&own(output, sum)?, &factors)?)?;
         }
     }
     let outputs = std::slice::from_ref(output);

@@ -7,14 +7,14 @@ use crate::operator::primitive::Group;
 use crate::tensor::{Grads, Tensor};
 
 /// A call in forward mode, at one level: the values of the operands that have edges, their tangents, the results.
-pub struct Moving<'a> {
+pub struct TangentCall<'a> {
     pub(crate) groups: &'a [Group<'a>],
     pub(crate) lower: &'a [Tensor],
     pub(crate) tangents: &'a [Option<Tensor>],
     pub outputs: &'a [Tensor],
 }
 
-impl Moving<'_> {
+impl TangentCall<'_> {
     /// Where operand `at` is among those that have edges; those that were left out are not there.
     fn range(&self, edges: &[bool], at: usize) -> std::ops::Range<usize> {
         let count = |i: usize| self.groups[i].iter().count();
@@ -34,91 +34,91 @@ impl Moving<'_> {
 
 /// How a tangent rule's parameter is found.
 pub trait Pick: Sized {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
-    fn output(moving: &Moving, at: usize) -> Result<Self>;
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
+    fn output(call: &TangentCall, at: usize) -> Result<Self>;
 }
 fn absent() -> Error {
     Error::runtime("an operand that is not there was asked for")
 }
 impl Pick for Option<Tensor> {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        let range = moving.range(edges, at);
-        Ok(if range.is_empty() { None } else { moving.tangents[range.start].clone() })
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        let range = call.range(edges, at);
+        Ok(if range.is_empty() { None } else { call.tangents[range.start].clone() })
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(moving.value(edges, at))
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(call.value(edges, at))
     }
-    fn output(moving: &Moving, at: usize) -> Result<Self> {
-        Ok(moving.outputs.get(at).cloned())
+    fn output(call: &TangentCall, at: usize) -> Result<Self> {
+        Ok(call.outputs.get(at).cloned())
     }
 }
 impl Pick for Tensor {
     /// Zeros where it does not move.
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        match Option::<Tensor>::tangent(moving, edges, at)? {
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        match Option::<Tensor>::tangent(call, edges, at)? {
             Some(t) => Ok(t),
             None => {
-                let x = moving.value(edges, at).ok_or_else(absent)?;
+                let x = call.value(edges, at).ok_or_else(absent)?;
                 crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device())
             }
         }
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        moving.value(edges, at).ok_or_else(absent)
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        call.value(edges, at).ok_or_else(absent)
     }
-    fn output(moving: &Moving, at: usize) -> Result<Self> {
-        moving.outputs.get(at).cloned().ok_or_else(absent)
+    fn output(call: &TangentCall, at: usize) -> Result<Self> {
+        call.outputs.get(at).cloned().ok_or_else(absent)
     }
 }
 impl Pick for V {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::tangent(moving, edges, at).map(V::from)
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::tangent(call, edges, at).map(V::from)
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::value(moving, edges, at).map(V::from)
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::value(call, edges, at).map(V::from)
     }
-    fn output(moving: &Moving, at: usize) -> Result<Self> {
-        <Tensor as Pick>::output(moving, at).map(V::from)
+    fn output(call: &TangentCall, at: usize) -> Result<Self> {
+        <Tensor as Pick>::output(call, at).map(V::from)
     }
 }
 impl Pick for Option<V> {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(Option::<Tensor>::tangent(moving, edges, at)?.map(V::from))
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(Option::<Tensor>::tangent(call, edges, at)?.map(V::from))
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(moving.value(edges, at).map(V::from))
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(call.value(edges, at).map(V::from))
     }
-    fn output(moving: &Moving, at: usize) -> Result<Self> {
-        Ok(moving.outputs.get(at).cloned().map(V::from))
+    fn output(call: &TangentCall, at: usize) -> Result<Self> {
+        Ok(call.outputs.get(at).cloned().map(V::from))
     }
 }
 /// The tangents of a list, nothing where one does not move.
 impl Pick for Vec<Option<Tensor>> {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(moving.tangents[moving.range(edges, at)].to_vec())
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(call.tangents[call.range(edges, at)].to_vec())
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(moving.lower[moving.range(edges, at)].iter().cloned().map(Some).collect())
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(call.lower[call.range(edges, at)].iter().cloned().map(Some).collect())
     }
-    fn output(moving: &Moving, _: usize) -> Result<Self> {
-        Ok(moving.outputs.iter().cloned().map(Some).collect())
+    fn output(call: &TangentCall, _: usize) -> Result<Self> {
+        Ok(call.outputs.iter().cloned().map(Some).collect())
     }
 }
 impl Pick for Vec<Tensor> {
-    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+    fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
             Some(t) => Ok(t.clone()),
             None => crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device()),
         };
-        let range = moving.range(edges, at);
-        moving.tangents[range.clone()].iter().zip(&moving.lower[range]).map(zero).collect()
+        let range = call.range(edges, at);
+        call.tangents[range.clone()].iter().zip(&call.lower[range]).map(zero).collect()
     }
-    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
-        Ok(moving.lower[moving.range(edges, at)].to_vec())
+    fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(call.lower[call.range(edges, at)].to_vec())
     }
-    fn output(moving: &Moving, _: usize) -> Result<Self> {
-        Ok(moving.outputs.to_vec())
+    fn output(call: &TangentCall, _: usize) -> Result<Self> {
+        Ok(call.outputs.to_vec())
     }
 }
 

@@ -37,8 +37,8 @@ pub fn before_write(target: &Tensor) -> Result<Tensor> {
     Ok(seen)
 }
 
-/// What does not move any more.
-fn vanish(tangent: &Tensor) -> Result<()> {
+/// Sets a tangent to zero in place.
+fn set_to_zero(tangent: &Tensor) -> Result<()> {
     inplace::copy_into(tangent, &constant::zeros(&[], tangent.dtype(), tangent.device())?)
 }
 
@@ -49,7 +49,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
         match (target.tangent(level), result.tangent(level)) {
             (Some(old), Some(new)) if old.same(&new) => {}
             (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
-            (Some(old), None) => vanish(&old)?,
+            (Some(old), None) => set_to_zero(&old)?,
             (None, Some(new)) => begin(target, level, new)?,
             (None, None) => {}
         }
@@ -62,7 +62,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
 pub fn erase(target: &Tensor) -> Result<()> {
     for level in tangents::levels_of([target]) {
         if let Some(tangent) = target.tangent(level) {
-            vanish(&tangent)?;
+            set_to_zero(&tangent)?;
         }
     }
     Ok(())
@@ -70,7 +70,7 @@ pub fn erase(target: &Tensor) -> Result<()> {
 
 /// The first tangent of a tensor that was there before. A view's lies in its base's, which is zero elsewhere.
 fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
-    let Some(base) = target.moves_with() else {
+    let Some(base) = target.tangent_base() else {
         return target.set_tangent(level, own(target, tangent)?);
     };
     let whole = match base.tangent(level) {
@@ -82,7 +82,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
         }
     };
     let part = strided::part(&whole, &target.body())?;
-    // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
+    // The tangent that is written may be a view of the base that became dual here: only its values count.
     inplace::copy_into(&part, &tangent.below(level))?;
     target.set_tangent(level, part)
 }

@@ -56,9 +56,9 @@ pub fn frames() -> Vec<Frame> {
 }
 
 /// Brings calls back when it is dropped.
-struct Back(Vec<Frame>);
+struct RestoreFrames(Vec<Frame>);
 
-impl Drop for Back {
+impl Drop for RestoreFrames {
     fn drop(&mut self) {
         swap_frames(std::mem::take(&mut self.0));
     }
@@ -108,7 +108,7 @@ pub fn within<R>(levels: &[Level], sizes: &[usize], f: impl FnOnce() -> R) -> R 
             all.insert(place, Frame { level, size, randomness: Randomness::Error });
         }
     }
-    let _back = Back(swap_frames(all));
+    let _restore = RestoreFrames(swap_frames(all));
     f()
 }
 
@@ -116,6 +116,6 @@ pub fn within<R>(levels: &[Level], sizes: &[usize], f: impl FnOnce() -> R) -> R 
 pub fn outside<R>(level: Level, f: impl FnOnce() -> R) -> R {
     // Those inside go on: what moves there along tangents stays batched.
     let others = frames().into_iter().filter(|f| f.level != level).collect();
-    let _back = Back(swap_frames(others));
+    let _restore = RestoreFrames(swap_frames(others));
     f()
 }

@@ -24,8 +24,7 @@ pub use write::{check_target, copy_into, overwrite};
 use crate::base::{Dims, Error, Result, wrap_dim};
 use crate::operator::row::Ints;
 use crate::operator::views::{Expand, Permute, alias, ints, reshape};
-pub use crate::tensor::Level;
-use crate::tensor::{Batched, Levels, Tensor};
+use crate::tensor::{Batched, Level, Levels, Tensor};
 
 /// Whether any of these is batched.
 #[inline]
@@ -133,7 +132,7 @@ impl Batch {
         }
     }
 
-    /// What a function sees of what was made of [`Batch::as_given`].
+    /// What a function sees of a result that was computed from [`Batch::as_given`].
     fn wrap_given(&self, made: &Tensor, place: usize) -> Result<Tensor> {
         let value = moved(made, self.k() - 1 + place, self.k() - 1)?;
         Ok(Tensor::sample(value, self.levels.clone(), place, None))

@@ -1,6 +1,6 @@
-//! Tensors that all samples share, met by what each sample has of its own. Mostly broadcasting does. It does not where a
-//! transform inside of the `vmap` wants a gradient for each sample, nor where the samples share a value that moves
-//! along a tangent of their own: these get samples themselves.
+//! Operands that all samples share, beside operands with samples. Mostly broadcasting will do. Two kinds of shared operands are
+//! given samples of their own: those of which a transform inside the `vmap` wants a gradient for each sample, and those whose
+//! tangents differ from sample to sample.
 
 use crate::base::{Error, Layout, Result};
 use crate::operator::copies::clone_dense;

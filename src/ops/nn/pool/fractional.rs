@@ -13,8 +13,7 @@ use smallvec::smallvec;
 fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
-    let numbers =
-        crate::ops::creation::factories::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
+    let numbers = crate::ops::creation::ranges::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
     Ok(V::from(Tensor::new(crate::operator::kernel::with_shape(numbers, &shape))))
 }
 
