@@ -6,7 +6,6 @@ import hashlib
 import io
 import struct
 import sys
-import threading
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,7 +16,7 @@ _U16, _U32 = 0xFFFF, 0xFFFFFFFF
 _FOLLOWS, _UTF8 = 1 << 3, 1 << 11
 _LOCAL = struct.Struct("<IHHHHHIIIHH")
 _CENTRAL = struct.Struct("<IHHHHHHIIIHHHHHII")
-# Bytes that are skipped are written in pieces of this size.
+# Data are summed and written in pieces of this size, which stay in the cache between the two.
 _PIECE = 1 << 20
 # Deflated data cannot become more than this many times as long.
 _DEFLATE = 1032
@@ -27,26 +26,6 @@ _ADVICE = (
     "checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
 )
 _VERSIONS = (1, 10)
-
-
-class _Checksum:
-    """The checksum of some data: of much data it is computed while the caller writes it."""
-
-    def __init__(self, data: Any) -> None:
-        self._data, self._value = data, 0
-        self._thread = threading.Thread(target=self._compute, daemon=True) if len(data) >= _PIECE else None
-        if self._thread is None:
-            self._compute()
-        else:
-            self._thread.start()
-
-    def _compute(self) -> None:
-        self._value = zlib.crc32(self._data)
-
-    def value(self) -> int:
-        if self._thread is not None:
-            self._thread.join()
-        return self._value
 
 
 class Writer:
@@ -70,7 +49,6 @@ class Writer:
         """One record of `data`; with `skip`, its place and no more."""
         path = f"{self._prefix}/{name}".encode()
         start, size = self._at, len(data)
-        summed = _Checksum(data if self._checksums and not skip else b"")
         flags = _UTF8 | (_FOLLOWS if size else 0)
         # Numbers that do not fit into 32 bits stand here.
         large = [n for n in (size, size, start) if n >= _U32]
@@ -79,11 +57,12 @@ class Writer:
         padding = -used % self._alignment
         extra = wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
         self._put(_LOCAL.pack(0x04034B50, 0, flags, 0, 0, 0, 0, 0, 0, len(path), len(extra)) + path + extra)
-        for piece in range(0, size, _PIECE) if skip else ():
-            self._put(bytes(min(_PIECE, size - piece)))
-        if size and not skip:
-            self._put(data)
-        check = summed.value()
+        check = zlib.crc32(b"")
+        for at in range(0, size, _PIECE):
+            piece = bytes(min(_PIECE, size - at)) if skip else data[at : at + _PIECE]
+            if self._checksums and not skip:
+                check = zlib.crc32(piece, check)
+            self._put(piece)
         if size:
             self._put(struct.pack("<IIQQ" if large else "<IIII", 0x08074B50, check, size, size))
         short, at = min(size, _U32), min(start, _U32)

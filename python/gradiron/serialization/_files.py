@@ -10,23 +10,23 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-# Bytes after which the disk may begin with them.
-_PIECE = 4 << 20
+# So many bytes begin to go to the disk together.
+_PIECE = 1 << 20
 
 
 class _Early(io.BufferedWriter):
     """A new file whose content goes to the disk while more is written, so that little is left to wait for at the end."""
 
+    _at = _sent = 0
+
     def write(self, data: Any) -> int:
-        size = len(data)
-        if size < _PIECE or not hasattr(os, "posix_fadvise"):
-            return super().write(data)
-        start, data = self.tell(), memoryview(data)
-        for at in range(0, size, _PIECE):
-            written = super().write(data[at : at + _PIECE])
-            # The file has no use for what is on the disk already: that begins to go there.
-            os.posix_fadvise(self.fileno(), start + at, written, os.POSIX_FADV_DONTNEED)
-        return size
+        for at in range(0, len(data), _PIECE):
+            self._at += super().write(data[at : at + _PIECE])
+            if self._at - self._sent >= _PIECE and hasattr(os, "posix_fadvise"):
+                # The file has no use for what is on the disk already: that begins to go there.
+                os.posix_fadvise(self.fileno(), self._sent, self._at - self._sent, os.POSIX_FADV_DONTNEED)
+                self._sent = self._at
+        return len(data)
 
 
 @contextlib.contextmanager
