@@ -48,6 +48,63 @@ def test_datasets_of_datasets():
         D.Dataset()[0]
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_slices_of_subsets(deep):
+    whole = D.TensorDataset(T.arange(10, 15))
+    subset = D.Subset(whole, [4, 2, 0, 1])
+    subset = D.Subset(subset, [0, 1, 2, 3]) if deep else subset
+    for part, expected in (
+        (slice(None), [14, 12, 10, 11]),
+        (slice(1, 3), [12, 10]),
+        (slice(0, -1, 2), [14, 10]),
+        ([3, 0], [11, 14]),
+    ):
+        assert subset[part][0].tolist() == expected
+    assert subset[-1][0] == 11
+
+
+class Batched(D.Dataset):
+    """It gives many at once, and less than asked for if it is short."""
+
+    def __init__(self, short=False):
+        self.data, self.short = T.arange(4.0), short
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return self.data[i]
+
+    def __getitems__(self, indices):
+        return self.data[indices][: -1 if self.short else None]
+
+
+def test_stacks_ask_for_batches():
+    names = ["a", "b", "c", "d"]
+    assert D.StackDataset(Batched(), names).__getitems__([0, 3]) == [(0.0, "a"), (3.0, "d")]
+    assert D.StackDataset(x=Batched(), n=names).__getitems__([2]) == [{"x": 2.0, "n": "c"}]
+    assert [x.tolist() for x, _ in D.DataLoader(D.StackDataset(Batched(), names), 3)] == [[0.0, 1.0, 2.0], [3.0]]
+    with pytest.raises(IndexError):
+        D.StackDataset(Batched(), names).__getitems__([0, 4])
+    with pytest.raises(ValueError, match="Nested dataset's output size mismatch. Expected 4, got 3"):
+        D.StackDataset(Batched(short=True), names).__getitems__([0, 1, 2, 3])
+    with pytest.raises(ValueError, match="Supported either ``tuple``- .via ``args``. or"):
+        D.StackDataset(names, a=names)
+    with pytest.raises(ValueError, match="Size mismatch between datasets"):
+        D.StackDataset(a=names, b=names[:2])
+
+
+def test_sums_of_datasets():
+    parts = [D.TensorDataset(T.arange(3) + 10 * k) for k in range(3)]
+    both = parts[0] + parts[1] + parts[2]
+    assert [both[i][0].item() for i in (0, 3, 8, -1)] == [0, 10, 22, 22] and len(both) == 9
+    assert [D.ConcatDataset([[0], [], [1, 2]])[i] for i in range(3)] == [0, 1, 2]
+    with pytest.raises(IndexError):
+        D.ConcatDataset([[0], [1]])[2]
+    with pytest.warns(FutureWarning, match="`cummulative_sizes` attribute is renamed"):
+        assert both.cummulative_sizes == [6, 9]
+
+
 class Count(D.IterableDataset):
     def __init__(self, start, end):
         self.start, self.end = start, end
@@ -64,8 +121,11 @@ def test_chains():
     assert isinstance(chain, D.ChainDataset) and list(chain) == [0, 1, 5, 6] and len(chain) == 4
     with pytest.raises(AssertionError, match="ChainDataset only supports IterableDataset"):
         list(D.ChainDataset([[1, 2]]))
-    with pytest.raises(AssertionError, match="ConcatDataset does not support IterableDataset"):
-        D.ConcatDataset([Count(0, 1)])
+    for parts in ([Count(0, 1)], [[1], Count(0, 1)]):
+        with pytest.raises(AssertionError, match="ConcatDataset does not support IterableDataset"):
+            D.ConcatDataset(parts)
+    with pytest.raises(AssertionError, match="ChainDataset only supports IterableDataset"):
+        list(Count(0, 1) + [1])
 
 
 def test_splits():
@@ -77,6 +137,53 @@ def test_splits():
         D.random_split(range(3), [1, 1])
     with pytest.raises(ValueError, match="Fraction at index 0 is not between 0 and 1"):
         D.random_split(range(3), [1.5, -0.5])
+
+
+class Asked(D.Dataset):
+    def __len__(self):
+        return 5
+
+    def __getitem__(self, i):
+        return type(i).__name__
+
+
+def test_splits_by_a_generator():
+    def drawn(seed, lengths, n=10):
+        return [list(part) for part in D.random_split(range(n), lengths, T.Generator().manual_seed(seed))]
+
+    assert drawn(1, [3, 7]) == [[5, 6, 1], [2, 0, 8, 9, 3, 7, 4]]
+    assert drawn(4, [0.33, 0.33, 0.34], 100) == drawn(4, [0.33, 0.33, 0.34], 100) != drawn(5, [0.33, 0.33, 0.34], 100)
+    assert [len(part) for part in drawn(1, [0.1, 0.2, 0.3, 0.4], 106)] == [11, 22, 31, 42]
+    state = T.get_rng_state()
+    drawn(1, [5, 5])
+    assert T.equal(T.get_rng_state(), state)
+    D.random_split(range(10), [5, 5])
+    assert not T.equal(T.get_rng_state(), state)
+    for lengths in ([5], [1.0]):
+        assert [kind for (kind,) in D.DataLoader(D.random_split(Asked(), lengths)[0])] == ["int"] * 5
+
+
+def test_numbers_that_samplers_draw():
+    data = list(range(10))
+    for options, most in (({}, 1), ({"num_samples": 20}, 2), ({"num_samples": 11}, 2), ({"num_samples": 9}, 1)):
+        sampler = D.RandomSampler(data, **options)
+        counts = collections.Counter(sampler)
+        assert sum(counts.values()) == len(sampler) == options.get("num_samples", 10) and max(counts.values()) == most
+        assert len(D.DataLoader(data, 6, sampler=sampler)) == -(-len(sampler) // 6)
+    sampler = D.RandomSampler(data, replacement=True, num_samples=11)
+    assert max(collections.Counter(sampler).values()) > 1 and set(sampler) <= set(data)
+    for sampler in (sampler, D.RandomSampler(data), D.SubsetRandomSampler(data), D.WeightedRandomSampler([1.0, 2.0], 5)):
+        # Each walk draws its seed when it begins, so that two at once do not disturb each other.
+        walks = [iter(sampler), iter(sampler)]
+        found = [[], []]
+        for i in range(len(sampler)):
+            for walk, seen in zip(walks, found):
+                if i == 0:
+                    T.manual_seed(0)
+                seen.append(next(walk))
+        assert found[0] == found[1]
+    found = [D.DistributedSampler(range(9), 4, rank, drop_last=True) for rank in range(4)]
+    assert len({i for sampler in found for i in sampler}) == 8
 
 
 @pytest.mark.parametrize(
@@ -94,6 +201,8 @@ def test_splits():
             "batch_size should be a positive integer value, but got batch_size=0",
         ),
         (lambda: D.BatchSampler([1], 1, 0), ValueError, "drop_last should be a boolean value, but got drop_last=0"),
+        (lambda: D.RandomSampler([1], num_samples=0), ValueError, "num_samples should be a positive integer value"),
+        (lambda: D.DistributedSampler([1], 2, -1), ValueError, r"Invalid rank -1, rank should be in the interval \[0, 1\]"),
         (lambda: D.WeightedRandomSampler([1.0], True), ValueError, "num_samples should be a positive integer value"),
         (
             lambda: D.WeightedRandomSampler([[1.0]], 1),
@@ -150,6 +259,60 @@ def test_collation():
         D.default_collate([object()])
     with pytest.raises(TypeError, match="default_collate: batch must contain .* found <U1"):
         D.default_collate([np.array("a")])
+
+
+class Words(list):
+    pass
+
+
+class Named(dict):
+    pass
+
+
+class Frozen(collections.abc.Mapping):
+    def __init__(self, content):
+        self.content = content
+
+    def __getitem__(self, key):
+        return self.content[key]
+
+    def __iter__(self):
+        return iter(self.content)
+
+    def __len__(self):
+        return len(self.content)
+
+
+def test_own_classes_are_kept():
+    same(D.default_collate([Named(a=1), Named(a=3)]), Named(a=T.tensor([1, 3])))
+    same(D.default_collate([Words([1, 2]), Words([4, 5])]), Words([T.tensor([1, 4]), T.tensor([2, 5])]))
+    assert D.default_collate([Frozen({"a": 1}), Frozen({"a": 2})])["a"].tolist() == [1, 2]
+    counted = D.default_collate([collections.defaultdict(list, a=1), collections.defaultdict(list, a=2)])
+    assert type(counted) is collections.defaultdict and counted["b"] == []
+    same(D.default_convert(Named(a=np.array(1))), Named(a=T.tensor(1)))
+    same(D.default_convert(Words([1, "x"])), Words([1, "x"]))
+    assert D.default_convert(range(2)) == [0, 1]
+
+
+def test_arrays_that_lie_in_a_file(tmp_path):
+    rows = np.memmap(tmp_path / "rows", dtype="int64", mode="w+", shape=(4, 2))
+    rows[:] = np.arange(8).reshape(4, 2)
+    assert D.default_collate(list(rows)).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+@pytest.mark.parametrize("kind", "float64 float32 float16 int64 int32 int16 int8 uint8 bool".split())
+def test_numbers_of_numpy(kind):
+    values = [np.dtype(kind).type(k % 2) for k in range(3)]
+    found = D.default_collate(values)
+    assert found.dtype == getattr(T, kind) and found.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "batch", [[["x"], ["x", "x"]], [["x", "x"], ["x"]], [np.array(object())], [None], [{"a": 1}, {"b": 1}]]
+)
+def test_what_cannot_be_collated(batch):
+    with pytest.raises((TypeError, RuntimeError, KeyError)):
+        D.default_collate(batch)
 
 
 def test_conversion():

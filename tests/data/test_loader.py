@@ -69,6 +69,68 @@ def test_the_order_does_not_depend_on_workers():
     assert found[0] == found[1] == found[2] and found[0][0] != found[0][1]
 
 
+class Rows(D.Dataset):
+    """It takes lists of indices only."""
+
+    def __len__(self):
+        return 10
+
+    def __getitem__(self, indices):
+        return T.as_tensor(indices) if isinstance(indices, list) else None
+
+
+class Parted(D.IterableDataset):
+    def __init__(self, *sizes):
+        self.sizes = sizes
+
+    def __iter__(self):
+        return iter(range(self.sizes[D.get_worker_info().id]))
+
+    def __len__(self):
+        return sum(self.sizes)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_samplers_of_lists_without_batches(workers):
+    sampler = [[0, 3], [1], [9, 8, 7]]
+    assert batches(Rows(), None, sampler=sampler, num_workers=workers) == sampler
+
+
+@pytest.mark.parametrize("prefetch", [2, 4])
+def test_workers_whose_parts_differ(prefetch):
+    options = {"num_workers": 3, "prefetch_factor": prefetch}
+    assert sorted(batches(Parted(0, 2, 7), None, **options)) == [0, 0, 1, 1, 2, 3, 4, 5, 6]
+    found = sorted(batches(Parted(0, 2, 7), 3, **options))
+    assert found == [[0, 1], [0, 1, 2], [3, 4, 5], [6]]
+    assert sorted(batches(Parted(0, 2, 7), 3, drop_last=True, **options)) == [[0, 1, 2], [3, 4, 5]]
+    assert len(D.DataLoader(Parted(0, 2, 7), None, **options)) == 9
+
+
+def test_more_than_was_told_is_warned_of_once_it_was_asked_for():
+    loader = D.DataLoader(Parted(4, 4), None, num_workers=2)
+    loader.dataset.__class__ = type("Lying", (Parted,), {"__len__": lambda self: 4})
+    assert len(list(loader)) == 8
+    assert len(loader) == 4
+    walk = iter(loader)
+    assert len([next(walk) for _ in range(4)]) == 4
+    with pytest.warns(UserWarning, match="but 5 samples have been fetched. For multiprocessing data-loading, this"):
+        next(walk)
+
+
+@pytest.mark.parametrize(("size", "drop", "count"), [(1, True, 10), (2, False, 5), (3, False, 4), (3, True, 3)])
+def test_how_many_batches_an_iterable_dataset_has(size, drop, count):
+    assert (
+        len(D.DataLoader(Count(10, 10), size, drop_last=drop))
+        == len(list(D.DataLoader(Count(10), size, drop_last=drop)))
+        == count
+    )
+
+
+def test_loaders_side_by_side():
+    one, two = iter(D.DataLoader(Squares(), num_workers=1)), iter(D.DataLoader(Squares(), num_workers=2))
+    assert [next(walk).item() for walk in (one, one, two, two, one, two)] == [0, 1, 0, 1, 4, 4]
+
+
 def test_iterable_datasets():
     assert batches(Count(), 3) == [[0, 1, 2], [3, 4, 5], [6]]
     assert batches(Count(), 3, drop_last=True) == [[0, 1, 2], [3, 4, 5]]
@@ -88,6 +150,14 @@ def test_iterable_datasets():
         ({"prefetch_factor": 2}, ValueError, "prefetch_factor option could only be specified in multiprocessing"),
         ({"persistent_workers": True}, ValueError, "persistent_workers option needs num_workers > 0"),
         ({"sampler": [0], "shuffle": True}, ValueError, "sampler option is mutually exclusive with shuffle"),
+        (
+            {"sampler": [0], "batch_sampler": [[0]], "shuffle": 3},
+            ValueError,
+            "sampler option is mutually exclusive with shuffle",
+        ),
+        ({"batch_sampler": [[0]], "shuffle": True}, ValueError, "batch_sampler option is mutually exclusive with batch_size"),
+        ({"batch_sampler": [[0]], "drop_last": 3}, ValueError, "batch_sampler option is mutually exclusive with batch_size"),
+        ({"batch_size": 0}, ValueError, "batch_size should be a positive integer value, but got batch_size=0"),
         ({"batch_sampler": [[0]], "batch_size": 2}, ValueError, "batch_sampler option is mutually exclusive with batch_size"),
         ({"batch_size": None, "drop_last": True}, ValueError, "batch_size=None option disables auto-batching"),
         (
@@ -110,10 +180,20 @@ def test_iterable_datasets_have_an_order(options):
         D.DataLoader(Count(), **options)
 
 
-def test_what_may_not_be_set_later():
+@pytest.mark.parametrize("name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"])
+def test_what_may_not_be_set_later(name):
     loader = D.DataLoader(Squares())
-    with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
-        loader.batch_size = 3
+    with pytest.raises(ValueError, match=f"{name} attribute should not be set after DataLoader is initialized"):
+        setattr(loader, name, {})
+    loader.timeout = 3
+
+
+def test_datasets_that_grow():
+    data = [0, 1, 2]
+    plain, shuffled = D.DataLoader(data), D.DataLoader(data, shuffle=True)
+    data.append(3)
+    assert len(plain) == len(shuffled) == 4
+    assert sorted(b.item() for b in shuffled) == [b.item() for b in plain] == data
 
 
 def test_many_workers_are_warned_of():
@@ -139,6 +219,48 @@ def test_seeds_of_workers_are_pytorchs():
     assert [row[:4] for row in found] == [(0, 2, seed, 1), (1, 2, seed + 1, 1)] * 2
     drawn = [(293, 951, 828), (610, 570, 739), (235, 952, 156), (403, 601, 565)]
     assert [row[4:] for row in found] == drawn
+
+
+class Seeds(Squares):
+    def __getitem__(self, i):
+        return T.initial_seed()
+
+
+class Changed(Squares):
+    """What a worker makes of its own copy."""
+
+    def __getitem__(self, i):
+        return self.value
+
+
+def prepare(worker_id):
+    info = D.get_worker_info()
+    told = [worker_id == info.id, info.num_workers == 2, info.seed == T.initial_seed(), not hasattr(info.dataset, "value")]
+    told += [f"{name}=" in repr(info) for name in ("id", "num_workers", "seed", "dataset")]
+    try:
+        info.id = 7
+    except Exception as error:
+        told.append("assign" in str(error))
+    T.manual_seed(99)
+    info.dataset.value = [worker_id, all(told), len(told), T.initial_seed()]
+
+
+def test_what_workers_know_and_change():
+    data = Changed(4)
+    found = list(D.DataLoader(data, None, num_workers=2, worker_init_fn=prepare))
+    assert found == [[0, True, 9, 99], [1, True, 9, 99]] * 2
+    assert not hasattr(data, "value") and D.get_worker_info() is None
+
+
+def test_generators_give_the_same_again():
+    for workers in (0, 2):
+        found = []
+        for _ in range(2):
+            loader = D.DataLoader(Squares(), 3, shuffle=True, num_workers=workers, generator=T.Generator().manual_seed(42))
+            found.append([b.tolist() for b in loader])
+        assert found[0] == found[1]
+    seeds = [list(D.DataLoader(Seeds(2), None, num_workers=2, generator=T.Generator().manual_seed(5))) for _ in range(2)]
+    assert seeds[0] == seeds[1] and len(set(seeds[0])) == 2
 
 
 class Memory(D.Dataset):
@@ -298,6 +420,31 @@ def test_parts_of_large_batches_share_memory():
         assert got[1][0, 5] == got[2][5] == got[3][5, 0] == -1
 
 
+class Lacking(D.Dataset):
+    def __len__(self):
+        return 7
+
+
+class Unwilling(D.IterableDataset):
+    def __iter__(self):
+        raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_batch_tells_its_own_error(workers):
+    walk, errors = iter(D.DataLoader(Lacking(), 2, shuffle=True, num_workers=workers)), 0
+    while True:
+        try:
+            next(walk)
+        except NotImplementedError:
+            errors += 1
+        except StopIteration:
+            break
+    assert errors == 4
+    with pytest.raises(RuntimeError, match="not today"):
+        list(D.DataLoader(Unwilling(), num_workers=workers))
+
+
 class Failing(Squares):
     def __getitem__(self, i):
         if i == 5:
@@ -401,7 +548,7 @@ def test_timeouts():
         loader = iter(D.DataLoader(Dying(wait), num_workers=1, timeout=0.3))
         [next(loader) for _ in range(4)]
     for worker in loader._workers:
-        (worker.process if IS_GRADIRON else worker).kill()
+        worker.kill()
 
 
 class Who(Squares):
@@ -432,6 +579,45 @@ def test_out_of_order():
     found = list(D.DataLoader(Slow(6), None, num_workers=2, in_order=False))
     assert sorted(found) == list(range(6)) and found[0] != 0
     assert list(D.DataLoader(Slow(6), None, num_workers=2)) == list(range(6))
+
+
+def test_a_dataset_that_changes_is_seen_by_new_workers():
+    data = Changed(2)
+    data.value = 1
+    kept, new = D.DataLoader(data, None, num_workers=2, persistent_workers=True), D.DataLoader(data, None, num_workers=1)
+    assert list(kept) == list(new) == [1, 1]
+    data.value = 2
+    assert list(kept) == [1, 1] and list(new) == [2, 2]
+
+
+class Whose(Squares):
+    """Which worker had which index."""
+
+    worker = None
+
+    def begin(self, worker_id):
+        self.worker = worker_id
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
+
+    def __getitem__(self, i):
+        cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else {0}
+        return self.worker, i, T.nn.functional.conv1d(T.ones(1, 1, 2400), T.ones(1, 1, 2)).shape[-1], len(cores)
+
+
+def test_workers_take_turns():
+    """After a fork, with what their function has set, and with kernels that use threads."""
+    data = Whose(16)
+    assert data[0][2] == 2399
+    context = __import__("multiprocessing").get_context("fork")
+    loader = D.DataLoader(data, 4, num_workers=2, worker_init_fn=data.begin, timeout=30, multiprocessing_context=context)
+    for turn, (workers, indices, lengths, cores) in enumerate(loader):
+        assert workers.tolist() == [turn % 2] * 4 and indices.tolist() == list(range(4 * turn, 4 * turn + 4))
+        assert lengths.tolist() == [2399] * 4 and cores.tolist() == [1] * 4
+    walk = iter(loader)
+    next(walk)
+    pids = [worker.pid for worker in walk._workers]
+    assert all(worker.is_alive() for worker in walk._workers) and len(set(pids)) == 2
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
