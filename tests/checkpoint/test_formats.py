@@ -5,6 +5,7 @@ import copy
 import gzip
 import importlib
 import io
+import os
 import pickle
 import struct
 import tarfile
@@ -274,6 +275,32 @@ def test_after_other_things_in_a_file(tmp_path):
     with open(tmp_path / "x", "rb") as file:
         assert pickle.load(file) == "before"
         assert T.load(file)[0].tolist() == [1.0, 1.0]
+
+
+class WithHoles:
+    """A file in which many zeros take no room."""
+
+    def __init__(self, path):
+        self.file = open(path, "wb")
+
+    def write(self, data):
+        if len(data) < 1 << 20:
+            self.file.write(data)
+        else:
+            self.file.seek(len(data), os.SEEK_CUR)
+
+
+@pytest.mark.gradiron
+def test_more_than_four_gib(tmp_path, monkeypatch):
+    writer, count = T.serialization._archive.Writer, (1 << 32) + 10
+    record = writer.record
+    monkeypatch.setattr(writer, "record", lambda self, name, data, **_: record(self, name, data, skip=name == "data/0"))
+    target = WithHoles(tmp_path / "large.pt")
+    T.save([T.empty(count, dtype=T.uint8), T.arange(3.0), T.ones(2, dtype=T.int64)], target)
+    target.file.close()
+    # PyTorch reads it so, too.
+    large, x, y = T.load(tmp_path / "large.pt", mmap=True)
+    assert large.shape == (count,) and large[-1] == 0 and x.tolist() == [0.0, 1.0, 2.0] and y.tolist() == [1, 1]
 
 
 def tar_file():
