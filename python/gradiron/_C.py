@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
-from . import _core
+from . import _SCRIPT_TYPES, _core
 from ._core import Generator, Tensor, device, dtype
 from ._tensor import parse_to
 from ._types import Size
@@ -108,3 +108,16 @@ class _nn:
             raise RuntimeError(".to() does not accept copy argument")
         waits = kwargs.get("non_blocking", any(arg is True for arg in args))
         return None if place is None else device(place), kind, waits, memory_format
+
+
+class Type:
+    """TorchScript's types, which annotations name. No script is compiled, so nothing has one."""
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
+
+
+def __getattr__(name: str) -> type[Type]:
+    if name.endswith("Type") and name in _SCRIPT_TYPES:
+        return globals().setdefault(name, type(name, (Type,), {"__module__": __name__}))
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -138,6 +138,11 @@ _SETTINGS = """
     set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
     set_num_interop_threads use_deterministic_algorithms
 """.split()
+_SCRIPT_TYPES = """
+    AnyType AwaitType BoolType ClassType ComplexType DeviceObjType DictType EnumType FloatType FutureType InferredType IntType
+    InterfaceType ListType NoneType NumberType OptionalType PyObjectType RRefType StreamObjType StringType SymBoolType
+    SymIntType TensorType TupleType Type UnionType
+""".split()
 _CHECKS = """
     _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type
     _check_value _check_with
@@ -156,13 +161,14 @@ _NAMES = {
     **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), "types"),
     **dict.fromkeys("sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum".split(), "_symbols"),
     "ScriptModule": "jit",
+    "Future": "futures",
     "lu": "_tensor",
     "segment_reduce": "_segments",
     "sparse_coo_tensor": "sparse._build",
     **dict.fromkeys(("spmm", "dsmm"), "sparse._products"),
     **dict.fromkeys(("sparse_compressed_tensor", "sparse_csr_tensor", "sparse_csc_tensor"), "sparse._compressed"),
     **dict.fromkeys(("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo"), "sparse._compressed"),
-    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_C"),
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", *_SCRIPT_TYPES), "_C"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     "set_printoptions": "_tensor_str",

@@ -349,7 +349,7 @@ def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     _check_subclass(cls)
-    return _core.make_subclass(cls, data.detach(), require_grad)
+    return _core.make_subclass(cls, _core.as_subclass(data, Tensor).detach(), require_grad)
 
 
 def _check_subclass(cls: type) -> None:

@@ -251,3 +251,14 @@ class ExceptionWrapper:
 def cpu_count() -> int | None:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _flatten_dense_tensors(tensors: Any) -> Tensor:
+    """All elements one after the other."""
+    return _core.cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Any) -> tuple[Tensor, ...]:
+    """Views of such a row, shaped as the tensors that it came of."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))

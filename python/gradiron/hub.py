@@ -70,7 +70,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'gradiron.hub' has no attribute '{name}'")
     import importlib
 
-    return importlib.import_module("tqdm.auto").tqdm
+    # Not that of `tqdm.auto`, which asks for an iterator once more: a loader would draw another order.
+    return importlib.import_module("tqdm").tqdm
 
 
 def download_url_to_file(url: str, dst: str, *args: Any, **options: Any) -> Any:

@@ -35,7 +35,7 @@ _SLOTS = _core.slot_methods()
 _OWN = frozenset(
     """__new__ __init__ __dict__ __weakref__ __doc__ __module__ __hash__ __init_subclass__ __torch_function__ __class__
     __reduce_ex__ __getattribute__ __setattr__ __delattr__ __slots__ __array_priority__ __subclasshook__
-    __annotations__""".split()
+    __annotations__ as_subclass""".split()
 )
 
 

@@ -16,7 +16,7 @@ compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extens
 signal.windows sparse masked fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
-nn.attention.bias nn.attention.flex_attention distributed.device_mesh distributed.optim distributed.rpc distributed.tensor.* functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
+nn.attention.bias nn.attention.flex_attention distributed.device_mesh distributed.nn distributed.nn.functional distributed.optim distributed.rpc distributed.tensor.* functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
 """.split()
 CLASSES = """
 Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node

@@ -35,6 +35,8 @@ OTHERWISE = {
     "python/gradiron/sparse/_views.py": None,
     # A kind of Chebyshev's polynomials.
     "python/gradiron/_polynomials.py": {"t"},
+    # What is done to a batch, not to a tensor.
+    "python/gradiron/nn/parallel/scatter_gather.py": {"gather", "scatter"},
     # A window.
     "python/gradiron/signal/windows.py": {"exponential"},
     # The words of an optimizer's program, a language of its own.

@@ -276,3 +276,22 @@ def test_writing_with_an_operand_that_overrides():
     x += other
     x *= other
     assert seen == ["add_", "mul_"] and x.tolist() == [2, 2]
+
+
+def test_the_class_itself_is_changed_without_asking():
+    seen = []
+
+    class Asked(T.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+        def clone(self, *, memory_format=T.preserve_format):
+            return self.as_subclass(T.Tensor).clone(memory_format=memory_format).as_subclass(type(self))
+
+    x = T.ones(2, requires_grad=True).as_subclass(Asked)
+    plain = x.as_subclass(T.Tensor)
+    assert type(plain) is T.Tensor and type(x.as_subclass(Plain)) is Plain and plain.grad_fn is not None
+    assert type(T.Tensor._make_subclass(Plain, x)) is Plain and seen == []
+    assert type(x.clone()) is Asked and seen == []

@@ -265,3 +265,94 @@ def test_mappings_of_a_programs_own_as_trees():
     tree.register_pytree_node(Output, tree._dict_flatten, lambda items, keys: Output(**tree._dict_unflatten(items, keys)))
     made = tree.tree_map(lambda x: x + 1, [Output(a=1, b=2)])
     assert type(made[0]) is Output and made == [{"a": 2, "b": 3}]
+
+
+@pytest.mark.parametrize("name", ["TensorType", "ListType", "OptionalType", "AnyType", "NoneType", "ClassType"])
+def test_types_of_scripts_can_be_named_not_made(name):
+    kind = getattr(T, name)
+    assert getattr(module("_C"), name) is kind and issubclass(kind, T.Type) and not isinstance(T.ones(1), kind)
+    assert kind.__name__ == name
+    with pytest.raises(TypeError):
+        kind()
+
+
+def test_no_tensor_wraps_others():
+    dispatch = module("utils._python_dispatch")
+    assert not dispatch.is_traceable_wrapper_subclass(T.ones(1)) and not dispatch.is_traceable_wrapper_subclass(3)
+    assert not dispatch.is_traceable_wrapper_subclass_type(T.Tensor)
+
+
+@ours
+def test_progress_is_shown_by_the_plain_bar(monkeypatch):
+    bars = type(sys)("tqdm")
+    bars.tqdm = lambda loader: loader
+    monkeypatch.setitem(sys.modules, "tqdm", bars)
+    assert T.hub.tqdm is bars.tqdm
+
+
+def test_a_batch_for_one_device():
+    parts = module("nn.parallel.scatter_gather")
+    if not T.cuda.is_available():
+        pytest.skip("there is no GPU")
+    x = T.ones(2, 3)
+    (there,) = parts.scatter(x, [0])
+    assert there.is_cuda and there.shape == (2, 3)
+    ((one, name),) = parts.scatter((x, "name"), [0])
+    assert one.is_cuda and name == "name"
+    (given,), (named,) = parts.scatter_kwargs((x,), {"y": x}, [0])
+    assert given[0].is_cuda and named["y"].is_cuda
+    assert parts.gather([there], "cpu").device.type == "cpu"
+
+
+@ours
+def test_a_batch_for_several_devices_is_refused():
+    parts = module("nn.parallel.scatter_gather")
+    for call in (lambda: parts.scatter(T.ones(2), [0, 1]), lambda: parts.gather([T.ones(1), T.ones(1)], 0)):
+        with pytest.raises(RuntimeError, match="was given 2 devices, but gradiron has one GPU"):
+            call()
+
+
+def test_names_that_captum_and_ultralytics_ask_for():
+    assert issubclass(T.jit.TracerWarning, Warning)
+    assert T.utils.deterministic.fill_uninitialized_memory is True
+    assert isinstance(T.futures.Future(), T.Future)
+
+
+@pytest.mark.parametrize("dtype", [T.float32, T.float64])
+def test_a_sigmoid_that_keeps_away_from_its_ends(dtype):
+    x = T.tensor([-1000.0, 0.0, 1000.0], dtype=dtype)
+    made = module("distributions.transforms")._clipped_sigmoid(x)
+    assert made[1] == 0.5 and made[2] == 1 - T.finfo(dtype).eps and 0 < made[0] < 1e-37
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "sigmoid", "tanh"])
+def test_activations_take_attributes(name):
+    function = getattr(T.nn.functional, name)
+    function.__default_init__ = T.nn.init.kaiming_uniform_
+    try:
+        assert getattr(T.nn.functional, name).__default_init__ is T.nn.init.kaiming_uniform_
+    finally:
+        del function.__default_init__
+    x = T.tensor([-2.0, 7.0], requires_grad=True)
+    method = {"relu6": lambda x: x.clamp(0, 6), "leaky_relu": lambda x: T.where(x > 0, x, 0.01 * x)}.get(
+        name, getattr(T, name, None)
+    )
+    assert function(x).tolist() == pytest.approx(method(x).tolist()) and function(x).grad_fn is not None
+    with pytest.raises(TypeError):
+        function(x, 0.1, False, 3)
+
+
+def test_tensors_in_one_row():
+    utils = module("_utils")
+    parts = [T.ones(2, 3, requires_grad=True), T.arange(3.0), T.tensor(2.0)]
+    row = utils._flatten_dense_tensors(parts)
+    assert row.tolist() == [1.0] * 6 + [0.0, 1.0, 2.0, 2.0] and row.grad_fn is not None
+    back = utils._unflatten_dense_tensors(row, parts)
+    assert [t.shape for t in back] == [t.shape for t in parts] and back[1]._base is row
+
+
+@ours
+def test_exchanges_with_gradients_need_a_group():
+    exchanges = module("distributed.nn")
+    with pytest.raises(ValueError, match="^Default process group has not been initialized"):
+        exchanges.all_reduce(T.ones(1))

@@ -455,6 +455,12 @@ class PowerTransform(Transform):
         return self.forward_shape(shape)
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    """`1 / (1 + exp(-x))`, kept a little away from 0 and 1."""
+    info = torch.finfo(x.dtype)
+    return torch.clamp(torch.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
+
+
 class SigmoidTransform(_Kind):
     """`1 / (1 + exp(-x))`, kept a little away from 0 and 1."""
 
@@ -464,8 +470,7 @@ class SigmoidTransform(_Kind):
     sign = +1
 
     def _call(self, x: Any) -> Any:
-        info = torch.finfo(x.dtype)
-        return torch.clamp(torch.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         info = torch.finfo(y.dtype)

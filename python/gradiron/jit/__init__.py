@@ -13,6 +13,7 @@ __all__ = [
     "Attribute",
     "Final",
     "ScriptModule",
+    "TracerWarning",
     "annotate",
     "export",
     "fork",
@@ -167,6 +168,10 @@ def onednn_fusion_enabled() -> bool:
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
     yield
+
+
+class TracerWarning(Warning):
+    """What a tracer warns of, for filters that name it: nothing is traced."""
 
 
 class ScriptModule(Module):

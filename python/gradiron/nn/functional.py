@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from . import _pooling
+from . import _activations, _pooling
 from ._attention import (
     _canonical_mask,
     _in_projection,
@@ -58,14 +58,14 @@ if TYPE_CHECKING:
 
 # What stands at the top as well.
 _SHARED = (
-    *(_core.sigmoid, _core.tanh, _core.relu, _core.softmax, _core.log_softmax, _core.dropout, _core.layer_norm),
+    *(_core.softmax, _core.log_softmax, _core.dropout, _core.layer_norm),
     *(_core.conv1d, _core.conv2d, _core.conv3d, _core.conv_transpose1d, _core.conv_transpose2d, _core.conv_transpose3d),
     _core.avg_pool1d,
 )
 # What the core has under the name of a function here, or under a name of its own.
-_WRAPPED = {*_pooling.__all__, *_pooling.RENAMED}
+_WRAPPED = {*_pooling.__all__, *_pooling.RENAMED, *_activations.__all__}
 
 # A row of the core comes before a composition of the same name.
 globals().update({function.__name__: function for function in _SHARED})
 globals().update({name: getattr(_core._nn, name) for name in dir(_core._nn) if name[0] != "_" and name not in _WRAPPED})
-globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})
+globals().update({name: getattr(part, name) for part in (_pooling, _activations) for name in part.__all__})

@@ -6,22 +6,10 @@ from itertools import chain
 from typing import Any
 
 from ... import _core, cuda
-from ..._core import Tensor
 from ..modules.module import Module
+from .scatter_gather import moved
 
 __all__ = ["DataParallel", "data_parallel"]
-
-
-def _moved(value: Any, place: Any) -> Any:
-    """Tensors in any of Python's containers on another device."""
-    if isinstance(value, Tensor):
-        return value.to(place)
-    if isinstance(value, (list, tuple)):
-        parts = [_moved(part, place) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return type(value)((key, _moved(part, place)) for key, part in value.items())
-    return value
 
 
 class DataParallel(Module):
@@ -53,7 +41,7 @@ class DataParallel(Module):
                     f"module must have its parameters and buffers on device {self.src_device_obj} (device_ids[0]) but found "
                     f"one of them on device: {tensor.device}"
                 )
-        return self.module(*_moved(inputs, self.src_device_obj), **_moved(kwargs, self.src_device_obj))
+        return self.module(*moved(inputs, self.src_device_obj), **moved(kwargs, self.src_device_obj))
 
 
 def data_parallel(
