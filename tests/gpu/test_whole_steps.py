@@ -23,6 +23,37 @@ class Convnet(nn.Module):
         return self.out(F.adaptive_avg_pool2d(F.gelu(self.conv2(x)), 1).flatten(1))
 
 
+class Residual(nn.Module):
+    """A block of a ResNet that halves its picture, and one that keeps it."""
+
+    def __init__(self):
+        super().__init__()
+        conv = lambda *size: nn.Sequential(nn.Conv2d(*size, bias=False), nn.BatchNorm2d(size[1]))
+        self.first, self.out = conv(1, 4, 3, 1, 1), nn.Linear(8, 5)
+        self.halves, self.short = nn.Sequential(conv(4, 8, 3, 2, 1), nn.ReLU(), conv(8, 8, 3, 1, 1)), conv(4, 8, 1, 2)
+        self.keeps = nn.Sequential(conv(8, 8, 3, 1, 1), nn.ReLU(), conv(8, 8, 3, 1, 1))
+
+    def forward(self, x):
+        x = F.relu(self.first(x))
+        x = F.relu(self.halves(x) + self.short(x))
+        return self.out(F.adaptive_avg_pool2d(F.relu(self.keeps(x) + x), 1).flatten(1))
+
+
+class Burgers(nn.Module):
+    """What is left of Burgers' equation: second derivatives, so that a step has third ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(2, 12), nn.Tanh(), nn.Linear(12, 12), nn.Tanh(), nn.Linear(12, 1))
+
+    def forward(self, x):
+        x = x.detach().requires_grad_()
+        u = self.body(x)
+        (first,) = T.autograd.grad(u.sum(), x, create_graph=True)
+        (second,) = T.autograd.grad(first[:, 0].sum(), x, create_graph=True)
+        return first[:, 1] + u[:, 0] * first[:, 0] - 0.01 * second[:, 0]
+
+
 class Transformer(nn.Module):
     def __init__(self):
         super().__init__()
@@ -66,6 +97,10 @@ def texts():
     return words[:, :-1].contiguous(), words[:, 1:].flatten()
 
 
+def points():
+    return T.rand(32, 2), T.zeros(32)
+
+
 def alone():
     x = T.rand(4, 1, 8, 8)
     return x, x
@@ -76,6 +111,8 @@ sgd = lambda ps: T.optim.SGD(ps, lr=0.05, momentum=0.9, nesterov=True)
 adamw = lambda ps: T.optim.AdamW(ps, lr=0.01, eps=1e-3)
 CASES = {
     "convnet": (Convnet, pictures, F.cross_entropy, sgd),
+    "residual": (Residual, pictures, F.cross_entropy, sgd),
+    "burgers": (Burgers, points, F.mse_loss, lambda ps: T.optim.Adam(ps, lr=0.01)),
     "transformer": (Transformer, texts, F.cross_entropy, adamw),
     "recurrent": (Recurrent, texts, F.cross_entropy, adamw),
     "autoencoder": (Autoencoder, alone, F.mse_loss, lambda ps: T.optim.RMSprop(ps, lr=0.01)),
