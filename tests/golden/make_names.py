@@ -10,7 +10,7 @@ import golden_file
 # Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
 MODULES = """
 . autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp.* profiler
-utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
+utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env utils.serialization utils.serialization.config testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
 compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
 signal.windows sparse masked fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
