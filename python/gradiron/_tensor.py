@@ -143,12 +143,14 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
             raise ValueError(f"invalid type: '{dtype}'")
         place = "cuda:0" if ".cuda." in dtype else "cpu"
         return _core.convert(self, getattr(_core, found), place, False)
-    kind = _core.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", dtype)
+    if dtype is Tensor:
+        return _core.convert(self, _core.get_default_dtype(), "cpu", False)
+    kind = getattr(dtype, "dtype", dtype)
     if isinstance(kind, type):
         raise ValueError(f"invalid type: '{kind.__name__}'")
     if not isinstance(kind, _core.dtype):
         raise TypeError("dtype must be a type, str, or dtype object")
-    return _core.convert(self, kind, None, False)
+    return _core.convert(self, kind, getattr(dtype, "place", None), False)
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:

@@ -481,6 +481,13 @@ def test_pickles_and_copies_keep_the_device():
         assert y.is_cuda and y.tolist() == x.tolist()
 
 
+def test_classes_of_tensors_say_where_they_lie():
+    x, y = T.ones(2), T.ones(2, device="cuda")
+    assert x.type(T.cuda.FloatTensor).is_cuda and x.double().type(T.cuda.LongTensor).type() == "torch.cuda.LongTensor"
+    assert y.type(T.FloatTensor).is_cpu and y.type(T.Tensor).is_cpu and y.type(T.float64).is_cuda
+    assert y.type(T.cuda.FloatTensor) is y and x.type(T.FloatTensor) is x is x.type(T.Tensor)
+
+
 def test_types_of_the_device():
     x = T.cuda.FloatTensor([1, 2])
     assert x.is_cuda and x.tolist() == [1.0, 2.0] and T.cuda.LongTensor(2, 3).shape == (2, 3)
