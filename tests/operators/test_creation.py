@@ -123,6 +123,7 @@ def test_arange(args, expected, device):
 
 def test_arange_keywords_and_dtypes():
     assert T.arange(start=1, end=7, step=2).tolist() == [1, 3, 5]
+    assert T.arange(end=3).tolist() == T.arange(end=3, dtype=T.float32, device="cpu").tolist() == [0, 1, 2]
     assert T.arange(3, dtype=T.float64).tolist() == [0.0, 1.0, 2.0]
     assert T.arange(2, dtype=T.int8).dtype is T.int8
     assert T.arange(2**40, 2**40 + 2).tolist() == [2**40, 2**40 + 1]

@@ -174,6 +174,19 @@ pub fn arange(
     fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
 }
 
+/// The numbers from 0 to `end`, by name.
+#[overload(arange.default)]
+pub fn arange_to(
+    #[keyword] end: Scalar,
+    dtype: Option<DType>,
+    layout: Option<StridedLayout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    arange(end, None, Scalar::Int(1), dtype, layout, device, pin_memory, requires_grad)
+}
+
 /// The numbers from `start` to `end`, which is included, by `step`.
 #[operator(
     function,
