@@ -1,7 +1,7 @@
 //! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long line, and in the
 //! lanes of registers.
 
-use super::kernel::{COLUMNS, LANES, LARGEST, Real, SHORT};
+use super::kernel::{COLUMNS, LANES, LARGEST, Real, short};
 use super::planes::{Planes, copy_row};
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
@@ -36,6 +36,7 @@ pub unsafe fn product<T: Real>(
     let one = Planes::new(&moved.window, image.size, 1);
     let block = T::block(rows);
     let k = sums * taps;
+    let short = short(k, k);
     let panels = rows.div_ceil(block.rows);
     // SAFETY: the caller's weights.
     let packed = unsafe { pack::<T>(conv, moved, weight, block.rows, panels)? };
@@ -79,8 +80,8 @@ pub unsafe fn product<T: Real>(
                     if by_panel { (i / starts, i % starts) } else { (i % mine.len(), i / mine.len()) };
                 let (panel, start) = (mine.start + panel, start * block.width);
                 let mut acc = [T::ZERO; LARGEST];
-                for first in (0..k).step_by(SHORT) {
-                    let depth = SHORT.min(k - first);
+                for first in (0..k).step_by(short) {
+                    let depth = short.min(k - first);
                     // SAFETY: the panel has k rows; the planes have room past every offset.
                     unsafe {
                         let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);

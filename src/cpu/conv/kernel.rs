@@ -2,10 +2,16 @@
 
 use crate::cpu::simd::{Level, level, simd_fn};
 
-/// Terms that are multiplied at a time.
-pub const DEPTH: usize = 512;
-/// Terms that a register sums before its sum is put aside, so that long sums stay exact.
-pub const SHORT: usize = 48;
+/// Terms that are multiplied at a time: their weights, a register or four wide, stay in the first or the second cache.
+const DEPTH: usize = 256;
+const WIDE_DEPTH: usize = 512;
+
+/// How many terms of a `piece` of `k` a register sums before its sum is put aside, so that long sums stay exact. Few terms cost little
+/// time, and may be more exact still.
+pub fn short(k: usize, piece: usize) -> usize {
+    let most = if k <= 256 { 24 } else { 48 };
+    piece.div_ceil(piece.div_ceil(most).max(1)).max(1)
+}
 
 /// Products of weights and positions: `acc[i][j] += sum over k of a[k][i] * b[offsets[k] + j]`.
 ///
@@ -50,6 +56,8 @@ pub struct Block<T> {
 pub struct LanesBlock<T> {
     pub rows: usize,
     pub width: usize,
+    /// Terms that are multiplied at a time.
+    pub depth: usize,
     pub run: Lanes<T>,
 }
 
@@ -296,14 +304,13 @@ macro_rules! kernels {
                     }
                 }
                 fn lanes(channels: usize) -> LanesBlock<$T> {
+                    let of = |rows, width, depth, run: Lanes<$T>| LanesBlock { rows, width, depth, run };
                     match level() {
-                        Level::V4 if channels > $half => LanesBlock { rows: 6, width: $wide, run: lanes_wide },
-                        Level::V4 if channels > $one => LanesBlock { rows: 10, width: $half, run: lanes_half },
-                        Level::V4 => LanesBlock { rows: 10, width: $one, run: lanes_one },
-                        Level::V3 => LanesBlock { rows: 6, width: $one, run: lanes_narrow },
-                        Level::Baseline => {
-                            LanesBlock { rows: $low, width: $narrow, run: lanes::<$low, $narrow, FUSED> }
-                        }
+                        Level::V4 if channels > $half => of(6, $wide, WIDE_DEPTH, lanes_wide),
+                        Level::V4 if channels > $one => of(10, $half, WIDE_DEPTH, lanes_half),
+                        Level::V4 => of(10, $one, WIDE_DEPTH, lanes_one),
+                        Level::V3 => of(6, $one, DEPTH, lanes_narrow),
+                        Level::Baseline => of($low, $narrow, DEPTH, lanes::<$low, $narrow, FUSED>),
                     }
                 }
                 unsafe fn add_up(n: usize, from: *const $T, to: *mut $T) {

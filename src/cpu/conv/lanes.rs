@@ -1,7 +1,7 @@
 //! Convolutions with channels in the lanes of registers. What the window meets is read element by element, so that nothing is laid
 //! out for it but padding, where there is any; weights, or gradients, are turned a piece at a time.
 
-use super::kernel::{DEPTH, LARGEST, LanesBlock, Real, SHORT};
+use super::kernel::{LARGEST, LanesBlock, Real, short};
 use super::planes::Planes;
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
@@ -128,14 +128,16 @@ unsafe fn parts<T: Real>(
 struct Panels {
     channels: usize,
     width: usize,
+    /// Terms that are multiplied at a time.
+    depth: usize,
     /// Of a group.
     count: usize,
 }
 
 impl Panels {
     fn new<T: Real>(channels: usize) -> Panels {
-        let width = T::lanes(channels).width;
-        Panels { channels, width, count: channels.div_ceil(width) }
+        let LanesBlock { width, depth, .. } = T::lanes(channels);
+        Panels { channels, width, depth, count: channels.div_ceil(width) }
     }
 
     /// Its group, its first channel, how many it has, their block.
@@ -172,9 +174,9 @@ pub unsafe fn product<T: Real>(
     let (window, positions) = (&moved.window, moved.window.positions);
     let (w, far, weights_at) = moved.weights(weight);
     let k = weights_at.len();
-    let pieces = k.div_ceil(DEPTH);
-    let depth = k.div_ceil(pieces.max(1));
     let panels = &Panels::new::<T>(channels);
+    let pieces = k.div_ceil(panels.depth);
+    let depth = k.div_ceil(pieces.max(1));
     let all = conv.groups * panels.count;
     // Results that lie one after the other are one row.
     let steps = [positions[1] * positions[2], positions[2], 1];
@@ -247,7 +249,7 @@ pub unsafe fn product<T: Real>(
                             let (rows, steps) = (at.as_ptr().add(i), offsets.as_ptr().add(terms.start));
                             let (to, size) =
                                 (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
-                            let terms = [terms.len(), SHORT];
+                            let terms = [terms.len(), short(k, terms.len())];
                             if piece == 0 {
                                 (block.run)(terms, a, rows, steps, b, to, bias.is_some());
                                 continue;
@@ -308,10 +310,11 @@ pub unsafe fn weights<T: Real>(
             turned = scratch(all * panels.width * total, T::ZERO)?;
         }
         let packed = Shared::new(turned.as_ptr());
-        let pieces = total.div_ceil(DEPTH);
-        let piece = |i: usize| i * DEPTH..total.min((i + 1) * DEPTH);
+        let depth = panels.depth;
+        let pieces = total.div_ceil(depth);
+        let piece = |i: usize| i * depth..total.min((i + 1) * depth);
         let (at, from) = (&at, &from);
-        par::ranges(all * pieces, (GRAIN / (DEPTH * panels.width)).max(1), |range| {
+        par::ranges(all * pieces, (GRAIN / (depth * panels.width)).max(1), |range| {
             for task in range {
                 let (panel, piece) = (task / pieces, piece(task % pieces));
                 let (group, first, lanes, block) = panels.get::<T>(panel);
@@ -346,7 +349,8 @@ pub unsafe fn weights<T: Real>(
                             let (rows, steps) = (offsets.as_ptr().add(i), at.as_ptr().add(piece.start));
                             let (to, size) =
                                 (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
-                            let (terms, a) = ([piece.len(), SHORT], memory.get());
+                            let (terms, a) =
+                                ([piece.len(), short(conv.samples * one, piece.len())], memory.get());
                             if piece.start == 0 {
                                 (block.run)(terms, a, rows, steps, b, to, false);
                                 continue;

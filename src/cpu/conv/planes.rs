@@ -4,6 +4,7 @@
 use super::kernel::{Real, WIDEST};
 use super::sizes::{Image, Window};
 use crate::cpu::simd::every_other;
+use std::ops::Range;
 
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
 pub struct Planes {
@@ -94,34 +95,38 @@ impl Planes {
         let plane = self.plane();
         let [_, height, width] = self.size;
         let steps = [0, 1, 2].map(|d| self.step[d] * image.strides[d]);
-        for phase in 0..self.phases.iter().product() {
+        let of_phase = |phase: usize| {
             let split = [
                 phase / (self.phases[1] * self.phases[2]),
                 phase / self.phases[2] % self.phases[1],
                 phase % self.phases[2],
             ];
-            let [depths, rows, columns] = [0, 1, 2].map(|d| self.inside(image, d, split[d]));
-            if columns.is_empty() {
-                continue;
+            let inside = [0, 1, 2].map(|d| self.inside(image, d, split[d]));
+            if inside.iter().any(Range::is_empty) {
+                return None;
             }
             // Where in the image the first of these elements is.
-            let place = |d: usize, t: usize| {
+            let place = |d: usize| {
+                let t = inside[d].start;
                 (self.low[d] + (split[d] + t * self.step[d]) as isize) as usize * image.strides[d]
             };
-            let corner = place(0, depths.start) + place(1, rows.start) + place(2, columns.start);
-            for c in 0..channels {
-                for n in 0..self.samples {
-                    let start = c * self.channel + (phase * self.samples + n) * plane;
-                    let from = (first + n) * image.sample + (channel + c) * image.channel + corner;
-                    for (i, depth) in depths.clone().enumerate() {
-                        for (j, row) in rows.clone().enumerate() {
-                            let line = start + (depth * height + row) * width;
-                            let to = &mut to[line + columns.start..line + columns.end];
-                            // SAFETY: every place is inside the image.
-                            unsafe {
-                                let from = image.ptr.cast::<T>().add(from + i * steps[0] + j * steps[1]);
-                                copy_row(from, steps[2], to);
-                            }
+            let corner = place(0) + place(1) + place(2);
+            Some((phase, corner, inside))
+        };
+        let phases: Vec<_> = (0..self.phases.iter().product()).filter_map(of_phase).collect();
+        // All phases of a plane at once: they share lines of the cache.
+        for (c, n) in (0..channels).flat_map(|c| (0..self.samples).map(move |n| (c, n))) {
+            let from = (first + n) * image.sample + (channel + c) * image.channel;
+            for (phase, corner, [depths, rows, columns]) in &phases {
+                let start = c * self.channel + (phase * self.samples + n) * plane;
+                for (i, depth) in depths.clone().enumerate() {
+                    for (j, row) in rows.clone().enumerate() {
+                        let line = start + (depth * height + row) * width;
+                        let to = &mut to[line + columns.start..line + columns.end];
+                        // SAFETY: every place is inside the image.
+                        unsafe {
+                            let from = image.ptr.cast::<T>().add(from + corner + i * steps[0] + j * steps[1]);
+                            copy_row(from, steps[2], to);
                         }
                     }
                 }
@@ -130,7 +135,7 @@ impl Planes {
     }
 
     /// Of a dimension, which elements of the planes of a phase are the image's.
-    fn inside(&self, image: &Image, d: usize, phase: usize) -> std::ops::Range<usize> {
+    fn inside(&self, image: &Image, d: usize, phase: usize) -> Range<usize> {
         let (step, start) = (self.step[d] as isize, self.low[d] + phase as isize);
         let first = if start < 0 { (-start + step - 1) / step } else { 0 };
         let end = (image.size[d] as isize - start + step - 1).div_euclid(step);
