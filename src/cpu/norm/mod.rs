@@ -114,6 +114,22 @@ unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Resul
     unsafe { by_float!("batch_norm", x.dtype, affine(out, x, by, sets)) }
 }
 
+/// Normalizes sets that lie each in one piece, by their own moments, which come back: `by` says of a set and its moments the mean,
+/// scale and shift of each of its `parts`. A set stays in the cache from its sum to its result.
+///
+/// # Safety
+/// Both are dense, live, of one dtype and that size.
+unsafe fn by_own(
+    out: Strided,
+    x: Strided,
+    sets: Sets,
+    parts: usize,
+    by: impl Fn(usize, usize, [f64; 2]) -> [f64; 3] + Sync,
+) -> Result<Vec<[f64; 2]>> {
+    // SAFETY: handed on.
+    unsafe { by_float!("batch_norm", x.dtype, by_own(out, x, sets, parts, by)) }
+}
+
 /// `out = g * scale + (x - mean) * slope + shift`: `[mean, scale, slope, shift]` of each set.
 ///
 /// # Safety
@@ -128,11 +144,14 @@ macro_rules! kernels {
         mod $name {
             use super::*;
 
-            #[inline(always)]
-            fn join(lanes: [$T; LANES]) -> $T {
+            /// The lanes' sum, in f64: it would lose most where it ends. (A call, so that the lanes end in memory: of sums that a
+            /// tree joins compilers make pairs.)
+            #[inline(never)]
+            fn join(lanes: &[$T; LANES]) -> f64 {
+                let wide = |j: usize| f64::from(lanes[j]);
                 let mut eight = [0.0; 8];
                 for j in 0..8 {
-                    eight[j] = (lanes[j] + lanes[j + 8]) + (lanes[j + 16] + lanes[j + 24]);
+                    eight[j] = (wide(j) + wide(j + 8)) + (wide(j + 16) + wide(j + 24));
                 }
                 let [a, b, c, d, e, f, g, h] = eight;
                 ((a + e) + (b + f)) + ((c + g) + (d + h))
@@ -140,7 +159,7 @@ macro_rules! kernels {
 
             /// The sum of `term(i)` over `n`.
             #[inline(always)]
-            fn total(n: usize, term: impl Fn(usize) -> $T) -> $T {
+            fn total(n: usize, term: impl Fn(usize) -> $T) -> f64 {
                 let whole = n - n % LANES;
                 let mut lanes = [0.0; LANES];
                 for i in (0..whole).step_by(LANES) {
@@ -151,12 +170,12 @@ macro_rules! kernels {
                 for i in whole..n {
                     lanes[(i - whole) % LANES] += term(i);
                 }
-                join(lanes)
+                join(&lanes)
             }
 
             /// The sums of two terms.
             #[inline(always)]
-            fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [$T; 2] {
+            fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [f64; 2] {
                 let whole = n - n % LANES;
                 let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
                 for i in (0..whole).step_by(LANES) {
@@ -171,20 +190,20 @@ macro_rules! kernels {
                     a[(i - whole) % LANES] += x;
                     b[(i - whole) % LANES] += y;
                 }
-                [join(a), join(b)]
+                [join(&a), join(&b)]
             }
 
             simd_fn! {
                 /// Normalizes a row; its mean and factor.
                 unsafe fn layer_row(
-                    n: usize, out: *mut $T, x: *const $T, weight: *const $T, bias: *const $T, centred: bool, eps: $T,
+                    n: usize, out: *mut $T, x: *const $T, weight: *const $T, bias: *const $T, centred: bool, eps: f64,
                 ) -> [$T; 2] {
-                    let mean = if centred { total(n, |i| *x.add(i)) / n as $T } else { 0.0 };
+                    let mean = if centred { (total(n, |i| *x.add(i)) / n as f64) as $T } else { 0.0 };
                     let spread = total(n, |i| {
                         let d = *x.add(i) - mean;
                         d * d
                     });
-                    let scale = 1.0 / (spread / n as $T + eps).sqrt();
+                    let scale = (1.0 / (spread / n as f64 + eps).sqrt()) as $T;
                     if weight.is_null() {
                         for i in 0..n {
                             *out.add(i) = (*x.add(i) - mean) * scale;
@@ -221,8 +240,9 @@ macro_rules! kernels {
                             [weighted, weighted * (*x.add(i) - mean)]
                         })
                     };
-                    let slope = along * scale * scale / n as $T;
-                    let shift = if centred { plain / n as $T } else { 0.0 };
+                    let wide = f64::from(scale);
+                    let slope = (along * wide * wide / n as f64) as $T;
+                    let shift = if centred { (plain / n as f64) as $T } else { 0.0 };
                     if one {
                         for i in 0..n {
                             *out.add(i) = (mean - *x.add(i)).mul_add(slope, *g.add(i) - shift) * scale;
@@ -276,7 +296,7 @@ macro_rules! kernels {
                         unsafe {
                             let (out, x) = (at(&out, row * n), at(&x, row * n));
                             let centred = with.mean.is_some();
-                            let [m, scale] = layer_row(n, out, x, weight.get(), bias.get(), centred, eps as $T);
+                            let [m, scale] = layer_row(n, out, x, weight.get(), bias.get(), centred, eps);
                             if centred {
                                 *mean.get().add(row) = m;
                             }
@@ -343,7 +363,7 @@ macro_rules! kernels {
                     let mut sum = 0.0;
                     for first in (0..n).step_by(BLOCK) {
                         let x = x.add(first);
-                        sum += f64::from(total(BLOCK.min(n - first), |i| *x.add(i)));
+                        sum += total(BLOCK.min(n - first), |i| *x.add(i));
                     }
                     sum
                 }
@@ -354,10 +374,10 @@ macro_rules! kernels {
                     let mut sum = 0.0;
                     for first in (0..n).step_by(BLOCK) {
                         let x = x.add(first);
-                        sum += f64::from(total(BLOCK.min(n - first), |i| {
+                        sum += total(BLOCK.min(n - first), |i| {
                             let d = *x.add(i) - mean;
                             d * d
-                        }));
+                        });
                     }
                     sum
                 }
@@ -369,8 +389,8 @@ macro_rules! kernels {
                     for first in (0..n).step_by(BLOCK) {
                         let (g, x) = (g.add(first), x.add(first));
                         let [a, b] = totals(BLOCK.min(n - first), |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)]);
-                        sums[0] += f64::from(a);
-                        sums[1] += f64::from(b);
+                        sums[0] += a;
+                        sums[1] += b;
                     }
                     sums
                 }
@@ -542,14 +562,44 @@ macro_rules! kernels {
                 }
             }
 
+            /// Numbers whose rounding costs least. A small mean is a part of the shift, which saves rounding the difference; what
+            /// another loses when it is rounded, the shift makes up for.
+            fn rounded(&[mean, scale, shift]: &[f64; 3]) -> [f64; 3] {
+                let moved = mean * f64::from(scale as $T);
+                if moved.abs() < 0.5 {
+                    return [0.0, scale, shift - moved];
+                }
+                let near = f64::from(mean as $T);
+                [near, scale, if near == mean { shift } else { shift + (near - mean) * scale }]
+            }
+
+            pub unsafe fn by_own(
+                out: Strided,
+                x: Strided,
+                sets: Sets,
+                parts: usize,
+                by: impl Fn(usize, usize, [f64; 2]) -> [f64; 3] + Sync,
+            ) -> Result<Vec<[f64; 2]>> {
+                let (count, run) = (sets.run as f64, sets.run / parts.max(1));
+                par::map(sets.sets, (par::GRAIN / 2 / sets.run.max(1)).max(1), |set| {
+                    let first = set * sets.run;
+                    // SAFETY: the set is inside the views, and this task's own.
+                    unsafe {
+                        let mean = run_sum(sets.run, at(&x, first)) / count;
+                        let var = run_spread(sets.run, at(&x, first), mean as $T) / count;
+                        for part in 0..parts {
+                            let by = rounded(&by(set, part, [mean, var]));
+                            let ([mean, scale, shift], start) = (by.map(|number| number as $T), first + part * run);
+                            run_affine(run, at(&out, start), at(&x, start), mean, scale, shift);
+                        }
+                        [mean, var]
+                    }
+                })
+            }
+
             pub unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Result<()> {
                 debug_assert_eq!(sets.numel(), x.numel());
                 let w = sets.sets * sets.run;
-                // What a mean loses when it is rounded, the shift makes up for.
-                let rounded = |&[mean, scale, shift]: &[f64; 3]| {
-                    let near = f64::from(mean as $T);
-                    [near, scale, if near == mean { shift } else { shift + (near - mean) * scale }]
-                };
                 let by: Vec<[f64; 3]> = try_alloc::all(by.iter().map(rounded))?;
                 let lines = if sets.as_columns() { spread_out(&by, sets.run)? } else { Vec::new() };
                 each(

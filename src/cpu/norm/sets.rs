@@ -1,7 +1,10 @@
 //! Normalization of channels over a batch, and of groups of channels: each set's mean and factor.
 
-use super::{Sets, affine, dots, moments, slope};
+use super::{Sets, affine, by_own, dots, moments, slope};
 use crate::base::{DType, Result, Strided, try_alloc};
+
+/// So many sets are shared among threads whole; of fewer, the elements are.
+const MANY: usize = 16;
 
 /// Numbers that are kept for sets or channels: dense, f32 or f64.
 #[derive(Clone, Copy)]
@@ -60,16 +63,21 @@ pub struct Grads<'a> {
 pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Sets, eps: f64) -> Result<()> {
     // SAFETY: handed on.
     unsafe {
-        let found = moments(x, sets)?;
+        let of = |i: usize, [mean, var]: [f64; 2]| {
+            [mean, or(with.weight, i, 1.0) / (var + eps).sqrt(), or(with.bias, i, 0.0)]
+        };
+        let whole = sets.n == 1 && sets.sets >= MANY;
+        let found =
+            if whole { by_own(out, x, sets, 1, |i, _, found| of(i, found))? } else { moments(x, sets)? };
         for (i, &[mean, var]) in found.iter().enumerate() {
             with.mean.set(i, mean);
             with.scale.set(i, 1.0 / (var + eps).sqrt());
             spread.set(i, var);
         }
-        let of = |(i, &[mean, var]): (usize, &[f64; 2])| {
-            [mean, or(with.weight, i, 1.0) / (var + eps).sqrt(), or(with.bias, i, 0.0)]
-        };
-        let by: Vec<[f64; 3]> = try_alloc::all(found.iter().enumerate().map(of))?;
+        if whole {
+            return Ok(());
+        }
+        let by: Vec<[f64; 3]> = try_alloc::all(found.iter().enumerate().map(|(i, &found)| of(i, found)))?;
         affine(out, x, &by, sets)
     }
 }
@@ -159,16 +167,25 @@ pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f
     let whole = Sets { n: 1, sets: groups.n * groups.groups, run: groups.each() * groups.run };
     // SAFETY: handed on.
     unsafe {
-        let found = moments(x, whole)?;
+        let of = |channel: usize, [mean, var]: [f64; 2]| {
+            [mean, or(with.weight, channel, 1.0) / (var + eps).sqrt(), or(with.bias, channel, 0.0)]
+        };
+        let at_once = whole.sets >= MANY;
+        let found = if at_once {
+            let first = |set: usize| set % groups.groups * groups.each();
+            by_own(out, x, whole, groups.each(), |set, part, found| of(first(set) + part, found))?
+        } else {
+            moments(x, whole)?
+        };
         for (i, &[mean, var]) in found.iter().enumerate() {
             with.mean.set(i, mean);
             with.scale.set(i, 1.0 / (var + eps).sqrt());
         }
-        let of = |plane: usize| {
-            let (channel, [mean, var]) = (plane % groups.channels, found[groups.group(plane)]);
-            [mean, or(with.weight, channel, 1.0) / (var + eps).sqrt(), or(with.bias, channel, 0.0)]
-        };
-        let by: Vec<[f64; 3]> = try_alloc::all((0..groups.n * groups.channels).map(of))?;
+        if at_once {
+            return Ok(());
+        }
+        let plane = |plane: usize| of(plane % groups.channels, found[groups.group(plane)]);
+        let by: Vec<[f64; 3]> = try_alloc::all((0..groups.n * groups.channels).map(plane))?;
         affine(out, x, &by, groups.planes())
     }
 }
