@@ -110,8 +110,9 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// The largest of a row and `most`; a NaN comes out with the sums.
-                unsafe fn largest(n: usize, x: *const $T, most: $T) -> $T {
+                /// The largest of a row; a NaN comes out with the sums.
+                unsafe fn largest(n: usize, x: *const $T) -> $T {
+                    let mut most = <$T>::NEG_INFINITY;
                     let mut lanes = [most; LANES];
                     let whole = n - n % LANES;
                     for i in (0..whole).step_by(LANES) {
@@ -120,7 +121,6 @@ macro_rules! kernels {
                             lanes[j] = if v > lanes[j] { v } else { lanes[j] };
                         }
                     }
-                    let mut most = most;
                     for i in whole..n {
                         most = if *x.add(i) > most { *x.add(i) } else { most };
                     }
@@ -132,20 +132,20 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// The row's exponentials, less `shift`, in its place; their sum.
-                unsafe fn exponentials(n: usize, x: *mut $T, shift: $T) -> $T {
+                /// The exponentials of a row times `by`, less `shift`, in its place; their sum.
+                unsafe fn exponentials(n: usize, x: *mut $T, by: $T, shift: $T) -> $T {
                     let mut lanes = [0.0 as $T; LANES];
                     let whole = n - n % LANES;
                     for i in (0..whole).step_by(LANES) {
                         for j in 0..LANES {
-                            let v = exp(*x.add(i + j) - shift);
+                            let v = exp((*x.add(i + j)).mul_add(by, -shift));
                             *x.add(i + j) = v;
                             lanes[j] += v;
                         }
                     }
                     let mut sum = 0.0;
                     for i in whole..n {
-                        let v = exp(*x.add(i) - shift);
+                        let v = exp((*x.add(i)).mul_add(by, -shift));
                         *x.add(i) = v;
                         sum += v;
                     }
@@ -157,17 +157,32 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn add_row(n: usize, x: *mut $T, y: *const $T) {
-                    for i in 0..n {
-                        *x.add(i) += *y.add(i);
+                /// `x = x * by + y`, whose elements are `step` apart.
+                unsafe fn add_row(n: usize, x: *mut $T, by: $T, y: *const $T, step: usize) {
+                    if step == 1 {
+                        for i in 0..n {
+                            *x.add(i) = (*x.add(i)).mul_add(by, *y.add(i));
+                        }
+                    } else {
+                        for i in 0..n {
+                            *x.add(i) = (*x.add(i)).mul_add(by, *y.add(i * step));
+                        }
                     }
                 }
             }
 
             simd_fn! {
-                unsafe fn scale_row(n: usize, to: *mut $T, from: *const $T, by: $T) {
+                unsafe fn divide_row(n: usize, to: *mut $T, from: *const $T, by: $T) {
                     for i in 0..n {
-                        *to.add(i) = *from.add(i) * by;
+                        *to.add(i) = *from.add(i) / by;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn scale_row(n: usize, x: *mut $T, by: $T) {
+                    for i in 0..n {
+                        *x.add(i) *= by;
                     }
                 }
             }
@@ -212,8 +227,9 @@ macro_rules! kernels {
             }
 
             impl Tile {
-                /// Writes the scores, `columns` apart: masked, and minus infinity where a key is not seen.
-                unsafe fn scores(&self, of: &Operands, scores: *mut $T) -> Result<()> {
+                /// Writes the scores, `columns` apart: masked, and minus infinity where a key is not seen. Their factor comes
+                /// back: with the shift of the exponential it costs no rounding.
+                unsafe fn scores(&self, of: &Operands, scores: *mut $T) -> Result<$T> {
                     let (q, k) = (of.query, of.key);
                     let p = Product {
                         sizes: [self.rows, self.columns, q.shape[3]],
@@ -223,20 +239,18 @@ macro_rules! kernels {
                     };
                     let query = at(&q, of.start(&q, self.head) + self.first_query * q.strides[2]);
                     let key = at(&k, of.start(&k, self.head) + self.first_key * k.strides[2]);
+                    // Such a factor keeps the order, and makes nothing infinite.
+                    let scale = of.scale as $T;
+                    let (before, by) = if scale > 0.0 && scale <= 1.0 { (1.0, scale) } else { (scale, 1.0) };
                     // SAFETY: rows and columns inside the operands; the caller's scores are as many.
                     unsafe {
-                        $product(p, scores, query, key, of.scale as $T, 0.0)?;
+                        $product(p, scores, query, key, before, 0.0)?;
                         if let Some(mask) = of.mask {
                             let [row_step, step] = [mask.strides[2], mask.strides[3]];
                             let first = of.start(&mask, self.head) + self.first_query * row_step;
                             for row in 0..self.rows {
                                 let from = at(&mask, first + row * row_step + self.first_key * step);
-                                let to = scores.add(row * self.columns);
-                                if step == 1 {
-                                    add_row(self.columns, to, from);
-                                } else {
-                                    (0..self.columns).for_each(|i| *to.add(i) += *from.add(i * step));
-                                }
+                                add_row(self.columns, scores.add(row * self.columns), by, from, step);
                             }
                         }
                         if of.causal {
@@ -248,7 +262,7 @@ macro_rules! kernels {
                             }
                         }
                     }
-                    Ok(())
+                    Ok(if of.mask.is_some() { 1.0 } else { by })
                 }
             }
 
@@ -270,21 +284,21 @@ macro_rules! kernels {
                             let tile = Tile { head, first_query, rows, first_key, columns };
                             // SAFETY: the buffers have room for a tile; rows and columns are inside the operands.
                             unsafe {
-                                tile.scores(&of, scores.as_mut_ptr())?;
+                                let by = tile.scores(&of, scores.as_mut_ptr())?;
                                 for row in 0..rows {
                                     let line = scores.as_mut_ptr().add(row * columns);
-                                    let most = largest(columns, line, top[row]);
+                                    let most = largest(columns, line) * by;
+                                    let most = if most > top[row] { most } else { top[row] };
                                     // Rows that have seen no key yet have no share; minus infinity less itself would be NaN.
                                     let shift = if most == <$T>::NEG_INFINITY { 0.0 } else { most };
-                                    let sum = exponentials(columns, line, shift);
+                                    let sum = exponentials(columns, line, by, shift);
                                     let kept = if top[row] == <$T>::NEG_INFINITY {
                                         0.0
                                     } else {
                                         (top[row] - most).exp()
                                     };
                                     if kept != 1.0 {
-                                        let to = made.as_mut_ptr().add(row * width);
-                                        scale_row(width, to, to, kept);
+                                        scale_row(width, made.as_mut_ptr().add(row * width), kept);
                                     }
                                     total[row] = total[row] * kept + sum;
                                     top[row] = most;
@@ -302,12 +316,12 @@ macro_rules! kernels {
                         }
                         for row in 0..rows {
                             let none = total[row] == 0.0;
-                            let by = if none { 0.0 } else { 1.0 / total[row] };
+                            let by = if none { 1.0 } else { total[row] };
                             // SAFETY: this query's result is this task's alone.
                             unsafe {
                                 let to =
                                     at(&out, of.start(&out, head) + (first_query + row) * out.strides[2]);
-                                scale_row(width, to, made.as_ptr().add(row * width), by);
+                                divide_row(width, to, made.as_ptr().add(row * width), by);
                                 let sum = if none { <$T>::NEG_INFINITY } else { top[row] + total[row].ln() };
                                 *at(&sums, head * queries + first_query + row) = sum;
                             }
@@ -352,12 +366,12 @@ macro_rules! kernels {
                                 let product = |sizes, out, a, b| Product { sizes, out, a, b };
                                 // SAFETY: as above; the buffers have room for a tile.
                                 unsafe {
-                                    tile.scores(&of, p.as_mut_ptr())?;
+                                    let by = tile.scores(&of, p.as_mut_ptr())?;
                                     for row in 0..rows {
                                         let sum = *at(&sums, head * queries + first_query + row);
                                         // A query that sees no key has weights of zero.
                                         let shift = if sum == <$T>::NEG_INFINITY { 0.0 } else { sum };
-                                        exponentials(columns, p.as_mut_ptr().add(row * columns), shift);
+                                        exponentials(columns, p.as_mut_ptr().add(row * columns), by, shift);
                                     }
                                     let (grad, query) = (line(&g, first_query), line(&of.query, first_query));
                                     let (key, value) = (line(&of.key, first_key), line(&of.value, first_key));
