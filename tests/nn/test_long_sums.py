@@ -23,10 +23,13 @@ CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
     ("conv2d, many positions", lambda x, w: F.conv2d(x, w, padding=1), [(2, 16, 48, 48), (16, 16, 3, 3)], 2.9),
     ("conv2d, 1x1", F.conv2d, [(4, 48, 32, 32), (24, 48, 1, 1)], 2.9),
     ("conv2d, stem", lambda x, w: F.conv2d(x, w, stride=2, padding=3), [(1, 3, 20, 20), (64, 3, 7, 7)], 2.9),
+    ("conv1d, few terms", lambda x, w: F.conv1d(x, w, padding=1), [(1, 64, 200), (64, 64, 3)], 1.9),
     ("conv3d", lambda x, w: F.conv3d(x, w, padding=1), [(1, 4, 16, 16, 16), (12, 4, 3, 3, 3)], 2.9),
     ("conv_transpose2d", lambda x, w: F.conv_transpose2d(x, w, stride=2), [(1, 128, 6, 6), (128, 3, 4, 4)], 2.9),
     ("batch_norm, short runs", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [(32, 16, 4, 4), (16,), (16,)], 1.4),
     ("batch_norm, long runs", lambda x, w, b: F.batch_norm(x, None, None, w, b, True), [(8, 8, 32, 32), (8,), (8,)], 2.6),
+    ("instance_norm", F.instance_norm, [(4, 16, 32, 32)], 0.78),
+    ("pdist", lambda x: F.pdist(x, 1.0), [(4, 256)], 1.5),
     ("sum", lambda x: x.sum(0), [(20000, 4)], 1.4),
 ]
 
