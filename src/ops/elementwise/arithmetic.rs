@@ -298,11 +298,11 @@ renamed! {
     /// Sum of both operands: `input + alpha * other`.
     [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) = addition::add;
     // `clamp_min` and `clamp_max` of tensors.
-    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_above(input, min) = maximum;
-    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_below(input, max) = minimum;
+    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_min_tensor(input, min) = maximum;
+    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_max_tensor(input, max) = minimum;
     // `clamp` with one bound: a tensor, or a number.
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_from(input, min) = maximum;
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_upto(input, max) = minimum;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_with_min_tensor(input, min) = maximum;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_with_max_tensor(input, max) = minimum;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) = clamp_min_number;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) = clamp_max_number;
 }

@@ -50,8 +50,8 @@ fn bounded(args: &[Arg]) -> Option<Formula<'_>> {
     let bound = |at: usize| bounds.get(at).filter(|arg| !matches!(arg, Arg::Missing | Arg::None)).map(number);
     Some(match (bound(0), bound(1)) {
         (Some(low), Some(high)) => (&a::clamp_both::ROW, smallvec::smallvec![x, low?, high?]),
-        (Some(low), None) => (&a::clamp_low::ROW, smallvec::smallvec![x, low?]),
-        (None, Some(high)) => (&a::clamp_high::ROW, smallvec::smallvec![x, high?]),
+        (Some(low), None) => (&a::clamp_with_min_number::ROW, smallvec::smallvec![x, low?]),
+        (None, Some(high)) => (&a::clamp_with_max_number::ROW, smallvec::smallvec![x, high?]),
         (None, None) => return None,
     })
 }
@@ -195,10 +195,10 @@ pub fn clamp(input: &Tensor, min: Option<Operand>, max: Option<Operand>) -> Resu
             apply(&a::clamp_both::ROW, &[x, low.into(), high.into()])
         }
         (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[x, low, high]),
-        (Some(low @ Operand::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[x, low]),
-        (None, Some(high @ Operand::Scalar(_))) => apply(&a::clamp_high::ROW, &[x, high]),
-        (Some(low), None) => apply(&a::clamp_from::ROW, &[x, low]),
-        (None, Some(high)) => apply(&a::clamp_upto::ROW, &[x, high]),
+        (Some(low @ Operand::Scalar(_)), None) => apply(&a::clamp_with_min_number::ROW, &[x, low]),
+        (None, Some(high @ Operand::Scalar(_))) => apply(&a::clamp_with_max_number::ROW, &[x, high]),
+        (Some(low), None) => apply(&a::clamp_with_min_tensor::ROW, &[x, low]),
+        (None, Some(high)) => apply(&a::clamp_with_max_tensor::ROW, &[x, high]),
         (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
     }
 }
@@ -216,7 +216,7 @@ pub fn clamp(input: &Tensor, min: Option<Operand>, max: Option<Operand>) -> Resu
 )]
 pub fn clamp_min(input: &Tensor, min: Operand) -> Result<Tensor> {
     let row =
-        if matches!(min, Operand::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_min_number::ROW };
+        if matches!(min, Operand::Tensor(_)) { &a::clamp_min_tensor::ROW } else { &a::clamp_min_number::ROW };
     apply(row, &[input.into(), min])
 }
 
@@ -233,7 +233,7 @@ pub fn clamp_min(input: &Tensor, min: Operand) -> Result<Tensor> {
 )]
 pub fn clamp_max(input: &Tensor, max: Operand) -> Result<Tensor> {
     let row =
-        if matches!(max, Operand::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_max_number::ROW };
+        if matches!(max, Operand::Tensor(_)) { &a::clamp_max_tensor::ROW } else { &a::clamp_max_number::ROW };
     apply(row, &[input.into(), max])
 }
 

@@ -115,9 +115,9 @@ pointwise! {
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
-    /// Half of `input`'s square within `knee` of zero, a line beyond.
-    [hidden] bent(input; knee = 1.0): Real = select((abs(input) - knee * 0.5) * knee, input * input * 0.5, le(abs(input), knee)),
-        input: |g, input, knee| g * select(input, select(-knee, knee, gt(input, 0.0)), ge(abs(input), knee));
+    /// Half of `input`'s square within `delta` of zero, a line beyond.
+    [hidden] huber(input; delta = 1.0): Real = select((abs(input) - delta * 0.5) * delta, input * input * 0.5, le(abs(input), delta)),
+        input: |g, input, delta| g * select(input, select(-delta, delta, gt(input, 0.0)), ge(abs(input), delta));
     /// Largest integer not above.
     [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| constant_zero(g);
     /// Smallest integer not below.

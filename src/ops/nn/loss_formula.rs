@@ -12,14 +12,14 @@ use crate::tensor::Tensor;
 
 pointwise! {
     /// The squared difference.
-    [hidden] squared_gap(input, target): Real = (input - target) * (input - target),
+    [hidden] squared_difference(input, target): Real = (input - target) * (input - target),
         input: |g, input, target| g * (input - target) * 2.0,
         target: |g, input, target| g * (target - input) * 2.0;
-    /// Half of the squared difference within `knee` of zero, a line beyond.
-    [hidden] bent_gap(input, target; knee = 1.0): Real
-        = select((abs(input - target) - knee * 0.5) * knee, (input - target) * (input - target) * 0.5, le(abs(input - target), knee)),
-        input: |g, input, target, knee| g * minimum(maximum(input - target, -knee), knee),
-        target: |g, input, target, knee| g * minimum(maximum(target - input, -knee), knee);
+    /// Half of the squared difference within `delta` of zero, a line beyond.
+    [hidden] huber_of_difference(input, target; delta = 1.0): Real
+        = select((abs(input - target) - delta * 0.5) * delta, (input - target) * (input - target) * 0.5, le(abs(input - target), delta)),
+        input: |g, input, target, delta| g * minimum(maximum(input - target, -delta), delta),
+        target: |g, input, target, delta| g * minimum(maximum(target - input, -delta), delta);
     /// The cross entropy of `input`'s sigmoid, without overflow.
     [hidden] logit_entropy(input, target): Real
         = (1.0 - target) * input - (minimum(input, 0.0) - log1p(exp(-abs(input)))),
@@ -42,14 +42,14 @@ pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
     }
 }
 
-/// Slope of the smooth losses: the difference, at most `knee` either way.
-pub fn clipped(difference: V, knee: f64) -> V {
-    V::apply(&hardtanh::ROW, &[difference, V::from(-knee), V::from(knee)])
+/// Slope of the smooth losses: the difference, at most `delta` either way.
+pub fn clipped(difference: V, delta: f64) -> V {
+    V::apply(&hardtanh::ROW, &[difference, V::from(-delta), V::from(delta)])
 }
 
-/// The square's half within `knee` of zero, a line beyond.
-fn bent(difference: V, knee: f64) -> V {
-    V::apply(&unary::bent::ROW, &[difference, V::from(knee)])
+/// The square's half within `delta` of zero, a line beyond.
+fn huber(difference: V, delta: f64) -> V {
+    V::apply(&unary::huber::ROW, &[difference, V::from(delta)])
 }
 
 /// The loss of probabilities, with logarithms no smaller than -100.
@@ -87,35 +87,36 @@ pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
 }
 
 /// A formula of two operands alike, whose steps need no rounding of their own.
-fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, knee: Option<f64>) -> Option<V> {
+fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, delta: Option<f64>) -> Option<V> {
     let dtype = x.dtype();
     let fits = dtype == target.dtype() && matches!(dtype, DType::F32 | DType::F64);
-    let operands: Vec<V> = [x.into(), target.into()].into_iter().chain(knee.map(V::from)).collect();
+    let operands: Vec<V> = [x.into(), target.into()].into_iter().chain(delta.map(V::from)).collect();
     fits.then(|| V::apply(row, &operands))
 }
 
-fn bent_of(x: &Tensor, target: &Tensor, knee: f64) -> V {
-    in_one_pass(&bent_gap::ROW, x, target, Some(knee)).unwrap_or_else(|| bent(difference(x, target), knee))
+fn huber_between(x: &Tensor, target: &Tensor, delta: f64) -> V {
+    in_one_pass(&huber_of_difference::ROW, x, target, Some(delta))
+        .unwrap_or_else(|| huber(difference(x, target), delta))
 }
 
 pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
-    how.apply(in_one_pass(&squared_gap::ROW, x, target, None).unwrap_or_else(|| {
+    how.apply(in_one_pass(&squared_difference::ROW, x, target, None).unwrap_or_else(|| {
         let d = difference(x, target);
         &d * &d
     }))
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let bent = || bent_of(x, target, beta);
+    let huber = || huber_between(x, target, beta);
     how.apply(match beta {
         0.0 => abs(difference(x, target)),
-        1.0 => bent(),
-        _ => bent() / beta,
+        1.0 => huber(),
+        _ => huber() / beta,
     })
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    how.apply(bent_of(x, target, delta))
+    how.apply(huber_between(x, target, delta))
 }
 
 pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
