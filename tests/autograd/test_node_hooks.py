@@ -344,3 +344,22 @@ def test_a_hook_of_forwards_does_not_keep_the_context():
         del held
         gc.collect()
         assert seen() is None
+
+
+def test_handles_are_copied_with_their_dictionaries():
+    import copy
+    import pickle
+    from collections import OrderedDict
+    from importlib import import_module
+
+    RemovableHandle = import_module(f"{T.__name__}.utils.hooks").RemovableHandle
+    for again in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
+        hooks, extra = OrderedDict(), OrderedDict()
+        handle = RemovableHandle(hooks, extra_dict=extra)
+        assert handle.hooks_dict_ref() is hooks
+        hooks[handle.id] = extra[handle.id] = 1
+        hooks2, extra2, handle2 = again((hooks, extra, handle))
+        later = RemovableHandle(hooks2)
+        assert handle2.id == handle.id != later.id and handle2.hooks_dict_ref() is hooks2
+        handle2.remove()
+        assert not hooks2 and not extra2 and hooks and extra

@@ -295,3 +295,15 @@ def test_the_class_itself_is_changed_without_asking():
     assert type(plain) is T.Tensor and type(x.as_subclass(Plain)) is Plain and plain.grad_fn is not None
     assert type(T.Tensor._make_subclass(Plain, x)) is Plain and seen == []
     assert type(x.clone()) is Asked and seen == []
+
+
+def test_a_subclass_of_a_tensor_keeps_its_history():
+    class Own(T.Tensor):
+        pass
+
+    x = T.ones(2, requires_grad=True)
+    made = Own(x * 2)
+    assert type(made) is Own and made.requires_grad and not made.is_leaf
+    made.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert Own(x).data_ptr() == x.data_ptr() and T.nn.Parameter(Own(x)).is_leaf

@@ -6,7 +6,7 @@ use crate::operator::{copies, detached, views};
 use crate::python::call::run::running;
 use crate::python::sequences::Listed;
 use crate::python::types::PyDType;
-use crate::python::wrapper::class::{PyTensor, register, wrap};
+use crate::python::wrapper::class::{AsIs, PyTensor, register, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;
 use pyo3::PyTypeInfo;
@@ -98,7 +98,8 @@ fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyRe
         return Err(PyTypeError::new_err("cls must be a type (not an instance) deriving from Tensor"));
     }
     // The base's constructor, as the subclass's own may have called us.
-    let made = base.call_method1(intern!(py, "__new__"), (class, data))?.cast_into::<PyTensor>()?;
+    let tensor = AsIs(detached::shallow(&data.get().tensor));
+    let made = base.call_method1(intern!(py, "__new__"), (class, tensor))?.cast_into::<PyTensor>()?;
     register(made.clone());
     Ok(made)
 }

@@ -1,7 +1,7 @@
 //! Hooks as Python sees them: handles that remove them again, and the lists that a tensor has.
 
 use crate::arena::Id;
-use crate::base::try_alloc;
+use crate::base::{lock, try_alloc};
 use crate::python::graph::callable_hook::add_callable;
 use crate::python::graph::tensor_or_edge::no_hook;
 use crate::python::objects::{ClassName, Made};
@@ -15,8 +15,8 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType, PyWeakrefReference};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// Removes a hook: by `remove()`, or at the end of a `with` block. One made by the user removes its number from dictionaries.
 #[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
@@ -31,8 +31,15 @@ enum TensorOrEdge {
     Node(Id<Node>),
     /// A node that is not made yet.
     Coming(OnceLock<Id<Node>>),
-    /// Weak references to a dictionary of hooks, and to others that know it by the same number.
-    Dicts(Vec<Py<PyWeakrefReference>>),
+    /// Weak references to a dictionary of hooks, and to others that know it by the same number. A pickle brings its own.
+    Dicts(Mutex<Vec<Py<PyWeakrefReference>>>),
+}
+
+/// What a handle is made of again: its number, and the dictionaries that there still are.
+type State<'py> = (u64, Vec<Bound<'py, PyAny>>);
+
+fn weak(dicts: &[Bound<'_, PyAny>]) -> PyResult<Vec<Py<PyWeakrefReference>>> {
+    dicts.iter().map(|dict| PyWeakrefReference::new(dict).map(Bound::unbind)).collect()
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -49,6 +56,20 @@ impl Handle {
     fn coming() -> Handle {
         Handle { at: TensorOrEdge::Coming(OnceLock::new()), id: 0.into() }
     }
+
+    /// The dictionaries that there still are.
+    fn dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let TensorOrEdge::Dicts(dicts) = &self.at else { return Ok(Vec::new()) };
+        let weak: Vec<_> = lock(dicts).iter().map(|dict| dict.clone_ref(py)).collect();
+        let mut there = Vec::with_capacity(weak.len());
+        for dict in weak {
+            let dict = dict.bind(py).call0()?;
+            if !dict.is_none() {
+                there.push(dict);
+            }
+        }
+        Ok(there)
+    }
 }
 
 #[pymethods]
@@ -64,31 +85,49 @@ impl Handle {
                 Err(_) => all.push(extra.clone()),
             }
         }
-        let weak =
-            all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
-        Ok(Handle { at: TensorOrEdge::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
+        let at = TensorOrEdge::Dicts(Mutex::new(weak(&all)?));
+        Ok(Handle { at, id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
     }
     #[getter]
     fn id(&self) -> Made<u64> {
         Made(self.id.load(Ordering::Relaxed))
+    }
+    /// A weak reference to the dictionary that the hook is in; none for those of tensors and nodes, which have no dictionary.
+    #[getter]
+    fn hooks_dict_ref(&self, py: Python<'_>) -> Option<Py<PyWeakrefReference>> {
+        let TensorOrEdge::Dicts(dicts) = &self.at else { return None };
+        lock(dicts).first().map(|dict| dict.clone_ref(py))
     }
     fn __copy__(&self, py: Python<'_>) -> Handle {
         let at = match &self.at {
             TensorOrEdge::Node(node) => TensorOrEdge::Node(*node),
             TensorOrEdge::Coming(node) => TensorOrEdge::Coming(node.clone()),
             TensorOrEdge::Dicts(dicts) => {
-                TensorOrEdge::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect())
+                TensorOrEdge::Dicts(Mutex::new(lock(dicts).iter().map(|dict| dict.clone_ref(py)).collect()))
             }
         };
         Handle { at, id: self.id().0.into() }
     }
-    /// A handle from a pickle or a deep copy has the number and nothing to remove: hooks are not copied.
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), u64)> {
-        let nothing = slf.py().import("collections")?.getattr(intern!(slf.py(), "OrderedDict"))?.call0()?;
-        Ok((slf.get_type(), (nothing,), slf.get().id().0))
+    /// A handle from a pickle or a deep copy removes from the dictionaries that come with it. Tensors' hooks are not copied.
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), State<'py>)> {
+        let py = slf.py();
+        let nothing = py.import("collections")?.getattr(intern!(py, "OrderedDict"))?.call0()?;
+        let dicts = slf.get().dicts(py)?;
+        Ok((slf.get_type(), (nothing,), (slf.get().id().0, dicts)))
     }
-    fn __setstate__(&self, id: u64) {
+    fn __setstate__(&self, state: State<'_>) -> PyResult<()> {
+        let (id, dicts) = state;
+        if !dicts.is_empty() {
+            // Of another process, perhaps: the dictionaries' numbers must not be given again.
+            NEXT.fetch_max(id.saturating_add(1), Ordering::Relaxed);
+        }
         self.id.store(id, Ordering::Relaxed);
+        if let TensorOrEdge::Dicts(own) = &self.at {
+            *lock(own) = weak(&dicts)?;
+        }
+        Ok(())
     }
     /// Removes the hook; a second call does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
@@ -98,10 +137,9 @@ impl Handle {
                 Some(node) => take_off(*node, self.id().0),
                 None => self.id.store(OFF, Ordering::Relaxed),
             },
-            TensorOrEdge::Dicts(dicts) => {
-                for dict in dicts {
-                    let dict = dict.bind(py).call0()?;
-                    if !dict.is_none() && dict.contains(self.id().0)? {
+            TensorOrEdge::Dicts(_) => {
+                for dict in self.dicts(py)? {
+                    if dict.contains(self.id().0)? {
                         dict.del_item(self.id().0)?;
                     }
                 }

@@ -1,7 +1,7 @@
 //! Construction of tensors, transposes as attributes, DLPack, and dtype rules.
 
 use crate::base::{Category, DType, Device, default_dtype, warn_once};
-use crate::operator::{Operand, copies, detached, views};
+use crate::operator::{Operand, copies, views};
 use crate::ops;
 use crate::ops::shape::view;
 use crate::python::call::signature_errors::dtype_argument;
@@ -13,7 +13,7 @@ use crate::python::tensor::index;
 use crate::python::tensor::methods::operand;
 use crate::python::types::type_name;
 use crate::python::types::{PyDType, device_from, dtype_object};
-use crate::python::wrapper::class::{PyTensor, register, wrap};
+use crate::python::wrapper::class::{AsIs, PyTensor, register, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::PyTypeInfo;
@@ -157,11 +157,14 @@ impl PyTensor {
             Some(device) => device_from(&device)?,
             None => Device::Cpu,
         };
-        if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
-            && args.len() == 1
-        {
-            let tensor = if plain { views::alias(&t)? } else { detached::shallow(&t) };
-            return Ok(PyTensor { tensor });
+        if args.len() == 1 {
+            let given = args.get_item(0)?;
+            if let Ok(given) = given.cast::<AsIs>() {
+                return Ok(PyTensor { tensor: given.get().0.clone() });
+            }
+            if let Ok(given) = given.cast::<PyTensor>() {
+                return Ok(PyTensor { tensor: views::alias(&given.get().tensor)? });
+            }
         }
         Ok(PyTensor { tensor: legacy(args, default_dtype(), device)? })
     }

@@ -33,6 +33,10 @@ impl Drop for PyTensor {
     }
 }
 
+/// What the constructor takes as it is: the tensor that an object of a subclass shall stand for.
+#[pyclass(frozen, module = "gradiron")]
+pub struct AsIs(pub Tensor);
+
 /// The Python object of a tensor: the living one, or a new one.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
