@@ -488,6 +488,12 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
     """What `load_state_dict` puts in the place of this parameter or buffer when it swaps."""
+    from .overrides import handle_torch_function, has_torch_function_variadic
+
+    # What is loaded may have a class of its own that says how.
+    if has_torch_function_variadic(self, other):
+        made: Tensor = handle_torch_function(Tensor.module_load, (self, other), self, other, assign=assign)
+        return made
     return other.detach() if assign else self.copy_(other).detach()
 
 

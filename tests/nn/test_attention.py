@@ -172,3 +172,23 @@ def test_on_the_gpu(mask):
         found.append([t.detach().cpu() for t in (y, *T.autograd.grad(y.pow(2).sum(), (q, k, v)))])
     for a, b in zip(*found):
         assert T.allclose(a, b, 1e-4, 1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_transformers_without_batches(batch_first):
+    nn = T.nn
+    options = {"nhead": 2, "dim_feedforward": 8, "batch_first": batch_first}
+    x = T.rand((0, 3, 8) if batch_first else (3, 0, 8), requires_grad=True)
+    encoder, decoder = nn.TransformerEncoderLayer(8, **options), nn.TransformerDecoderLayer(8, **options)
+    for call in (
+        encoder,
+        lambda x: nn.TransformerEncoder(encoder, 2, enable_nested_tensor=False)(x),
+        lambda x: decoder(x, x),
+        lambda x: nn.TransformerDecoder(decoder, 2)(x, x),
+        lambda x: nn.Transformer(8, 2, 1, 1, 8, batch_first=batch_first)(x, x),
+        lambda x: encoder(x, T.zeros(3, 3)),
+    ):
+        made = call(x)
+        made.sum().backward()
+        assert made.shape == x.shape and x.grad.shape == x.shape

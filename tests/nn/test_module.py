@@ -366,3 +366,64 @@ def test_layers_are_loaded_when_they_are_first_asked_for():
     python_ok(
         "assert not any(m.startswith('gradiron.nn') for m in sys.modules)\nT.nn\nassert 'gradiron.nn.modules' in sys.modules"
     )
+
+
+@pytest.mark.parametrize(("kind", "size"), [("Linear", (2, 3)), ("Conv2d", (2, 3, 4, 4)), ("BatchNorm1d", (4, 3))])
+def test_lazy_modules_from_pickles(kind, size):
+    made = getattr(nn, f"Lazy{kind}")(*{"Linear": (2,), "Conv2d": (2, 3), "BatchNorm1d": ()}[kind])
+    for _ in range(2):  # before it knows its shapes, and after
+        made = pickle.loads(pickle.dumps(made))
+        expected = made(T.ones(size))
+    assert type(made) is getattr(nn, kind) and not made._forward_pre_hooks and not made._load_state_dict_pre_hooks
+    assert T.equal(copy.deepcopy(made)(T.ones(size)), expected)
+
+
+def test_shapes_that_come_late():
+    waiting = nn.parameter.UninitializedParameter()
+    optimizer = T.optim.SGD([waiting], lr=0.5)
+    waiting.materialize(2)
+    assert waiting.shape == (2,) and type(waiting) is nn.Parameter
+    nn.init.ones_(waiting)
+    waiting.sum().backward()
+    optimizer.step()
+    assert waiting.tolist() == [0.5, 0.5]
+
+
+def test_modules_in_shared_memory():
+    m = nn.Sequential(nn.Linear(1, 1), nn.BatchNorm1d(1))
+    assert m.share_memory() is m
+    assert all(x.is_shared() for x in (*m.parameters(), *m.buffers()))
+
+
+def test_training_is_a_truth():
+    with pytest.raises(ValueError, match="training mode is expected to be boolean"):
+        nn.Linear(1, 1).train("eval")
+
+
+def test_buffers_change_between_kept_and_not():
+    m = nn.Module()
+    m.register_buffer("a", T.ones(1), persistent=False)
+    m.register_buffer("b", T.ones(1))
+    assert list(m.state_dict()) == ["b"]
+    m.register_buffer("a", T.ones(1))
+    m.register_buffer("b", None, persistent=False)
+    assert list(m.state_dict()) == ["a"]
+    m.b = T.ones(1)
+    assert list(m.state_dict()) == ["a"] and [name for name, _ in m.named_buffers()] == ["a", "b"]
+
+
+def test_names_set_again():
+    m = nn.Module()
+    m.x = nn.Parameter(T.ones(1))
+    m.x = None
+    assert dict(m.named_parameters()) == {} and "x" in m._parameters
+    m.x = nn.Parameter(T.ones(1))
+    with pytest.raises(TypeError, match="cannot assign .* as parameter 'x'"):
+        m.x = T.ones(1)
+    m.child = nn.Linear(1, 1)
+    m.child = None
+    assert list(m.children()) == [] and "child" in m._modules
+    with pytest.raises(KeyError, match="attribute 'x' already exists"):
+        m.register_buffer("x", T.ones(1))
+    with pytest.raises(KeyError, match='module name can.{1,2}t contain "."'):
+        m.add_module("a.b", nn.Linear(1, 1))

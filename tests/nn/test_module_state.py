@@ -246,3 +246,107 @@ def test_lazy_parameters_take_shapes_from_a_state():
     unable = type("Bare", (nn.modules.lazy.LazyModuleMixin, nn.Module), {})()
     with pytest.raises(NotImplementedError, match="^initialize_parameters is not implemented for Bare"):
         unable(T.ones(2))
+
+
+@pytest.fixture
+def swapping():
+    T.__future__.set_swap_module_params_on_conversion(True)
+    yield
+    T.__future__.set_swap_module_params_on_conversion(False)
+
+
+def test_what_is_loaded_says_what_is_made_of_it(swapping):
+    class Told(T.Tensor):
+        answer = staticmethod(lambda own, given: given)
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is T.Tensor.module_load:
+                return cls.answer(*args)
+            return super().__torch_function__(func, types, args, kwargs)
+
+    m = nn.Linear(2, 2, bias=False)
+    state = {"weight": T.ones(2, 2).as_subclass(Told)}
+    for answer in (lambda own, given: given, lambda own, given: own):
+        Told.answer = staticmethod(answer)
+        with pytest.raises(RuntimeError, match="While swapping .*module_load returned one of self or other"):
+            m.load_state_dict(state)
+    Told.answer = staticmethod(lambda own, given: T.full((2, 2), 3.0))
+    own = m.weight
+    m.load_state_dict(state)
+    assert m.weight is own and isinstance(own, nn.Parameter) and own.tolist() == [[3, 3], [3, 3]]
+
+
+def test_spectral_norms_of_old_states():
+    """What the first version saved: the weight with and without its largest singular value, and one singular vector."""
+    T.manual_seed(0)
+    m = nn.utils.spectral_norm(nn.Linear(3, 5, bias=False))
+    for _ in range(5):
+        m(T.ones(1, 3))
+    expected = m.eval()(T.eye(3))
+    old = m.state_dict()
+    v = old.pop("weight_v")
+    old["weight"] = m.weight.detach().clone()
+    for metadata in ({"version": 1}, {"version": 1, "spectral_norm": {}}):
+        new = nn.utils.spectral_norm(nn.Linear(3, 5, bias=False)).eval()
+        given = type(old)(old)
+        given._metadata = type(old)({"": metadata})
+        new.load_state_dict(given)
+        assert_values(new.weight_v, v.tolist(), 1e-3, 1e-4)
+        assert_values(new(T.eye(3)), expected.tolist(), 1e-3, 1e-4)
+    given = type(old)(old)
+    del given["weight_u"]
+    with pytest.raises(RuntimeError, match="Missing key.s. in state_dict: .*weight_u"):
+        new.load_state_dict(given)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_keys_below_a_parameter_and_of_nobody(swap, request):
+    if swap:
+        request.getfixturevalue("swapping")
+    m = nn.Sequential(nn.Linear(1, 1))
+    state = m.state_dict()
+    state["0.weight.more"] = T.ones(1)
+    state["1.weight"] = T.ones(1)
+    del state["0.bias"]
+    found = m.load_state_dict(state, strict=False)
+    assert found.missing_keys == ["0.bias"] and set(found.unexpected_keys) == {"0.weight.more", "1.weight"}
+    with pytest.raises(RuntimeError, match="Missing key.*0.bias.*[\\s\\S]*Unexpected key.*0.weight.more"):
+        m.load_state_dict(state)
+
+
+def test_hooks_before_loading_see_what_is_the_childs():
+    class Child(nn.Linear):
+        def _load_from_state_dict(self, state_dict, prefix, *rest):
+            seen.append((prefix, sorted(state_dict)))
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    seen = []
+    m = nn.ModuleDict({"a": Child(1, 1), "ab": Child(1, 1)})
+    m.load_state_dict(m.state_dict())
+    assert seen == [(f"{name}.", [f"{name}.bias", f"{name}.weight"]) for name in ("a", "ab")]
+
+
+def test_a_loaded_module_is_freed_without_the_collector():
+    import gc
+    import weakref
+
+    gc.disable()
+    try:
+        m = nn.Sequential(nn.Linear(1, 1))
+        m.load_state_dict(m.state_dict())
+        ended = weakref.ref(m)
+        del m
+        assert ended() is None
+    finally:
+        gc.enable()
+
+
+def test_assigned_parameters_keep_what_the_model_asks_of_gradients():
+    m = nn.Linear(2, 1, device="meta")
+    m.bias.requires_grad_(False)
+    m.load_state_dict({"weight": T.ones(1, 2), "bias": nn.Parameter(T.ones(1))}, assign=True)
+    assert m.weight.requires_grad and not m.bias.requires_grad and isinstance(m.weight, nn.Parameter)
+    assert m(T.ones(1, 2)).item() == 3
+    with pytest.warns(UserWarning, match="copying from a non-meta parameter in the checkpoint to a meta parameter"):
+        nn.Linear(2, 1, device="meta").load_state_dict(m.state_dict())

@@ -256,3 +256,14 @@ def test_the_exponential_of_an_endless_weight_ends():
     with T.no_grad():
         layer.parametrizations.weight.original.fill_(float("inf"))
     assert not layer.weight.isfinite().all()
+
+
+@pytest.mark.parametrize("how", ["matrix_exp", "cayley"])
+@pytest.mark.parametrize("size", [(3, 3), (4, 2), (2, 4)])
+def test_orthogonal_complex_weights(how, size):
+    layer = nn.Linear(size[1], size[0], bias=False, dtype=T.complex128)
+    nn.utils.parametrizations.orthogonal(layer, orthogonal_map=how)
+    for _ in "ab":
+        w = layer.weight if size[0] >= size[1] else layer.weight.mH
+        assert_values(w.mH @ w, T.eye(min(size), dtype=T.complex128).tolist(), 0, 1e-9)
+        layer.weight = layer.weight.detach() * 1j  # is orthogonal, too

@@ -111,3 +111,51 @@ def test_what_is_refused():
         ValueError, match="^Parameter 'weight' of module Linear.* has to be pruned before pruning can be removed"
     ):
         prune.remove(m, "weight")
+
+
+def test_how_many():
+    assert [prune._compute_nparams_toprune(a, n) for a, n in ((0, 15), (10, 15), (1, 15), (1.0, 15), (0.4, 17))] == [
+        0,
+        10,
+        1,
+        15,
+        7,
+    ]
+    with pytest.raises(ValueError, match="amount=20 should be smaller than the number of parameters to prune=19"):
+        prune._validate_pruning_amount(20, 19)
+    prune._validate_pruning_amount(0.3, 0)
+
+
+def test_one_that_fails_leaves_the_module_as_it_was():
+    class Failing(prune.L1Unstructured):
+        def compute_mask(self, t, default_mask):
+            raise OSError("lost")
+
+    m = nn.Linear(3, 2)
+    with pytest.raises(OSError, match="lost"):
+        Failing.apply(m, "weight", 0.5)
+    assert {name for name, _ in m.named_parameters()} == {"weight", "bias"}
+    assert not dict(m.named_buffers()) and not prune.is_pruned(m)
+
+
+def test_the_weights_of_recurrent_layers():
+    layer = nn.LSTM(2, 3)
+    prune.l1_unstructured(layer, "weight_ih_l0", 0.5)
+    assert sum(isinstance(w, nn.Parameter) for w in layer._flat_weights) == 3
+    layer(T.ones(1, 1, 2))[0].sum().backward()
+    assert (layer.weight_ih_l0_orig.grad == 0).sum() >= 12
+    prune.remove(layer, "weight_ih_l0")
+    assert layer._flat_weights[0] is layer.weight_ih_l0 and isinstance(layer.weight_ih_l0, nn.Parameter)
+
+
+def test_pruned_modules_are_saved_with_their_masks():
+    import io
+
+    m = nn.Sequential(nn.Linear(4, 3))
+    prune.l1_unstructured(m[0], "weight", 0.5)
+    file = io.BytesIO()
+    T.save(m, file)
+    file.seek(0)
+    loaded = T.load(file, weights_only=False)
+    assert list(loaded.state_dict()) == ["0.bias", "0.weight_orig", "0.weight_mask"]
+    assert T.equal(loaded(T.ones(1, 4)), m(T.ones(1, 4)))

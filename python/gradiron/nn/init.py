@@ -232,8 +232,8 @@ def _orthonormal_rows(matrix: Tensor) -> Tensor:
     for at in range(matrix.size(-2)):
         row, before = matrix[..., at : at + 1, :], made[..., :at, :]
         for _ in range(2 if at else 0):
-            row = row - row @ before.mT @ before
-        made[..., at : at + 1, :] = row / row.square().sum(-1, keepdim=True).sqrt()
+            row = row - row @ before.mH @ before
+        made[..., at : at + 1, :] = row / row.abs().square().sum(-1, keepdim=True).sqrt()
     return made
 
 

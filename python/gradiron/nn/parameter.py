@@ -70,7 +70,7 @@ class UninitializedTensorMixin:
         old: Any = self
         place = old.data.device if device is None else device
         kind = old.data.dtype if dtype is None else dtype
-        old.data = _core.empty(list(shape), dtype=kind, device=place)
+        old.data = _core.empty(shape, dtype=kind, device=place)
         self.__class__ = self.cls_to_become
         _core.expect_overrides(False)
 

@@ -139,7 +139,13 @@ def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign:
     try:
         with no_grad():
             if swap:
-                swap_tensors(own, _as_kind(own.module_load(given, assign=assign), own))
+                made = own.module_load(given, assign=assign)
+                if made is own or made is given:
+                    raise RuntimeError(
+                        "module_load returned one of self or other, please .detach() the result if returning one of the inputs "
+                        "in module_load"
+                    )
+                swap_tensors(own, _as_kind(made, own))
             elif assign:
                 setattr(module, name, _as_kind(given, own))
             else:

@@ -95,9 +95,8 @@ class _NormBase(Module):
         if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
             # Older states do not count the batches.
             counted = self.num_batches_tracked
-            state_dict.setdefault(
-                prefix + "num_batches_tracked", _core.zeros((), dtype=_core.int64) if counted is None else counted
-            )
+            known = counted is not None and not counted.is_meta
+            state_dict.setdefault(prefix + "num_batches_tracked", counted if known else _core.zeros((), dtype=_core.int64))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 

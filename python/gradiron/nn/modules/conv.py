@@ -268,8 +268,8 @@ class _ConvTransposeNd(_ConvNd):
         largest = [size + step - 1 for size, step in zip(smallest, stride, strict=True)]
         if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
             raise ValueError(
-                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} (for an input "
-                f"of {input.size()[2:]})"
+                f"requested an output size of {output_size[-num_spatial_dims:]}, but valid sizes range from {smallest} to "
+                f"{largest} (for an input of {input.size()[2:]})"
             )
         return [size - low for size, low in zip(wanted, smallest, strict=True)]
 

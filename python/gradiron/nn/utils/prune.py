@@ -393,11 +393,19 @@ def _validate_pruning_amount_init(amount: Any) -> None:
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, numbers.Integral) and int(amount) > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    return int(amount) if isinstance(amount, numbers.Integral) else round(amount * tensor_size)
+
+
 def _count(amount: Any, total: int) -> int:
     """How many to prune."""
-    count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * total)
-    if count > total:
-        raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={total}")
+    count = _compute_nparams_toprune(amount, total)
+    _validate_pruning_amount(count, total)
     return count
 
 

@@ -101,7 +101,7 @@ class SpectralNorm:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Looks at states from before the second vector was kept."""
+    """Completes states from before the second vector was kept: they have the weight before and after, and the first."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -119,9 +119,12 @@ class SpectralNormLoadStateDictPreHook:
         if lacking:
             missing_keys += lacking if strict else []
             return
-        raise NotImplementedError(
-            f"the state of {key} was saved before PyTorch 1.1, without the singular vector that spectral_norm now keeps"
-        )
+        with no_grad():
+            weight, u = state_dict[key + "_orig"], state_dict[key + "_u"]
+            largest = (weight / state_dict.pop(key)).mean()
+            matrix = self.fn.reshape_weight_to_matrix(weight)
+            v = _core.mv(matrix.pinverse(), u)
+            state_dict[key + "_v"] = v * (largest / _core.dot(u, _core.mv(matrix, v)))
 
 
 class SpectralNormStateDictHook:
