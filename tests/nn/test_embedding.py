@@ -197,3 +197,20 @@ def test_a_tensor_as_padding_idx_is_not_written():
     with pytest.raises(TypeError, match="padding_idx"):
         F.embedding(T.tensor([0, 1]), T.ones(5, 3), at)
     assert at.item() == -1
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_rows_that_are_made_shorter_keep_their_tangents():
+    from importlib import import_module
+
+    forward = import_module(f"{T.__name__}.autograd.forward_ad")
+    with forward.dual_level():
+        weight = forward.make_dual(T.full((2, 2), 3.0), T.ones(2, 2))
+        made = T.nn.functional.embedding(T.tensor([1]), weight, max_norm=1.0)
+        assert forward.unpack_dual(made).tangent.tolist() == [[1, 1]]
+
+
+@pytest.mark.parametrize("options", [{"mode": "max"}, {"padding_idx": 0}])
+def test_bags_of_what_is_not_there(options):
+    with pytest.raises(RuntimeError, match="Expected idx >= 0 && idx < num_embeddings but found idx to be 7"):
+        T.nn.functional.embedding_bag(T.tensor([7]), T.ones(3, 2), T.tensor([0]), **options)

@@ -273,3 +273,95 @@ def test_sizes_that_there_is_no_room_for_are_refused():
     assert y.grad.shape == (1, 0, 2)
     # A factor that does not fit the size looks beyond the end.
     assert T._core._nn._resample(T.ones(1, 1, 3, 3), 4, [2, 2], None, 0.001, 0.001).shape == (1, 1, 2, 2)
+
+
+@pytest.mark.parametrize("name", ["l1_loss", "huber_loss", "mse_loss"])
+def test_losses_by_weights(name):
+    """The mean is by the sum of the weights; that of the Huber loss by their number."""
+    x, weight = T.tensor([1.0, -1.0], requires_grad=True), T.tensor([1.0, 3.0])
+    half = 0.5 if name == "huber_loss" else 1.0
+    for reduction, expected in (("none", [half, 3 * half]), ("sum", 4 * half), ("mean", 1.0)):
+        loss = getattr(F, name)(x, T.zeros(2), reduction=reduction, weight=weight)
+        assert_values(loss, expected, 1e-6)
+    (gradient,) = T.autograd.grad(loss, x)
+    assert_values(gradient, {"mse_loss": [0.5, -1.5], "l1_loss": [0.25, -0.75], "huber_loss": [0.5, -1.5]}[name], 1e-6)
+    with pytest.raises(ValueError, match="Weights and input must have the same size"):
+        getattr(F, name)(x, T.zeros(2), weight=T.ones(1))
+
+
+@pytest.mark.parametrize("target", [-0.5, 1.5])
+def test_targets_that_are_no_probabilities(target):
+    with pytest.raises(RuntimeError, match="all elements of target should be between 0 and 1"):
+        F.binary_cross_entropy(T.tensor([0.5]), T.tensor([target]))
+
+
+def test_what_is_said_of_operands_that_do_not_fit():
+    ones = T.ones
+    for error, message, call in (
+        (RuntimeError, "mat1 and mat2 must have the same dtype, but got Double and Float",
+         lambda: F.linear(ones(2, 3).double(), ones(4, 3), ones(4))),
+        (RuntimeError, "both arguments to linear need to be at least 1D, but they are 0D and 2D",
+         lambda: F.linear(ones(()), ones(2, 3))),
+        (RuntimeError, "bilinear.*: input1 size does not match weight size: got 4 but expected 3",
+         lambda: F.bilinear(ones(2, 4), ones(2, 3), ones(5, 3, 3))),
+        (RuntimeError, "sliding blocks as .-1, -1., which is too small .non-positive.",
+         lambda: F.fold(ones(1, 9, 1), (1, 1), (3, 3))),
+        (RuntimeError, "Negative padding value is resulting in an empty dimension",
+         lambda: F.pad(ones(1, 1, 3), (-2, -2), mode="circular")),
+        (ValueError, "for size [a-z]+.Size..1, 1, 2, 2... Got [a-z]+.Size..1, 3, 4..",
+         lambda: F.affine_grid(ones(1, 3, 4), T.Size((1, 1, 2, 2)), align_corners=False)),
+        (ValueError, "requested an output size of .29., but valid sizes range from .30. to .32.",
+         lambda: T.nn.ConvTranspose1d(4, 2, 3, stride=3)(ones(3, 4, 10), output_size=[3, 2, 29])),
+    ):  # fmt: skip
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_grids_of_one_place_warn():
+    with pytest.warns(UserWarning, match="unit-size grids when align_corners=True"):
+        assert F.affine_grid(T.eye(2, 3)[None], (1, 1, 1, 2), align_corners=True).tolist() == [[[[-1, 0], [1, 0]]]]
+
+
+@pytest.mark.parametrize("name", ["pixel_shuffle", "pixel_unshuffle", "channel_shuffle"])
+def test_shuffles_keep_the_memory_format(name):
+    x = T.arange(64.0).reshape(1, 4, 4, 4)
+    call = getattr(F, name)
+    made = call(x.contiguous(memory_format=T.channels_last), 2)
+    assert made.is_contiguous(memory_format=T.channels_last) and T.equal(made, call(x, 2)) and call(x, 2).is_contiguous()
+
+
+def test_rrelu_over_expanded_memory():
+    with pytest.raises(RuntimeError, match="unsupported operation"):
+        F.rrelu(T.ones(1).expand(3), training=True, inplace=True)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_dropout_of_complex_numbers(dtype):
+    x = T.full((64,), 1 + 2j, dtype=getattr(T, dtype), requires_grad=True)
+    T.manual_seed(0)
+    made = F.dropout(x)
+    made.backward(T.ones_like(x))
+    assert made.dtype is x.dtype and set(made.tolist()) == {0, 2 + 4j}
+    assert T.equal(x.grad, made / (1 + 2j))
+    kept, mask = T.native_dropout(x.detach(), 0.5, True)
+    assert T.equal(kept != 0, mask) and mask.any() and not mask.all()
+
+
+@pytest.mark.parametrize("name", ["dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout"])
+def test_operators_and_functions_refuse_probabilities_by_their_own_errors(name):
+    for p in (-0.1, 1.1):
+        with pytest.raises(RuntimeError, match="dropout probability has to be between 0 and 1, but got"):
+            getattr(T, name)(T.ones(2, 2), p, True)
+        if hasattr(F, name):
+            with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1, but got"):
+                getattr(F, name)(T.ones(2, 2), p, True)
+
+
+def test_native_dropout_draws_even_when_it_keeps_everything():
+    T.manual_seed(0)
+    made, kept = T.native_dropout(T.ones(4), 0.0, True)
+    assert made.tolist() == [1] * 4 and kept.all()
+    after = T.rand(1)
+    T.manual_seed(0)
+    T.empty(4).bernoulli_(1.0)
+    assert T.equal(after, T.rand(1))

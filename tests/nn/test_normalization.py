@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import IS_GRADIRON, NO_GPU, T
+from library import IS_GRADIRON, NO_GPU, T, assert_values
 
 F = T.nn.functional
 
@@ -220,3 +220,25 @@ def test_layers_on_the_gpu():
         found.append([x.grad.cpu(), layer.weight.grad.cpu(), layer.running_mean.cpu(), layer.running_var.cpu()])
     for a, b in zip(*found):
         assert T.allclose(a, b, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_epsilon_of_short_floats_is_that_of_float32(dtype):
+    x = T.full((2,), 2.0**-6, dtype=getattr(T, dtype))
+    # The mean square is 2^-12, far above float32's epsilon and below those of the short ones.
+    assert_values(T.nn.functional.rms_norm(x, (2,)).float(), [1.0, 1.0], 1e-2)
+
+
+def test_without_an_epsilon():
+    x = T.tensor([[[1.0, 3.0]]])
+    assert_values(T.nn.InstanceNorm1d(1, eps=0.0)(x), [[[-1.0, 1.0]]], 1e-6)
+    made = T.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+    assert_values(made, [[[-1.0, 1.0]]], 1e-6)
+    with pytest.raises(ValueError, match="batch_norm eps must be positive during training, but got 0.0"):
+        T.nn.functional.batch_norm(x, None, None, training=True, eps=0.0)
+
+
+def test_an_old_state_gives_a_module_on_meta_a_count():
+    norm = T.nn.BatchNorm1d(2, device="meta")
+    norm.load_state_dict({}, assign=True, strict=False)
+    assert norm.num_batches_tracked.device.type == "cpu" and norm.num_batches_tracked.item() == 0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from library import IS_GRADIRON, NO_GPU, T
+from library import IS_GRADIRON, NO_GPU, T, assert_values
 
 nn = T.nn
 KINDS = ["RNN", "LSTM", "GRU"]
@@ -191,3 +191,36 @@ def test_on_the_gpu(kind):
         found.append([t.cpu() for t in (out.detach(), x.grad, *(p.grad for p in layer.parameters()))])
     for a, b in zip(*found):
         assert T.allclose(a, b, 1e-4, 1e-5)
+
+
+@pytest.mark.parametrize("cell", ["RNNCell", "LSTMCell", "GRUCell"])
+def test_cells_of_the_functions_say_what_has_the_wrong_dimensions(cell):
+    call = {"RNNCell": T.rnn_tanh_cell, "LSTMCell": T.lstm_cell, "GRUCell": T.gru_cell}[cell]
+    weights = getattr(nn, cell)(3, 4).parameters()
+    state = T.ones(2, 4)
+    with pytest.raises(RuntimeError, match="Expected 2D input .batch x feature., but got 3D input"):
+        call(T.ones(1, 2, 3), (state, state) if cell == "LSTMCell" else state, *weights)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_a_sequence_without_batches(kind):
+    layer = getattr(nn, kind)(3, 4, num_layers=2, bidirectional=True)
+    output, state = layer(T.ones(5, 0, 3))
+    assert output.shape == (5, 0, 8) and (state[0] if kind == "LSTM" else state).shape == (4, 0, 4)
+
+
+def test_layers_that_drop_everything_keep_the_last_ones_output():
+    layer = nn.GRU(3, 4, num_layers=2, dropout=1.0)
+    top = nn.GRU(4, 4)
+    for name, value in top.named_parameters():
+        value.data.copy_(getattr(layer, name.replace("l0", "l1")).data)
+    assert_values(layer(T.ones(5, 2, 3))[0], top(T.zeros(5, 2, 4))[0].tolist(), 1e-6)
+
+
+def test_a_layer_without_one_of_its_weights():
+    layer = nn.LSTM(3, 4)
+    del layer.weight_hh_l0
+    with pytest.raises(AttributeError, match="object has no attribute 'weight_hh_l0'"):
+        layer.weight_hh_l0  # noqa: B018
+    layer.weight_hh_l0 = nn.Parameter(T.zeros(16, 4))
+    assert layer(T.ones(1, 1, 3))[0].shape == (1, 1, 4)

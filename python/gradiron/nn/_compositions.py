@@ -23,6 +23,8 @@ def _check_probability(p: float) -> None:
 
 
 def _idle(input: Tensor, p: float, training: bool) -> bool:
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p}")
     return p == 0 or not training or input.numel() == 0
 
 

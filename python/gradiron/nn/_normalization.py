@@ -22,6 +22,8 @@ def batch_norm(
     """Channels less their mean over the batch, by their spread."""
     if training:
         _need_several(input.shape, input.shape)
+        if eps <= 0:
+            raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     return _core.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, False)
 
 

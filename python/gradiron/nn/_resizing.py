@@ -32,7 +32,7 @@ def _per_dimension(input: Tensor, given: Any, what: str, called: str, letter: st
         raise ValueError(
             f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
             f"{list(input.shape[2:])} and {called} {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
-            f"{what.replace(' ', '_') if letter == 's' else what} in {names} format."
+            f"{'scale_factor' if letter == 's' else 'output size'} in {names} format."
         )
     return list(given)
 
@@ -143,13 +143,18 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     dims = len(size) - 2
     if dims not in (2, 3):
         raise NotImplementedError(
-            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {tuple(size)}."
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {size}."
         )
     if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
         raise ValueError(
-            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {tuple(size)}. Got "
-            f"{theta.shape}."
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {size}. Got {theta.shape}."
         )
     if min(size) <= 0:
-        raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    if align_corners and 1 in size[2:]:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an "
+            "intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     return _core.affine_grid_generator(theta, size, aligned)

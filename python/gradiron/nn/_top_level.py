@@ -8,7 +8,7 @@ from collections.abc import Callable
 from .. import _core
 from .._core import Tensor
 from . import functional as F
-from ._compositions import _alpha_dropout, _check_probability, _feature_dropout
+from ._compositions import _alpha_dropout, _feature_dropout
 
 _REDUCTIONS = ("none", "mean", "sum")
 
@@ -84,34 +84,31 @@ def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.alpha_dropout`."""
-    return F.alpha_dropout(input, p, train)
+    return _alpha_dropout(input, p, train, False, False)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`alpha_dropout` in place."""
-    return F.alpha_dropout(input, p, train, True)
+    return _alpha_dropout(input, p, train, True, False)
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """`nn.functional.feature_alpha_dropout`."""
-    return F.feature_alpha_dropout(input, p, train)
+    return _alpha_dropout(input, p, train, False, True)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_alpha_dropout` in place."""
-    _check_probability(p)
     return _alpha_dropout(input, p, train, True, True)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Whole channels zeroed with probability `p`, the others scaled to keep the mean."""
-    _check_probability(p)
     return _feature_dropout(input, p, train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
     """`feature_dropout` in place."""
-    _check_probability(p)
     return _feature_dropout(input, p, train, True)
 
 
@@ -161,9 +158,9 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     """`dropout`, and which elements it kept."""
     if input.numel() == 0:
         return input, input.new_empty(input.shape, dtype=_core.bool)
-    if train is False or p == 0:
+    if train is False:
         return input.clone(), input.new_ones(input.shape, dtype=_core.bool)
-    kept = input.new_empty(input.shape).bernoulli_(1 - p)
+    kept = input.new_empty(input.shape, dtype=input.dtype.to_real()).bernoulli_(1 - p)
     return input * kept * (0.0 if p == 1 else 1 / (1 - p)), kept.bool()
 
 

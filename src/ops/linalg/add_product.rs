@@ -62,13 +62,13 @@ fn check_matrices(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     same_dtype(a, b)
 }
 
-/// The addition has the dtype of the product.
-fn check_addition(input: &Tensor, right: &Tensor) -> Result<()> {
+/// `input`, of this name, has the dtype of the right operand.
+fn check_dtype(name: &str, input: &Tensor, right: &Tensor) -> Result<()> {
     if input.dtype() == right.dtype() {
         return Ok(());
     }
     Err(Error::runtime(format!(
-        "self and mat2 must have the same dtype, but got {} and {}",
+        "{name} and mat2 must have the same dtype, but got {} and {}",
         input.dtype().scalar_name(),
         right.dtype().scalar_name()
     )))
@@ -93,7 +93,8 @@ impl Addmm {
         #[hidden] columns: Columns,
     ) -> Result<Body> {
         let _ = columns;
-        check_addition(input, mat2)?;
+        check_dtype("self", input, mat2)?;
+        check_dtype("mat1", mat1, mat2)?;
         need_dims("mat1", mat1, 2)?;
         need_dims("mat2", mat2, 2)?;
         check_matrices("addmm", mat1, mat2)?;
@@ -407,7 +408,7 @@ pub fn addbmm(
     need_dims("batch1", batch1, 3)?;
     need_dims("batch2", batch2, 3)?;
     check_batches(&batch1.shape(), &batch2.shape())?;
-    check_addition(input, batch2)?;
+    check_dtype("self", input, batch2)?;
     same_dtype(batch1, batch2)?;
     if input.dtype() == DType::Bool {
         return Err(Fault::NoKernel { op: "addmm_impl_cpu_", dtype: DType::Bool }.into());

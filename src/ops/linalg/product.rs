@@ -209,22 +209,45 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
     LinalgCross::call(input, other, dim as i64)
 }
 
+fn check_bilinear(s1: &[usize], s2: &[usize], weight: &[usize], bias: Option<&Tensor>) -> Result<()> {
+    let refuse = |what: String| Err(Error::runtime(format!("bilinear(): {what}")));
+    if s1.len() != s2.len() {
+        return refuse(format!("input dimensions do not match: got {} and {}", s1.len(), s2.len()));
+    }
+    let (Some((own, lead)), Some((other, _)), &[count, rows, columns]) =
+        (s1.split_last(), s2.split_last(), weight)
+    else {
+        return refuse(format!(
+            "expected inputs of at least 1 dimension and a weight of 3, but got {:?}, {:?} and {:?}",
+            s1, s2, weight
+        ));
+    };
+    for (i, (n, m)) in lead.iter().zip(s2).enumerate() {
+        if n != m {
+            return refuse(format!("input batch dimensions do not match at dim {i}: got {n} and {m}"));
+        }
+    }
+    for (name, n, expected) in [("input1", *own, rows), ("input2", *other, columns)] {
+        if n != expected {
+            return refuse(format!(
+                "{name} size does not match weight size: got {n} but expected {expected}"
+            ));
+        }
+    }
+    match bias.map(|bias| bias.shape()) {
+        Some(bias) if bias.first() != Some(&count) => refuse(format!(
+            "bias size does not match weight size: got {} but expected {count}",
+            bias.first().copied().unwrap_or(0)
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// `input1 · weight[k] · input2` for each k, plus `bias`.
 #[operator(nn, sample = "fixed([(4, 2), (4, 3), (2, 2, 3), (2,)], lambda *xs: F.bilinear(*xs))")]
 pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let (s1, s2, w) = (input1.shape(), input2.shape(), weight.shape());
-    if w.len() != 3
-        || s1.last() != Some(&w[1])
-        || s2.last() != Some(&w[2])
-        || s1[..s1.len() - 1] != s2[..s2.len() - 1]
-    {
-        return Err(Error::runtime(format!(
-            "bilinear(): input1, input2 and weight do not fit together: {:?}, {:?}, {:?}",
-            s1.as_slice(),
-            s2.as_slice(),
-            w.as_slice()
-        )));
-    }
+    check_bilinear(&s1, &s2, &w, bias)?;
     let rows: usize = s1[..s1.len() - 1].iter().product();
     let (x, y) = (reshape(input1, &[rows, w[1]])?, reshape(input2, &[rows, w[2]])?);
     let half =

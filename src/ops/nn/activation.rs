@@ -2,7 +2,7 @@
 
 use crate::operator::copies::to_dtype;
 use crate::operator::generator::Generator;
-use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
+use crate::operator::pointwise::{Pointwise, apply, apply_inplace, check_writable};
 use crate::operator::{constant, kernel, sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::unary::leaky_relu;
@@ -404,6 +404,7 @@ impl RreluWithNoise1 {
         upper: Scalar,
         training: bool,
     ) -> Result<()> {
+        check_writable(input)?;
         let made = randomly_leaky(&Tensor::new(input.clone()), noise, [lower, upper], training)?;
         kernel::copy(input, &made)
     }

@@ -112,8 +112,8 @@ fn at_once(
     Ok(done.then(|| [out, bags, sizes.clone(), sizes]))
 }
 
-/// Names the number that the table has no row for.
-fn outside(indices: &Tensor, count: usize, error: Error) -> Error {
+/// Names the number that the table has no row for, in the words of PyTorch's quick way or of its other one.
+fn outside(indices: &Tensor, count: usize, quick: bool, error: Error) -> Error {
     let find = || -> Result<Option<(i64, i64)>> {
         for i in 0..indices.numel() as i64 {
             let value = slices::select(indices, 0, i)?.item()?.as_i64();
@@ -124,6 +124,9 @@ fn outside(indices: &Tensor, count: usize, error: Error) -> Error {
         Ok(None)
     };
     match find() {
+        Ok(Some((_, value))) if !quick => Error::runtime(format!(
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}"
+        )),
         Ok(Some((i, value))) => Error::runtime(format!(
             "Index {i} of input takes value {value} which is not in the valid range [0, {count})"
         )),
@@ -157,7 +160,8 @@ impl EmbeddingBag {
             {
                 return Ok(made.map(Tensor::new));
             }
-            let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], e))?;
+            let quick = mode != Mode::Max && padding_idx < 0;
+            let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], quick, e))?;
             let bag = bags(offsets, n, include_last_offset)?;
             let ones = counted(indices, padding_idx).cast(DType::I64);
             let sizes = summed(ones, &bag, count).reshape(&[count]).tensor()?;

@@ -403,11 +403,6 @@ pub fn batch_norm(
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "batch_norm", dtype: input.dtype() }.into());
     }
-    if training && eps <= 0.0 {
-        return Err(Error::value(format!(
-            "batch_norm eps must be positive during training, but got {eps:?}"
-        )));
-    }
     check_mixed(input, &[weight, bias, running_mean, running_var])?;
     NativeBatchNorm::call(input, weight, bias, running_mean, running_var, training, momentum, eps)
 }

@@ -11,6 +11,7 @@ use crate::ops::nn::norm::dense;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::variance;
+use crate::tensor::mode;
 
 /// The numbers one after the other.
 pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
@@ -201,7 +202,9 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
         let scale = select(1.0, max_norm / (&norm + 1e-7), gt(&norm, max_norm));
         (V::from(&all) * scale).tensor()
     })?;
+    // Tangents stay as they are; a leaf that wants a gradient is refused.
+    let target = if mode::grad_enabled() { input.clone() } else { detached::shallow(input) };
     // A row that is named twice is written twice, with the same values.
-    IndexPut::over(input, &[Some(which)], &Tensor::new(short), false)?;
+    IndexPut::over(&target, &[Some(which)], &Tensor::new(short), false)?;
     Ok(input.clone())
 }

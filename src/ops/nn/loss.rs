@@ -359,14 +359,24 @@ pub fn mse_loss(
     let how = Reduction::new(reduction, size_average, reduce)?;
     let (input, target) = expanded(input, target)?;
     check_types("mse_cpu", &input, &target)?;
-    let Some(weight) = weight else { return MseLoss::call(&input, &target, how) };
-    if weight.shape() != input.shape() {
+    by_weights(weight, how, |how| MseLoss::call(&input, &target, how))
+}
+
+/// A loss by the weights of its elements, if there are any; their mean is by the sum of them.
+fn by_weights(
+    weight: Option<&Tensor>,
+    how: Reduction,
+    loss: impl Fn(Reduction) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let Some(weight) = weight else { return loss(how) };
+    let each = loss(Reduction::None)?;
+    if weight.shape() != each.shape() {
         return Err(Error::value("Weights and input must have the same size."));
     }
-    let loss = a::mul(&MseLoss::call(&input, &target, Reduction::None)?, weight)?;
+    let each = a::mul(&each, weight)?;
     match how {
-        Reduction::Mean => a::div(&sums::Sum::call(&loss)?, &sums::Sum::call(weight)?),
-        how => how.apply(loss.into()).tensor(),
+        Reduction::Mean => a::div(&sums::Sum::call(&each)?, &sums::Sum::call(weight)?),
+        how => how.apply(each.into()).tensor(),
     }
 }
 
@@ -383,10 +393,11 @@ pub fn l1_loss(
     size_average: Option<bool>,
     reduce: Option<bool>,
     #[default("mean".into())] reduction: &str,
+    weight: Option<&Tensor>,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, size_average, reduce)?;
     let (input, target) = expanded(input, target)?;
-    how.apply(abs(V::from(input) - V::from(target))).tensor()
+    by_weights(weight, how, |how| how.apply(abs(V::from(&input) - V::from(&target))).tensor())
 }
 
 /// Quadratic within `beta` of zero, linear beyond.
@@ -404,7 +415,7 @@ pub fn smooth_l1_loss(
         return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
     }
     if beta == 0.0 {
-        return l1_loss(input, target, size_average, reduce, reduction);
+        return l1_loss(input, target, size_average, reduce, reduction, None);
     }
     let (input, target) = expanded(input, target)?;
     check_types("smooth_l1_cpu", &input, &target)?;
@@ -418,6 +429,7 @@ pub fn huber_loss(
     target: &Tensor,
     #[default("mean".into())] reduction: &str,
     #[default(1.0)] delta: f64,
+    weight: Option<&Tensor>,
 ) -> Result<Tensor> {
     let how = Reduction::new(reduction, None, None)?;
     if delta <= 0.0 {
@@ -427,7 +439,12 @@ pub fn huber_loss(
     dtype_checks::check_cast(dtype.promote(target.dtype()), dtype)?;
     let (input, target) = expanded(input, target)?;
     check_types("huber_cpu", &input, &target)?;
-    to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype)
+    let loss = |how| to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype);
+    match weight {
+        None => loss(how),
+        // PyTorch's mean of this one is by the number of elements.
+        Some(_) => how.apply(by_weights(weight, Reduction::None, loss)?.into()).tensor(),
+    }
 }
 
 /// Cross entropy of probabilities and their targets.
@@ -458,8 +475,12 @@ pub fn binary_cross_entropy(
     check_types("binary_cross_entropy", input, target)?;
     // The values of samples are not checked.
     if !input.is_batched() {
-        let message = "all elements of input should be between 0 and 1";
-        dtype_checks::improbable("binary_cross_entropy", &input.body(), message)?;
+        for (x, message) in [
+            (input, "all elements of input should be between 0 and 1"),
+            (target, "all elements of target should be between 0 and 1"),
+        ] {
+            dtype_checks::improbable("binary_cross_entropy", &x.body(), message)?;
+        }
     }
     BinaryCrossEntropy::call(input, target, weight, how)
 }

@@ -45,10 +45,11 @@ fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
 
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
+    let dtype = x.dtype().to_real();
     // Drawn in the order of memory, as PyTorch does.
     let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
-        true => Body::new(shape, x.dtype(), x.device()),
-        false => crate::ops::creation::factories::empty_body_like(x, None, None, None),
+        true => Body::new(shape, dtype, x.device()),
+        false => crate::ops::creation::factories::empty_body_like(x, Some(dtype), None, None),
     };
     let coins =
         crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill::fill_coin(body, 1.0 - p, None))?;
@@ -159,6 +160,13 @@ fn flops(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
 #[operator(nn, out(declared), autocast = lower, flops = flops, sample = "fixed([(2, 3), (4, 3), (4,)], F.linear)")]
 pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let shape = input.shape();
+    if input.ndim() == 0 || weight.ndim() == 0 {
+        return Err(Error::runtime(format!(
+            "both arguments to linear need to be at least 1D, but they are {}D and {}D",
+            input.ndim(),
+            weight.ndim()
+        )));
+    }
     let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
         let weight = if weight.ndim() <= 2 { view::t(weight)? } else { weight.clone() };
         let product = matmul::matmul(input, &weight)?;

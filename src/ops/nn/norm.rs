@@ -485,11 +485,7 @@ pub fn rms_norm(
     if !dtype.is_float() {
         return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
     }
-    let smallest = match dtype {
-        DType::F64 => f64::EPSILON,
-        DType::F16 => f64::from(half::f16::EPSILON.to_f32()),
-        DType::BF16 => f64::from(half::bf16::EPSILON.to_f32()),
-        _ => f64::from(f32::EPSILON),
-    };
+    // Of the type that is computed in.
+    let smallest = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
     FusedRmsNorm::call(input, normalized_shape, weight, eps.unwrap_or(smallest))
 }

@@ -389,6 +389,9 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let shape = input.shape();
     let sides = sides(&shape, pad);
     // Negative padding is applied first; the rest wraps around.
+    if sides.iter().any(|side| side.total().is_none_or(|n| n < 0)) {
+        return Err(Error::runtime("Negative padding value is resulting in an empty dimension"));
+    }
     let around = |side: &Side| {
         let left = side.size + side.before.min(0) + side.after.min(0);
         side.before > side.size || side.after > side.size || left < side.before.max(side.after).max(0)

@@ -262,11 +262,10 @@ fn step(
     [w_ih, w_hh]: [&Tensor; 2],
     biases: [Option<&Tensor>; 2],
 ) -> Result<[Tensor; 3]> {
-    if input.ndim() != 2 || hidden.ndim() != 2 {
+    if input.ndim() != 2 {
         return Err(Error::runtime(format!(
-            "a recurrent cell expects matrices, but got input of {} and hidden state of {} dimensions",
-            input.ndim(),
-            hidden.ndim()
+            "Expected 2D input (batch x feature), but got {}D input",
+            input.ndim()
         )));
     }
     if input.shape()[1] != w_ih.shape().last().copied().unwrap_or(0) {
@@ -278,7 +277,12 @@ fn step(
     }
     let size = w_hh.shape().last().copied().unwrap_or(0);
     for (at, state) in [Some(hidden), cells].into_iter().flatten().enumerate() {
-        let [samples, units] = [0, 1].map(|d| state.shape().get(d).copied().unwrap_or(0));
+        let &[samples, units] = state.shape().as_slice() else {
+            return Err(Error::runtime(format!(
+                "Expected 2D hidden{at} (batch x hidden_size), but got {}D tensor",
+                state.ndim()
+            )));
+        };
         if samples != input.shape()[0] {
             return Err(Error::runtime(format!(
                 "Input batch size {} doesn't match hidden{at} batch size {samples}",

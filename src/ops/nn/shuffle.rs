@@ -1,19 +1,28 @@
 //! Channels that become pixels, pixels that become channels, and channels that change places.
 
+use crate::base::MemoryFormat;
 use crate::operator::copies::clone_dense;
-use crate::operator::kernel::duplicate;
+use crate::operator::kernel::{copy, duplicate};
 use crate::operator::views;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 
-/// The elements as `parts`, in another order, as `shape`: always in new memory.
+/// The elements as `parts`, in another order, as `shape`: always in new memory, with the input's order of dimensions.
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
-    no_grad(|| {
+    let made = no_grad(|| {
         let apart = views::reshape(input, parts)?;
         let permuted = view::permute(&apart, order.iter().map(|&d| d as i64).collect())?;
         views::reshape(&clone_dense(&permuted)?, shape)
-    })
+    })?;
+    let format = MemoryFormat::suggested(&input.body().layout);
+    if format == MemoryFormat::Contiguous {
+        return Ok(made);
+    }
+    let mut out = Body::new(shape, made.dtype, made.device())?;
+    out.layout = format.layout(&out.layout)?;
+    copy(&out, &made)?;
+    Ok(out)
 }
 
 /// The dimensions before the last three, and those three.

@@ -252,8 +252,18 @@ pub fn col2im(
     }
     let (_, [high, wide]) = windows(&output_size, &kernel_size, &dilation, &padding, &stride)?;
     let given = shape[batched + 1];
-    let fits = high >= 1 && wide >= 1 && high.checked_mul(wide) == Some(given as i64);
-    if !fits {
+    if high < 1 || wide < 1 {
+        return Err(Error::runtime(format!(
+            "Given output_size={}, kernel_size={}, dilation={}, padding={}, stride={}, calculated shape of the array of sliding \
+             blocks as ({high}, {wide}), which is too small (non-positive)",
+            pair(&output_size),
+            pair(&kernel_size),
+            pair(&dilation),
+            pair(&padding),
+            pair(&stride)
+        )));
+    }
+    if high.checked_mul(wide) != Some(given as i64) {
         return Err(Error::runtime(format!(
             "Given output_size={}, kernel_size={}, dilation={}, padding={}, stride={}, expected size of input's dimension 2 to match \
              the calculated number of sliding blocks {high} * {wide} = {}, but got input.size(2)={given}.",
