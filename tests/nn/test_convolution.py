@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from library import IS_GRADIRON, T
+from library import IS_GRADIRON, T, assert_values
 
 F = T.nn.functional
 
@@ -206,3 +206,60 @@ def test_refusals(call, words):
     with pytest.raises(RuntimeError) as raised:
         call()
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_modes_are_padding_before(spatial, mode):
+    """Of both kinds, by a number and "same", which puts the odd place behind."""
+    for padding, (before, after) in ((1, (1, 1)), ("same", (1, 2))):
+        layer = getattr(T.nn, f"Conv{spatial}d")(1, 2, 4, padding=padding, padding_mode=mode)
+        x = T.rand((2, 1) + (5,) * spatial)
+        wider = T.nn.functional.pad(x, (before, after) * spatial, mode=mode)
+        expected = getattr(T.nn.functional, f"conv{spatial}d")(wider, layer.weight, layer.bias)
+        assert_values(layer(x), expected.tolist(), 1e-5, 1e-6)
+        assert f"padding_mode={mode}" in str(layer)
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+def test_transposed_convolutions_reach_every_size_of_a_stride(spatial):
+    layer = getattr(T.nn, f"ConvTranspose{spatial}d")(2, 1, 3, stride=3)
+    x = T.rand((1, 2) + (4,) * spatial)
+    for size in (12, 13, 14):
+        for asked in ([size] * spatial, [1, 1, *[size] * spatial]):
+            assert layer(x, output_size=asked).shape == (1, 1) + (size,) * spatial
+        assert layer(x[0], output_size=[size] * spatial).shape == (1,) + (size,) * spatial
+    with pytest.raises(ValueError, match="requested an output size of .*15.*, but valid sizes range from"):
+        layer(x, output_size=[15] * spatial)
+    with pytest.raises(ValueError, match="output_size must have .* elements"):
+        layer(x, output_size=[12] * (spatial + 1))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_groups_are_convolutions_of_their_own(groups):
+    layer = T.nn.Conv2d(4, 4, 3, groups=groups, dtype=T.float64)
+    x = T.rand(2, 4, 6, 6, dtype=T.float64, requires_grad=True)
+    out = layer(x)
+    (grad,) = T.autograd.grad(out.square().sum(), x)
+    n = 4 // groups
+    for at in range(0, 4, n):
+        part = x.detach()[:, at : at + n].requires_grad_()
+        own = T.nn.functional.conv2d(part, layer.weight[at : at + n], layer.bias[at : at + n])
+        assert_values(out[:, at : at + n], own.tolist(), 1e-9, 1e-12)
+        assert_values(grad[:, at : at + n], T.autograd.grad(own.square().sum(), part)[0].tolist(), 1e-9, 1e-12)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_convolutions_without_batches_have_gradients_of_zero(transposed):
+    layer = (T.nn.ConvTranspose2d if transposed else T.nn.Conv2d)(4, 4, 3, stride=2, padding=1, groups=4)
+    x = T.rand(0, 4, 4, 4, requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.shape == x.shape and not layer.weight.grad.any() and not layer.bias.grad.any()
+
+
+def test_weights_that_share_memory_have_gradients():
+    weight = T.rand(3, 3).expand(2, 1, 3, 3).detach().requires_grad_()
+    x = T.rand(1, 2, 5, 5)
+    T.nn.functional.conv2d(x, weight, groups=2).sum().backward()
+    expected = x.unfold(2, 3, 1).unfold(3, 3, 1).sum((2, 3))
+    assert_values(weight.grad[:, 0], expected[0].tolist(), 1e-5)

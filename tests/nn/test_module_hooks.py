@@ -296,3 +296,52 @@ def test_hooks_do_not_keep_a_module_alive():
     del m, out
     gc.collect()
     assert gone() is None
+
+
+def test_hooks_come_in_their_order_and_may_go_first():
+    seen = []
+    m = nn.Linear(1, 1)
+    for kind in ("forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook"):
+        register = getattr(m, f"register_{kind}")
+        for name, prepend in (("a", False), ("b", False), ("first", True)):
+            register(lambda *_, kind=kind, name=name: seen.append((kind, name)), prepend=prepend)
+    m(T.ones(1, 1, requires_grad=True)).sum().backward()
+    order = ("forward_pre_hook", "forward_hook", "full_backward_pre_hook", "full_backward_hook")
+    assert seen == [(kind, name) for kind in order for name in ("first", "a", "b")]
+
+
+def test_a_hook_that_removes_itself_during_the_call():
+    seen = []
+    m = nn.Linear(1, 1)
+
+    def once(*_):
+        seen.append("once")
+        handle.remove()
+
+    handle = m.register_forward_hook(once)
+    m.register_forward_hook(lambda *_: seen.append("always"))
+    m(T.ones(1))
+    m(T.ones(1))
+    assert seen.count("once") == 1 and seen[-1] == "always"
+
+
+def test_hooks_that_are_always_called_follow_a_failure():
+    class Fails(nn.Module):
+        def forward(self, x):
+            raise ArithmeticError("no")
+
+    seen = []
+    m = Fails()
+    m.register_forward_hook(lambda *_: seen.append("usual"))
+    m.register_forward_hook(lambda *_: seen.append("always"), always_call=True)
+    with pytest.raises(ArithmeticError, match="no"):
+        m(1)
+    assert seen == ["always"]
+
+
+def test_what_backward_hooks_saw_may_not_be_written_over():
+    m = nn.Identity()
+    m.register_full_backward_hook(lambda *_: None)
+    made = m(T.ones(2, requires_grad=True).clone())
+    with pytest.raises(RuntimeError, match="Output 0 of BackwardHookFunction.* is a view and is being modified inplace"):
+        made.mul_(2)

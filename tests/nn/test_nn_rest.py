@@ -177,3 +177,31 @@ def test_init_draws_from_a_generator():
         g = T.Generator().manual_seed(3)
         draws.append(nn.init.kaiming_uniform_(T.empty(3, 3), generator=g))
     assert_values(draws[0], draws[1])
+
+
+def test_adaptive_softmax_is_a_softmax_of_clusters():
+    T.manual_seed(0)
+    layer = nn.AdaptiveLogSoftmaxWithLoss(6, 10, [3, 6], div_value=2.0)
+    x, target = T.randn(4, 6), T.tensor([0, 3, 5, 9])
+    every = layer.log_prob(x)
+    assert_values(every.exp().sum(1), [1.0] * 4, 1e-5)
+    output, loss = layer(x, target)
+    assert_values(output, every[T.arange(4), target].tolist(), 1e-5)
+    assert_values(loss, -output.mean().item(), 1e-6)
+    assert T.equal(layer.predict(x), every.argmax(1))
+    one, alone = layer(x[1], target[1])
+    assert_values(one, output[1].item(), 1e-5)
+    assert_values(alone, -one.item(), 1e-6)
+    for given, labels, message in (
+        (x, target[:3], "Input and target should have the same size in the batch dimension"),
+        (x, T.tensor([0, 3, 5, 10]), "Target values should be in .0, 9., but values in range .0, 10. were found"),
+        (x[0], target, "0D target tensor|Input and target should have the same size|1D input"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            layer(given, labels)
+
+
+@pytest.mark.parametrize("cutoffs", [[], [3, 3], [6, 3], [0, 3], [3, 11]])
+def test_cutoffs_rise(cutoffs):
+    with pytest.raises(ValueError, match="cutoffs should be a sequence of unique, positive integers|cutoffs should be"):
+        nn.AdaptiveLogSoftmaxWithLoss(6, 10, cutoffs)

@@ -84,3 +84,27 @@ def test_on_devices(device):
     assert packed.data.device.type == device and packed.batch_sizes.device.type == "cpu"
     padded, _ = R.pad_packed_sequence(packed, batch_first=True)
     assert_values(padded, [[6.0, 0.0, 0.0], [4.0, 5.0, 0.0], [1.0, 2.0, 3.0]])
+
+
+def test_sequences_of_every_kind_of_input():
+    pack, pad = nn.utils.rnn.pack_sequence, nn.utils.rnn.pad_packed_sequence
+    rows = [T.arange(1.0, n + 1) for n in (2, 4, 1)]
+    packed = pack(rows, enforce_sorted=False)
+    assert packed.batch_sizes.tolist() == [3, 2, 1, 1] and packed.sorted_indices.tolist() == [1, 0, 2]
+    assert packed.data.tolist() == [1, 1, 1, 2, 2, 3, 4]
+    padded, lengths = pad(packed, batch_first=True, padding_value=-1.0, total_length=5)
+    assert lengths.tolist() == [2, 4, 1] and padded.tolist() == [[1, 2, -1, -1, -1], [1, 2, 3, 4, -1], [1, -1, -1, -1, -1]]
+    assert [row.tolist() for row in nn.utils.rnn.unpack_sequence(packed)] == [[1, 2], [1, 2, 3, 4], [1]]
+    with pytest.raises(ValueError, match="Expected total_length to be at least the length of the longest sequence"):
+        pad(packed, total_length=3)
+    with pytest.raises(RuntimeError, match="must be sorted in decreasing order"):
+        pack(rows)
+
+
+def test_packed_sequences_change_their_kind_together():
+    packed = nn.utils.rnn.pack_sequence([T.ones(2), T.ones(1)])
+    for convert, kind in (("double", T.float64), ("half", T.float16), ("int", T.int32)):
+        made = getattr(packed, convert)()
+        assert made.data.dtype is kind and made.batch_sizes is packed.batch_sizes
+    assert packed.to(T.float32) is packed
+    assert not packed.is_pinned() and not packed.is_cuda

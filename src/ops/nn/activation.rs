@@ -2,7 +2,8 @@
 
 use crate::operator::copies::to_dtype;
 use crate::operator::generator::Generator;
-use crate::operator::pointwise::{Pointwise, apply, apply_inplace, check_writable};
+use crate::operator::overlap::check_writable;
+use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
 use crate::operator::{constant, kernel, sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::unary::leaky_relu;
