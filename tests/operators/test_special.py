@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from library import T, assert_values, python_ok
+from library import IS_GRADIRON, T, assert_values, python_ok
 
 S = T.special
 
@@ -52,6 +52,32 @@ def test_the_gamma_function():
     assert_values(S.multigammaln(double(2.5), 2), [expected], rtol=1e-12)
     with pytest.raises(NotImplementedError, match="^the derivative for 'zeta' is not implemented"):
         S.zeta(double(2.0).requires_grad_(), double(1.0)).sum().backward()
+
+
+# a, x, and how much of the gamma function of a lies below and above x: near the middle, at its edges, far off.
+GAMMA_PARTS = [
+    (25.0, 25.0, 0.52660153144365064, 0.47339846855634936),
+    (30.0, 20.0, 0.021818217525557392, 0.97818178247444261),
+    (200.0, 150.0, 5.7096885742082443e-5, 0.99994290311425792),
+    (200.0, 260.0, 0.99995249987555699, 4.7500124443008756e-5),
+    (1e4, 10100.0, 0.84134875044717962, 0.15865124955282038),
+    (1e6, 999000.0, 0.15865521357430365, 0.84134478642569635),
+    (1e8, 1e8, 0.50001329807601412, 0.49998670192398588),
+    (1e8, 100010000.0, 0.84134474647179881, 0.15865525352820119),
+    (1e10, 1e10 + 3e5, 0.99864998378330809, 0.0013500162166919065),
+    (1e300, 1e300, 0.5, 0.5),
+    (1e300, 1e10, 0.0, 1.0),
+]
+
+
+@pytest.mark.parametrize("a, x, below, above", GAMMA_PARTS)
+def test_parts_of_large_gamma_functions(a, x, below, above):
+    # PyTorch's have 9 digits for the largest.
+    rtol = 1e-12 if IS_GRADIRON else 1e-8
+    assert_values(T.igamma(double(a), double(x)), [below], rtol=rtol)
+    assert_values(T.igammac(double(a), double(x)), [above], rtol=rtol)
+    if a < 1e8:
+        assert_values(T.igamma(double(a).float(), double(x).float()), [below], rtol=1e-4)
 
 
 def test_products_with_logarithms():

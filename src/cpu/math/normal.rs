@@ -84,9 +84,72 @@ pub fn zeta(x: f64, q: f64) -> f64 {
     sum + sum_of_powers(x, y)
 }
 
+/// From here on the gamma function has Stirling's series, and its parts near the bulk one in 1 / a.
+const LARGE: f64 = 20.0;
+
+/// μ - ln(1 + μ)
+fn less_log(mu: f64) -> f64 {
+    if mu.abs() > 0.3 {
+        return mu - mu.ln_1p();
+    }
+    // The logarithm's series in s: its first term and μ together are sμ.
+    let s = mu / (2.0 + mu);
+    let rest = (1..12).rev().fold(0.0, |sum, k| s * s * (sum + 1.0 / f64::from(2 * k + 1)));
+    s * (mu - 2.0 * rest)
+}
+
 /// xᵃ exp(-x) / Γ(a)
 fn front(a: f64, x: f64) -> f64 {
-    (a * x.ln() - x - lgamma(a)).exp()
+    if a < LARGE {
+        return (a * x.ln() - x - lgamma(a)).exp();
+    }
+    let square = (1.0 / a).powi(2);
+    let stirling =
+        (1.0 / 12.0 - square * (1.0 / 360.0 - square * (1.0 / 1260.0 - square * (1.0 / 1680.0)))) / a;
+    (a / (2.0 * PI)).sqrt() * (-a * less_log((x - a) / a) - stirling).exp()
+}
+
+/// η / μ as a series in η, where η² / 2 = μ - ln(1 + μ).
+const BULK: [f64; 27] = {
+    // μ = Σ mu[n] ηⁿ, from μ μ' = η (1 + μ); then its reciprocal.
+    let (mut mu, mut series) = ([0.0; 28], [0.0; 27]);
+    (mu[1], series[0]) = (1.0, 1.0);
+    let mut n = 2;
+    while n < 28 {
+        let (mut sum, mut i) = (mu[n - 1] / (n + 1) as f64, 2);
+        while i < n {
+            sum -= 0.5 * mu[i] * mu[n + 1 - i];
+            i += 1;
+        }
+        mu[n] = sum;
+        n += 1;
+    }
+    n = 1;
+    while n < 27 {
+        let mut i = 1;
+        while i <= n {
+            series[n] -= mu[i + 1] * series[n - i];
+            i += 1;
+        }
+        n += 1;
+    }
+    series
+};
+
+/// Both parts where a is large and x near it: Temme's expansion.
+fn near_the_bulk(a: f64, x: f64) -> [f64; 2] {
+    let mu = (x - a) / a;
+    let half = less_log(mu);
+    let eta = (2.0 * half).sqrt().copysign(mu);
+    let mut terms = [0.0; 26];
+    (terms[25], terms[24]) = (BULK[26], BULK[25]);
+    for m in (1..25).rev() {
+        terms[m - 1] = BULK[m] + (m + 1) as f64 * terms[m + 1] / a;
+    }
+    let sum = terms.iter().rev().fold(0.0, |sum, term| sum * eta + term) / (1.0 + terms[1] / a);
+    let rest = (-a * half).exp() / (2.0 * PI * a).sqrt() * sum;
+    let share = |sign: f64| 0.5 * erfc(sign * eta * (0.5 * a).sqrt());
+    [share(-1.0) - rest, share(1.0) + rest]
 }
 
 /// The regularized integral of tᵃ⁻¹ exp(-t) below x.
@@ -105,7 +168,7 @@ pub fn igammac(a: f64, x: f64) -> f64 {
     }
 }
 
-/// Both: the smaller is computed, by a series below the bulk and a continued fraction above.
+/// Both: the smaller is computed, by a series below the bulk and a continued fraction above; in a wide bulk both at once.
 fn parts(a: f64, x: f64) -> Option<[f64; 2]> {
     if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 || (a == 0.0 && x == 0.0) {
         return None;
@@ -122,9 +185,12 @@ fn parts(a: f64, x: f64) -> Option<[f64; 2]> {
         (false, true) => return Some([1.0, 0.0]),
         _ => {}
     }
+    if a >= LARGE && ((x - a) / a).abs() < 0.3 {
+        return Some(near_the_bulk(a, x));
+    }
     if x < a + 1.0 {
         let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
-        for _ in 0..20_000 {
+        for _ in 0..500 {
             n += 1.0;
             term *= x / n;
             sum += term;
@@ -139,7 +205,7 @@ fn parts(a: f64, x: f64) -> Option<[f64; 2]> {
     let mut b = x + 1.0 - a;
     let (mut c, mut d) = (1.0 / TINY, 1.0 / b);
     let mut fraction = d;
-    for i in 1..20_000 {
+    for i in 1..500 {
         let i = f64::from(i);
         let step = -i * (i - a);
         b += 2.0;
