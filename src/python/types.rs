@@ -257,6 +257,12 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
         None => (text, None),
     };
     let invalid = || PyRuntimeError::new_err(format!("Invalid device string: '{text}'"));
+    if text.is_empty() {
+        return Err(PyRuntimeError::new_err("Device string must not be empty"));
+    }
+    if kind.is_empty() || !kind.bytes().all(|c| c.is_ascii_alphabetic() || c == b'_') {
+        return Err(invalid());
+    }
     let index = match index {
         None => None,
         Some(i) if !i.is_empty() && (i == "0" || !i.starts_with('0')) => {

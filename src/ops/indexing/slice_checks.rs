@@ -101,18 +101,26 @@ pub fn check_slices(
 ) -> Result<usize> {
     let op = || format!("{}_", row.name);
     let at = wrap_dim(dim, out.layout.ndim())?;
+    let whole = matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0;
+    let found = index.dtype().scalar_name();
     if index.ndim() > 1 {
-        return Err(Error::index(format!(
-            "{}(): Index is supposed to be a vector, but got dim: {}",
-            op(),
-            index.ndim()
-        )));
+        let (op, ndim, shape) = (op(), index.ndim(), index.shape());
+        return Err(Error::index(if copies {
+            format!("{op}(): Index should have dimension 1 or 0 (got {ndim})")
+        } else {
+            format!(
+                "{op}(): Index is supposed to be a vector, but got dim: {ndim} with type: {found} and size: {:?}",
+                shape.as_slice()
+            )
+        }));
     }
     if copies {
         check_copied(out, source, index.numel())?;
     }
-    if !matches!(index.dtype(), DType::I64 | DType::I32) {
-        check_index(&op(), index)?;
+    if !whole {
+        let expected =
+            if copies { "a long tensor for index, but got" } else { "dtype int32/int64 for index but got:" };
+        return Err(Error::runtime(format!("{}(): Expected {expected} {found}", op())));
     }
     if source.dtype != out.dtype {
         let (own, other) = (out.dtype.scalar_name(), source.dtype.scalar_name());

@@ -9,7 +9,7 @@ use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::linalg::matmul::{
     Columns, bmm, check_batch_dtypes, check_batches, check_vector, column, gradient_flops, matrix_by_vector,
-    mm, mv, outer, product_flops, same_dtype, without_last,
+    mm, mv, outer, product_flops, without_last,
 };
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{no_grad, sum};
@@ -51,15 +51,18 @@ fn need_dims(name: &str, t: &Tensor, ndim: usize) -> Result<()> {
     Err(Error::runtime(format!("{name} must be {what}, got {}-D tensor", t.ndim())))
 }
 
-fn check_matrices(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
+fn check_matrices(a: &Tensor, b: &Tensor) -> Result<()> {
+    check_dtype("mat1", a, b)?;
+    need_dims("addmm: self", a, 2)?;
+    need_dims("addmm: mat2", b, 2)?;
     let (sa, sb) = (a.shape(), b.shape());
     if sa[1] != sb[0] {
         return Err(Error::runtime(format!(
-            "{name}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            "addmm: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
             sa[0], sa[1], sb[0], sb[1]
         )));
     }
-    same_dtype(a, b)
+    Ok(())
 }
 
 /// `input`, of this name, has the dtype of the right operand.
@@ -94,10 +97,7 @@ impl Addmm {
     ) -> Result<Body> {
         let _ = columns;
         check_dtype("self", input, mat2)?;
-        check_dtype("mat1", mat1, mat2)?;
-        need_dims("mat1", mat1, 2)?;
-        need_dims("mat2", mat2, 2)?;
-        check_matrices("addmm", mat1, mat2)?;
+        check_matrices(mat1, mat2)?;
         add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
     }
     fn d_input(g: V, beta: Scalar) -> V {
@@ -409,7 +409,7 @@ pub fn addbmm(
     need_dims("batch2", batch2, 3)?;
     check_batches(&batch1.shape(), &batch2.shape())?;
     check_dtype("self", input, batch2)?;
-    same_dtype(batch1, batch2)?;
+    check_dtype("mat1", batch1, batch2)?;
     if input.dtype() == DType::Bool {
         return Err(Fault::NoKernel { op: "addmm_impl_cpu_", dtype: DType::Bool }.into());
     }

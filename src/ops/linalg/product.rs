@@ -209,35 +209,48 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
     LinalgCross::call(input, other, dim as i64)
 }
 
-fn check_bilinear(s1: &[usize], s2: &[usize], weight: &[usize], bias: Option<&Tensor>) -> Result<()> {
-    let refuse = |what: String| Err(Error::runtime(format!("bilinear(): {what}")));
+/// Refuses operands of `bilinear` that do not fit together.
+fn check_bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    let refuse = |text: String| Err(Error::runtime(text));
+    let named = [("input1", input1), ("input2", input2), ("weight", weight)];
+    let named = || named.into_iter().chain(bias.map(|bias| ("bias", bias)));
+    if named().any(|(_, t)| t.dtype() != input1.dtype()) {
+        let dtypes: Vec<String> =
+            named().map(|(name, t)| format!("{name}: {}", t.dtype().c_name())).collect();
+        return refuse(format!("All tensors must have the same dtype, got {}", dtypes.join(", ")));
+    }
+    let (s1, s2, w) = (input1.shape(), input2.shape(), weight.shape());
     if s1.len() != s2.len() {
-        return refuse(format!("input dimensions do not match: got {} and {}", s1.len(), s2.len()));
-    }
-    let (Some((own, lead)), Some((other, _)), &[count, rows, columns]) =
-        (s1.split_last(), s2.split_last(), weight)
-    else {
         return refuse(format!(
-            "expected inputs of at least 1 dimension and a weight of 3, but got {:?}, {:?} and {:?}",
-            s1, s2, weight
+            "bilinear(): input dimensions do not match: got {} and {}",
+            s1.len(),
+            s2.len()
         ));
-    };
-    for (i, (n, m)) in lead.iter().zip(s2).enumerate() {
-        if n != m {
-            return refuse(format!("input batch dimensions do not match at dim {i}: got {n} and {m}"));
-        }
     }
-    for (name, n, expected) in [("input1", *own, rows), ("input2", *other, columns)] {
-        if n != expected {
+    let Some(last) = s1.len().checked_sub(1) else {
+        return Err(Error::index("Dimension specified as -1 but tensor has no dimensions"));
+    };
+    if let Some(dim) = (0..last).find(|&dim| s1[dim] != s2[dim]) {
+        return refuse(format!(
+            "bilinear(): input batch dimensions do not match at dim {dim}: got {} and {}",
+            s1[dim], s2[dim]
+        ));
+    }
+    if w.len() != 3 {
+        return refuse(format!("bilinear(): weight must have 3 dimensions, got {}", w.len()));
+    }
+    for (name, have, want) in [("input1", s1[last], w[1]), ("input2", s2[last], w[2])] {
+        if have != want {
             return refuse(format!(
-                "{name} size does not match weight size: got {n} but expected {expected}"
+                "bilinear(): {name} size does not match weight size: got {have} but expected {want}"
             ));
         }
     }
     match bias.map(|bias| bias.shape()) {
-        Some(bias) if bias.first() != Some(&count) => refuse(format!(
-            "bias size does not match weight size: got {} but expected {count}",
-            bias.first().copied().unwrap_or(0)
+        Some(shape) if shape.first() != Some(&w[0]) => refuse(format!(
+            "bilinear(): bias size does not match weight size: got {} but expected {}",
+            shape.first().copied().unwrap_or(1),
+            w[0]
         )),
         _ => Ok(()),
     }
@@ -246,8 +259,8 @@ fn check_bilinear(s1: &[usize], s2: &[usize], weight: &[usize], bias: Option<&Te
 /// `input1 · weight[k] · input2` for each k, plus `bias`.
 #[operator(nn, sample = "fixed([(4, 2), (4, 3), (2, 2, 3), (2,)], lambda *xs: F.bilinear(*xs))")]
 pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let (s1, s2, w) = (input1.shape(), input2.shape(), weight.shape());
-    check_bilinear(&s1, &s2, &w, bias)?;
+    check_bilinear(input1, input2, weight, bias)?;
+    let (s1, w) = (input1.shape(), weight.shape());
     let rows: usize = s1[..s1.len() - 1].iter().product();
     let (x, y) = (reshape(input1, &[rows, w[1]])?, reshape(input2, &[rows, w[2]])?);
     let half =

@@ -226,7 +226,7 @@ fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, ca
             "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
         ));
     }
-    let [q, k, v] = [query, key, value].map(|t| t.dtype().scalar_name().to_lowercase());
+    let [q, k, v] = [query, key, value].map(|t| t.dtype().c_name());
     if query.dtype() != key.dtype() || query.dtype() != value.dtype() {
         return Err(Error::runtime(format!(
             "Expected query, key, and value to have the same dtype, but got query.dtype: {q} key.dtype: {k} and value.dtype: \
@@ -259,7 +259,7 @@ fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, ca
             return Err(Error::runtime(format!(
                 "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
                  query.dtype: {q} instead.",
-                mask.dtype().scalar_name().to_lowercase()
+                mask.dtype().c_name()
             )));
         }
         if mask.ndim() < 2 {

@@ -479,22 +479,39 @@ fn by_axis(name: &str, list: &Ints, between: &str) -> String {
     all.collect::<Vec<_>>().join(between)
 }
 
-fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
-    if input.dtype() != weight.dtype() {
+fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
+    let bias = bias.filter(|bias| bias.dtype() != input.dtype());
+    // A transposed one looks at the weight first.
+    let weighed = input.dtype() != weight.dtype() && (moves.transposed || bias.is_none());
+    if weighed {
         return refuse(format!(
             "expected scalar type {} but found {}",
             input.dtype().scalar_name(),
             weight.dtype().scalar_name()
         ));
     }
-    if let Some(bias) = bias.filter(|bias| bias.dtype() != input.dtype()) {
-        return refuse(format!(
+    match bias {
+        None => Ok(()),
+        Some(bias) => refuse(format!(
             "Input type ({}) and bias type ({}) should be the same",
             input.dtype().c_name(),
             bias.dtype().c_name()
-        ));
+        )),
     }
-    Ok(())
+}
+
+/// A window has at least one element.
+fn check_window(window: &[usize]) -> Result<()> {
+    if window.iter().all(|&n| n > 0) {
+        return Ok(());
+    }
+    let shown = match window {
+        &[width] => format!(", but got kernel_height: 1 kernel_width: {width}"),
+        &[height, width] => format!(", but got kernel_height: {height} kernel_width: {width}"),
+        &[depth, height, width] => format!(", but got: {depth} x {height} x {width} (TxHxW)"),
+        _ => String::new(),
+    };
+    refuse(format!("kernel size should be greater than zero{shown}"))
 }
 
 /// Checks, and computes on a batch; one sample goes in and out without the dimension.
@@ -534,7 +551,8 @@ fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves
         ..moves.clone()
     };
     check(input, weight, bias, &moves)?;
-    check_types(input, weight, bias)?;
+    check_types(input, weight, bias, &moves)?;
+    check_window(&weight.shape()[2..])?;
     if input.dtype().is_complex() {
         return of_complex(input, weight, bias, &moves);
     }

@@ -284,10 +284,10 @@ pub fn group_norm(
     if run == 0 {
         return Err(Error::runtime("Expected HxW to be greater than 0, got 0"));
     }
+    check_mixed(input, &[weight, bias])?;
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "GroupNormKernelImpl", dtype: input.dtype() }.into());
     }
-    check_mixed(input, &[weight, bias])?;
     let (n, channels) = (shape[0] as i64, shape[1] as i64);
     NativeGroupNorm::call(input, weight, bias, n, channels, run as i64, num_groups, eps)
 }

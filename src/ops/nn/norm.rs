@@ -348,10 +348,10 @@ pub fn layer_norm(
     #[default(1e-5)] eps: f64,
 ) -> Result<Tensor> {
     check_sizes(input, normalized_shape, [("weight", weight), ("bias", bias)], ", ")?;
+    check_mixed(input, &[weight, bias])?;
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "LayerNormKernelImpl", dtype: input.dtype() }.into());
     }
-    check_mixed(input, &[weight, bias])?;
     NativeLayerNorm::call(input, normalized_shape, weight, bias, eps)
 }
 

@@ -224,8 +224,9 @@ pub fn mean(
 ) -> Result<Tensor> {
     let input = &as_dtype(input, dtype)?;
     if !input.dtype().is_differentiable() {
+        let which = if dtype.is_some() { "Optional" } else { "Input" };
         return Err(Error::not_implemented(format!(
-            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+            "mean(): could not infer output dtype. {which} dtype must be either a floating point or complex dtype. Got: {}",
             input.dtype().scalar_name()
         )));
     }
