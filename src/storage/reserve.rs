@@ -7,6 +7,8 @@ use crate::base::{Result, try_alloc};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
 
 /// A block so large that the system's allocator maps it apart: given back, it serves every thread and every size. Where
 /// memory is in pieces, less must do.
@@ -81,9 +83,11 @@ fn give_back(block: *mut u8) {
 
 /// What `get` gives, after more and more was given up for it.
 #[cold]
-fn at_any_price(get: impl Fn() -> *mut u8) -> *mut u8 {
+fn at_any_price(size: usize, get: impl Fn() -> *mut u8) -> *mut u8 {
     trim();
     let mut places = RESERVE.iter();
+    // Nobody could be told that a few bytes are missing: another thread may give some back in time.
+    let mut waits = 0..if size <= 1 << 16 { 100 } else { 0 };
     loop {
         let found = get();
         if !found.is_null() {
@@ -91,6 +95,7 @@ fn at_any_price(get: impl Fn() -> *mut u8) -> *mut u8 {
         }
         match places.next() {
             Some(place) => give_up(place),
+            None if waits.next().is_some() => sleep(Duration::from_millis(10)),
             None => return found,
         }
     }
@@ -110,7 +115,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as the caller promises.
         let get = || unsafe { System.alloc(layout) };
         let found = get();
-        if found.is_null() && is_small(layout.size()) { at_any_price(get) } else { found }
+        if found.is_null() && is_small(layout.size()) { at_any_price(layout.size(), get) } else { found }
     }
 
     #[inline]
@@ -118,7 +123,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as the caller promises.
         let get = || unsafe { System.alloc_zeroed(layout) };
         let found = get();
-        if found.is_null() && is_small(layout.size()) { at_any_price(get) } else { found }
+        if found.is_null() && is_small(layout.size()) { at_any_price(layout.size(), get) } else { found }
     }
 
     #[inline]
@@ -132,6 +137,28 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: as the caller promises; what was refused left the old block as it was.
         let get = || unsafe { System.realloc(start, layout, size) };
         let found = get();
-        if found.is_null() && is_small(size) { at_any_price(get) } else { found }
+        if found.is_null() && is_small(size) { at_any_price(size, get) } else { found }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_few_bytes_are_waited_for() {
+        let mut byte = 0;
+        let start = &raw mut byte;
+        let asked = Cell::new(0);
+        let get = || {
+            asked.set(asked.get() + 1);
+            if asked.get() > 8 { start } else { null_mut() }
+        };
+        assert_eq!(at_any_price(64, get), start);
+        asked.set(0);
+        // What is larger is asked for in ways that may fail, at once.
+        assert!(at_any_price(1 << 20, get).is_null());
+        assert!(asked.get() <= 1 + RESERVE.len() && restore());
     }
 }
