@@ -362,6 +362,12 @@ impl Tensor {
         Some(Edge { node: leaf.leaf(), output: 0 })
     }
 
+    /// As [`Tensor::edge`], for each of a list of the caller's: refused where there is no memory for one more leaf's end.
+    pub fn edge_of_many(&self) -> Result<Option<Edge>> {
+        crate::storage::reserve::check()?;
+        Ok(self.edge())
+    }
+
     /// As [`Tensor::edge`]. But a view that was made without recording, of a tensor that requires gradients, gets a node of its
     /// own for hooks, although no gradient will ever reach it.
     pub fn edge_for_hooks(&self) -> Option<Edge> {

@@ -1,7 +1,7 @@
 //! The transforms by which a thread differentiates functions (`func.grad`, `jvp` and their like), innermost last. What
 //! a function makes belongs to the transform that runs it, and only that may be written in place there.
 
-use crate::base::{Error, Guidance, Result};
+use crate::base::{Error, Guidance, Result, try_alloc};
 use crate::storage::{self, Storage};
 use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, mode, tangents};
 use crate::transforms::vmap;
@@ -134,15 +134,19 @@ impl Drop for HideTransforms {
 }
 
 /// Says that these are the innermost transform's inputs, and what else its function was given.
-pub fn set_inputs<'a>(inputs: impl Iterator<Item = &'a Tensor>, others: impl Iterator<Item = &'a Tensor>) {
-    let inputs: Vec<Input> =
-        inputs.map(|t| Input { id: t.id(), memory: memory_of(t), edge: t.edge() }).collect();
+pub fn set_inputs<'a>(
+    inputs: impl Iterator<Item = &'a Tensor>,
+    others: impl Iterator<Item = &'a Tensor>,
+) -> Result<()> {
+    let input = |t: &Tensor| Ok(Input { id: t.id(), memory: memory_of(t), edge: t.edge_of_many()? });
+    let inputs = try_alloc::collect(inputs.map(input))?;
     with(|all| {
         if let Some(innermost) = all.last_mut() {
             innermost.inputs.extend(inputs);
             innermost.writable.extend(others.map(memory_of));
         }
     });
+    Ok(())
 }
 
 fn memory_of(t: &Tensor) -> Storage {

@@ -114,7 +114,7 @@ fn root_edge(root: &TensorOrEdge, index: usize) -> PyResult<Edge> {
     if let TensorOrEdge::Tensor(tensor) = root {
         tensor.check_view()?;
     }
-    root.edge().ok_or_else(|| {
+    root.edge()?.ok_or_else(|| {
         let message = format!("element {index} of tensors does not require grad and does not have a grad_fn");
         guided(&message, "output", root, unrecorded(root).into())
     })
@@ -209,7 +209,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
         if let TensorOrEdge::Tensor(tensor) = &input {
             tensor.check_view()?;
         }
-        match input.edge_for_hooks() {
+        match input.edge_for_hooks()? {
             Some(edge) => {
                 if let TensorOrEdge::Tensor(tensor) = &input
                     && keep

@@ -1,5 +1,6 @@
 //! Calls of custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`.
 
+use crate::base::Result as CoreResult;
 use crate::python::function::batched;
 use crate::python::function::context::{Ctx, unrecorded};
 use crate::python::function::listed::Listed;
@@ -40,8 +41,8 @@ pub fn apply_function<'py>(
     if recording {
         inputs.iter().flatten().try_for_each(Tensor::check_view)?;
     }
-    let edges: SmallVec<[Option<Edge>; 3]> =
-        inputs.iter().map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge)).collect();
+    let edge = |t: &Option<Tensor>| t.as_ref().filter(|_| recording).map_or(Ok(None), Tensor::edge_of_many);
+    let edges = inputs.iter().map(edge).collect::<CoreResult<SmallVec<[Option<Edge>; 3]>>>()?;
     let needs = tuple(
         py,
         inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad)).to_owned()),

@@ -1,6 +1,7 @@
 //! Roots and inputs of a backward: tensors or edges, and why one may have no history.
 
-use crate::base::{Guidance, Line};
+use crate::base::{Guidance, Line, Result};
+use crate::storage::reserve;
 use crate::tensor::{Edge, Meta, Tensor, mode};
 use pyo3::prelude::*;
 
@@ -12,18 +13,20 @@ pub enum TensorOrEdge {
 
 impl TensorOrEdge {
     /// Where its gradient flows to.
-    pub fn edge(&self) -> Option<Edge> {
+    pub fn edge(&self) -> Result<Option<Edge>> {
         match self {
-            TensorOrEdge::Tensor(tensor) => tensor.edge(),
-            TensorOrEdge::Edge(edge) => Some(edge.clone()),
+            TensorOrEdge::Tensor(tensor) => tensor.edge_of_many(),
+            TensorOrEdge::Edge(edge) => Ok(Some(edge.clone())),
         }
     }
+
     /// As [`Tensor::edge_for_hooks`], for an input.
-    pub fn edge_for_hooks(&self) -> Option<Edge> {
-        match self {
+    pub fn edge_for_hooks(&self) -> Result<Option<Edge>> {
+        reserve::check()?;
+        Ok(match self {
             TensorOrEdge::Tensor(tensor) => tensor.edge_for_hooks(),
             TensorOrEdge::Edge(edge) => Some(edge.clone()),
-        }
+        })
     }
 
     /// Its description for messages, and the line of the program that made it.

@@ -1,6 +1,6 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
-use crate::base::try_alloc;
+use crate::base::{Result as CoreResult, try_alloc};
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Forms, Kind};
 use crate::ops;
@@ -481,7 +481,7 @@ static KEEP: Derivative =
 pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
     let tensors: Vec<Tensor> = tensors.0.iter().map(|t| t.get().tensor.clone()).collect();
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
-    node.edges = tensors.iter().map(Tensor::edge).collect();
+    node.edges = tensors.iter().map(Tensor::edge_of_many).collect::<CoreResult<_>>()?;
     let node = Node::publish_unseen(node);
     tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
     if tensors.iter().any(Tensor::is_dual) {

@@ -1,7 +1,7 @@
 //! The transforms of `func` for Python: their start and end, the layers that they put around a tensor, and the checks before
 //! a write in place.
 
-use crate::base::Error;
+use crate::base::{Error, Result as CoreResult};
 use crate::operator::copies::clone_dense;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Operand, Row};
@@ -28,8 +28,11 @@ pub fn end_transform() {
 
 /// Sets the innermost transform's inputs, and the other tensors that its function was given.
 #[pyfunction]
-pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
-    func::set_inputs(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
+pub fn set_transform_inputs(
+    inputs: Listed<Bound<'_, PyTensor>>,
+    others: Listed<Bound<'_, PyTensor>>,
+) -> CoreResult<()> {
+    func::set_inputs(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor))
 }
 
 /// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.
