@@ -24,9 +24,11 @@ from ._core import linalg_matrix_exp as matrix_exp
 from ._core import linalg_matrix_norm as matrix_norm
 from ._core import linalg_matrix_power as matrix_power
 from ._core import linalg_matrix_rank as matrix_rank
+from ._core import linalg_matrix_sqrth as matrix_sqrth
 from ._core import linalg_multi_dot as multi_dot
 from ._core import linalg_norm as norm
 from ._core import linalg_pinv as pinv
+from ._core import linalg_polar as polar
 from ._core import linalg_qr as qr
 from ._core import linalg_slogdet as slogdet
 from ._core import linalg_solve as solve
@@ -65,9 +67,11 @@ __all__ = [
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
+    "matrix_sqrth",
     "multi_dot",
     "norm",
     "pinv",
+    "polar",
     "qr",
     "slogdet",
     "solve",

@@ -179,6 +179,43 @@ def test_reflections():
 
 
 SINGULAR = "because the input matrix is singular."
+
+
+@kinds
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 3), (6, 1), (3, 0), (0, 3, 2)], ids=str)
+def test_polar_factors(kind, shape):
+    A = draw(*shape, kind=kind)
+    U, H = found = L.polar(A)
+    near(U @ H, A)
+    near(U.mH @ U, unit(A, shape[-1]))
+    near(H.mH, H)
+    assert (L.eigvalsh(H) >= -1e-5).all() and found.U is U and found.H is H
+
+
+@kinds
+@pytest.mark.parametrize("lead", [(), (3,), (0,)], ids=str)
+def test_the_root_of_a_hermitian_matrix(kind, lead):
+    A = square(kind, *lead)
+    A = A @ A.mH
+    root = L.matrix_sqrth(A)
+    near(root @ root, A)
+    near(root.mH, root)
+    assert T.equal(L.matrix_sqrth(A.tril()), root)
+
+
+def test_gradients_of_roots():
+    x = draw(3, 3)
+    x = x @ x.mT + T.eye(3)
+    # Only the lower triangle is read; the gradient is that of a symmetric matrix.
+    assert T.autograd.gradcheck(lambda x: L.matrix_sqrth((x + x.mT) / 2), x.clone().requires_grad_())
+    for shape in ((4, 3), (3, 3), (2, 3, 1)):
+        for kind in (T.float64, T.complex128):
+            a = draw(*shape, kind=kind).requires_grad_()
+            assert T.autograd.gradcheck(L.polar, a) and T.autograd.gradgradcheck(L.polar, a)
+            assert T.autograd.gradcheck(lambda a: L.polar(a).H, a)
+    assert L.polar(a).U.grad_fn.name() == "LinalgPolarBackward0"
+
+
 REFUSED = [
     (lambda: L.solve(T.zeros(2, 2), T.ones(2)), "RuntimeError", f"torch.linalg.solve: The solver failed {SINGULAR}"),
     (
@@ -204,6 +241,20 @@ REFUSED = [
         "RuntimeError",
         "torch.ormqr: other must have at least 2 dimensions.",
     ),
+    (
+        lambda: T.ormqr(T.zeros(5, 3), T.zeros(2), T.zeros(5, 5)),
+        "RuntimeError",
+        "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[-2], input.shape[-1])",
+    ),
+    (lambda: L.polar(T.ones(2)), "RuntimeError", "linalg.polar: The input tensor A must have at least 2 dimensions."),
+    (
+        lambda: L.polar(T.ones(3, 4)),
+        "RuntimeError",
+        "linalg.polar: input must have at least as many rows as columns, but got 3",
+    ),
+    (lambda: L.polar(T.ones(2, 2).int()), "NotImplementedError", "linalg.polar: Expected a floating point or complex tensor"),
+    (lambda: L.matrix_sqrth(T.ones(2, 3)), "RuntimeError", "linalg.matrix_sqrth: A must be batches of square matrices, but"),
+    (lambda: L.matrix_sqrth(T.eye(2).half()), "NotImplementedError", "linalg.matrix_sqrth: Low precision dtypes not supp"),
     (lambda: L.qr(T.ones(2)), "RuntimeError", "linalg.qr: The input tensor A must have at least 2 dimensions."),
     (lambda: L.qr(T.ones(2, 2), mode="some"), "RuntimeError", "qr received unrecognized mode 'some'"),
     (lambda: L.inv(T.ones(2, 2, dtype=T.int64)), "NotImplementedError", "linalg.inv: Expected a floating point or complex"),

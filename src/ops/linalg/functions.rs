@@ -222,7 +222,7 @@ pub fn ormqr(
     }
     check_reflectors(name, input, input2)?;
     let k = input2.shape().last().copied().unwrap_or(0);
-    let ([m, _], [rows, columns]) = (rows_and_columns(&input.shape()), rows_and_columns(&input3.shape()));
+    let ([m, width], [rows, columns]) = (rows_and_columns(&input.shape()), rows_and_columns(&input3.shape()));
     let (side, which) = if left { (rows, -2) } else { (columns, -1) };
     if side < k {
         return Err(Error::runtime(format!(
@@ -231,6 +231,11 @@ pub fn ormqr(
     }
     if side != m {
         return Err(Error::runtime(format!("{name}: other.shape[{which}] must be equal to input.shape[-2]")));
+    }
+    if k != side.min(width) {
+        return Err(Error::runtime(format!(
+            "{name}: tau.shape[-1] must be equal to min(other.shape[{which}], input.shape[-1])"
+        )));
     }
     for (other, what) in [(input2, "tau"), (input3, "other")] {
         if other.dtype() != input.dtype() {

@@ -14,6 +14,7 @@ pub mod matmul;
 pub mod norms;
 pub mod product;
 pub mod qr;
+pub mod roots;
 pub mod solve;
 pub mod svd;
 pub mod tensordot;
