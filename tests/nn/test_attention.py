@@ -192,3 +192,13 @@ def test_transformers_without_batches(batch_first):
         made = call(x)
         made.sum().backward()
         assert made.shape == x.shape and x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("kind", [T.bfloat16, T.float16])
+def test_scores_of_halves_are_not_rounded(kind):
+    q, k, v = [(drawn(2, 6, 8, seed=i) * 8).to(kind) for i in range(3)]
+    T.manual_seed(0)
+    made = attend(q, k, v, dropout_p=0.5)
+    T.manual_seed(0)
+    wanted = attend(q.double(), k.double(), v.double(), dropout_p=0.5)
+    assert made.dtype is kind and T.allclose(made.double(), wanted, rtol=0.01, atol=0.01)

@@ -181,6 +181,34 @@ def test_halves_are_summed_in_float(kind):
         assert T.equal(F.conv1d(x, w), wanted)
 
 
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_whole_numbers(data):
+    """They are what the same numbers are in float64, as long as these are exact."""
+    dims = data.draw(st.integers(1, 3))
+    few = st.lists(st.integers(1, 2), min_size=dims, max_size=dims)
+    kernel, stride, dilation, padding = (data.draw(few) for _ in range(4))
+    groups, seed = data.draw(st.integers(1, 2)), data.draw(st.integers(0, 999))
+    x = (values((2, 2 * groups, *(k + 5 for k in kernel)), seed) * 100).long()
+    w, b = (values((2 * groups, 2, *kernel), seed + 1) * 100).long(), T.arange(2 * groups)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    for name in (f"conv{dims}d", f"conv_transpose{dims}d"):
+        call = getattr(F, name)
+        found = call(x, w, b, **options)
+        assert found.dtype is T.int64 and found.is_contiguous()
+        assert T.equal(found.double(), call(x.double(), w.double(), b.double(), **options))
+
+
+def test_narrow_whole_numbers_wrap():
+    x = T.full((1, 1, 5), 100, dtype=T.uint8)
+    assert F.conv1d(x, T.ones(1, 1, 3, dtype=T.uint8)).tolist() == [[[44, 44, 44]]]
+    life = T.zeros(6, 6, dtype=T.int32)
+    life[2, 1:4] = 1
+    near = F.conv2d(life[None, None], T.ones(1, 1, 3, 3, dtype=T.int32), padding="same")[0, 0] - life
+    turned = ((near == 3) | (life == 1) & (near == 2)).int()
+    assert turned.nonzero().tolist() == [[1, 2], [2, 2], [3, 2]]
+
+
 def image(*shape, dtype=T.float32):
     return T.zeros(*shape, dtype=dtype)
 
@@ -197,6 +225,10 @@ ERRORS = [
     (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), padding="full"), "Invalid padding string: 'full'"),
     (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), stride=(1, 1, 1)), "expected stride to be a single integer value or a list of 2 values to match the convolution dimensions, but got stride=[1, 1, 1]"),
     (lambda: F.conv2d(image(1, 2, 8, 8, dtype=T.float64), image(4, 2, 3, 3)), "expected scalar type Double but found Float"),
+    (lambda: F.conv2d(image(1, 1, 4), image(1, 1, 2)), "expected stride to be a single integer value or a list of 1 values to match the convolution dimensions, but got stride=[1, 1]"),
+    (lambda: F.conv_transpose2d(image(1, 1, 4, 4), image(1, 1, 2)), "expected stride to be a single integer value or a list of 1 values to match the convolution dimensions, but got stride=[1, 1]"),
+    (lambda: F.conv_transpose1d(image(1, 1, 4), image(1, 1, 1), padding=2), "Given input size per channel: (1 x 4). Calculated output size per channel: (1 x 0). Output size is too small"),
+    (lambda: F.conv_transpose2d(image(1, 1, 4, 4, dtype=T.int64), image(1, 1, 1, 1, dtype=T.int64), padding=3), "Given input size per channel: (4 x 4). Calculated output size per channel: (-2 x -2). Output size is too small"),
     (lambda: F.conv_transpose1d(image(1, 2, 8), image(2, 2, 3), output_padding=1), "output padding must be smaller than either stride or dilation, but got output_padding_height: 0 output_padding_width: 1 stride_height: 1 stride_width: 1 dilation_height: 1 dilation_width: 1"),
 ]  # fmt: skip
 

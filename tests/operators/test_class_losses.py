@@ -74,6 +74,21 @@ def test_targets_out_of_bounds():
             F.nll_loss(T.randn(2, 5), T.tensor([0, wrong]))
 
 
+@pytest.mark.parametrize(
+    "input, target, kind, words",
+    [
+        ((4, 2), (5,), ValueError, r"Expected input batch_size \(4\) to match target batch_size \(5\)"),
+        ((4, 2), (4, 1), RuntimeError, "0D or 1D target tensor expected, multi-target not supported"),
+        ((4, 2, 3), (4, 4), RuntimeError, r"Expected target size \[4, 3\], got \[4, 4\]"),
+        ((4, 2, 3, 3), (4, 3), RuntimeError, r"only batches of spatial targets supported \(3D tensors\) but got targets of"),
+        ((4, 2), (4,), RuntimeError, "expected target dtype to be Long or Byte, but got Float"),
+    ],
+)
+def test_sizes_of_targets_come_before_their_dtype(input, target, kind, words):
+    with pytest.raises(kind, match=words):
+        F.nll_loss(T.zeros(*input), T.zeros(*target))
+
+
 def test_on_each_device(device):
     x = tensor([[0.5, 1.0, -2.0], [0.0, 3.0, 1.0]]).to(device).requires_grad_()
     target = T.tensor([2, 0]).to(device)

@@ -204,7 +204,7 @@ impl ScaledDotProductFlashAttentionForCpu {
     }
 }
 
-/// Attention by other operators.
+/// Attention by other operators. Of halves it is computed in float32: a score rounded to a half is another weight.
 fn composed(
     query: &Tensor,
     key: &Tensor,
@@ -214,6 +214,14 @@ fn composed(
     causal: bool,
     scale: Option<f64>,
 ) -> Result<Tensor> {
+    let dtype = query.dtype();
+    if wide(dtype) != dtype {
+        let [query, key, value] =
+            [query, key, value].map(|t| crate::operator::copies::to_dtype(t, wide(dtype)));
+        let mask = mask.map(|mask| crate::operator::copies::to_dtype(mask, wide(dtype))).transpose()?;
+        let made = composed(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
+        return crate::operator::copies::to_dtype(&made, dtype);
+    }
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
     let p = weights(&query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;
     let p = if dropout_p > 0.0 { super::dropout(&p, dropout_p, true)? } else { p };

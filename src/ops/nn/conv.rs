@@ -12,13 +12,13 @@ use smallvec::smallvec;
 
 /// How a window moves. Lists have an item for each dimension of space.
 #[derive(Clone)]
-struct Moves {
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-    transposed: bool,
-    output_padding: Ints,
-    groups: i64,
+pub(super) struct Moves {
+    pub stride: Ints,
+    pub padding: Ints,
+    pub dilation: Ints,
+    pub transposed: bool,
+    pub output_padding: Ints,
+    pub groups: i64,
 }
 
 /// The convolution that has `image` as its input: of a transposed one that is the result.
@@ -47,29 +47,38 @@ fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> 
 }
 
 /// The shape of what comes out of `input`, which fits.
-fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> Result<Dims> {
+pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> Result<Dims> {
     let groups = moves.groups as usize;
-    let mut shape: Dims = smallvec![input[0]];
-    shape.push(if moves.transposed { weight[1] * groups } else { weight[0] });
-    for d in 0..input.len() - 2 {
+    let size = |d: usize| {
         let at = |list: &Ints| list[d];
         let (n, window) =
             (input[d + 2] as i64, (weight[d + 2] as i64 - 1).saturating_mul(at(&moves.dilation)));
-        let size = if moves.transposed {
+        if moves.transposed {
             ((n - 1).saturating_mul(at(&moves.stride)))
                 .saturating_sub(2 * at(&moves.padding))
                 .saturating_add(window + at(&moves.output_padding) + 1)
         } else {
             (n + 2 * at(&moves.padding) - window - 1).div_euclid(at(&moves.stride)) + 1
-        };
-        shape.push(usize::try_from(size).ok().filter(|&n| n > 0).ok_or_else(|| {
-            let input = &input[2..];
-            Error::runtime(format!(
-                "Given input size per channel: {input:?}. Calculated output size per channel is too small ({size} in dimension {d})"
-            ))
-        })?);
+        }
+    };
+    let sizes: Ints = (0..input.len() - 2).map(size).collect();
+    if sizes.iter().any(|&n| n <= 0) {
+        let given = input[2..].iter().map(|&n| n as i64).collect();
+        return Err(Error::runtime(format!(
+            "Given input size per channel: {}. Calculated output size per channel: {}. Output size is too small",
+            crossed(&given),
+            crossed(&sizes)
+        )));
     }
+    let mut shape: Dims = smallvec![input[0], if moves.transposed { weight[1] * groups } else { weight[0] }];
+    shape.extend(sizes.iter().map(|&n| n as usize));
     Ok(shape)
+}
+
+/// `(1 x 4)`
+fn crossed(list: &Ints) -> String {
+    let all: Vec<String> = as_plane(list, 1).iter().map(i64::to_string).collect();
+    format!("({})", all.join(" x "))
 }
 
 /// The type that kernels compute in; halves by way of float.
@@ -533,7 +542,16 @@ fn run(
         )));
     }
     let batch = if single { squeeze::unsqueeze(input, 0)? } else { input.clone() };
-    let out = checked(&batch, weight, bias, moves)?;
+    // One number stands for as many as the operator has dimensions, whatever the weight has.
+    let wide = |list: &Ints| if list.len() == 1 { smallvec![list[0]; dims] } else { list.clone() };
+    let moves = Moves {
+        stride: wide(&moves.stride),
+        padding: wide(&moves.padding),
+        dilation: wide(&moves.dilation),
+        output_padding: wide(&moves.output_padding),
+        ..moves.clone()
+    };
+    let out = checked(&batch, weight, bias, &moves)?;
     if single { squeeze::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
 }
 
@@ -555,6 +573,9 @@ fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves
     check_window(&weight.shape()[2..])?;
     if input.dtype().is_complex() {
         return of_complex(input, weight, bias, &moves);
+    }
+    if input.dtype().is_int() {
+        return with_bias(super::conv_whole::of_whole(input, weight, &moves)?, bias);
     }
     let Moves { stride, padding, dilation, transposed, output_padding, groups } = &moves;
     let sizes = bias.map_or(0, Tensor::numel) as i64;
@@ -581,6 +602,10 @@ fn of_complex(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Mo
     let second = V::from(checked(&x[1], &w[1], None, moves)?);
     let both = V::from(checked(&sum(&x)?, &sum(&w)?, None, moves)?);
     let made = complex(&(&first - &second).tensor()?, &(both - first - second).tensor()?)?;
+    with_bias(made, bias)
+}
+
+fn with_bias(made: Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let Some(bias) = bias else { return Ok(made) };
     let mut shape = vec![1; made.ndim()];
     shape[1] = bias.numel();

@@ -241,12 +241,6 @@ impl BinaryCrossEntropyWithLogits {
 }
 
 fn check_target(input: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
-    if !matches!(target.dtype(), DType::I64 | DType::U8) {
-        return Err(Error::runtime(format!(
-            "expected target dtype to be Long or Byte, but got {}",
-            target.dtype().scalar_name()
-        )));
-    }
     let (x, t) = (input.shape(), target.shape());
     let classes = x[if x.len() > 1 { 1 } else { 0 }];
     if x.len() > 1 && (t.is_empty() || x[0] != t[0]) {
@@ -254,6 +248,12 @@ fn check_target(input: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Res
             "Expected input batch_size ({}) to match target batch_size ({}).",
             x[0],
             t.first().copied().unwrap_or(1)
+        )));
+    }
+    if x.len() == 4 && t.len() != 3 {
+        return Err(Error::runtime(format!(
+            "only batches of spatial targets supported (3D tensors) but got targets of dimension: {}",
+            t.len()
         )));
     }
     if x.len() > 2 && x[2..] != t[1..] {
@@ -267,6 +267,12 @@ fn check_target(input: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Res
     }
     if x.len() <= 2 && t.len() + 1 != x.len() {
         return Err(Error::runtime("0D or 1D target tensor expected, multi-target not supported"));
+    }
+    if !matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Err(Error::runtime(format!(
+            "expected target dtype to be Long or Byte, but got {}",
+            target.dtype().scalar_name()
+        )));
     }
     match weight.map(Tensor::shape) {
         Some(w) if w.as_slice() != [classes] => Err(Error::runtime(format!(

@@ -6,6 +6,7 @@ mod attention;
 mod bag;
 mod batch_norm;
 pub mod conv;
+mod conv_whole;
 mod ctc;
 mod distance;
 mod embedding;
@@ -45,8 +46,8 @@ fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
 
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
+    // Drawn in the order of memory, as PyTorch does; complex numbers are kept or dropped whole.
     let dtype = x.dtype().to_real();
-    // Drawn in the order of memory, as PyTorch does.
     let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
         true => Body::new(shape, dtype, x.device()),
         false => crate::ops::creation::factories::empty_body_like(x, Some(dtype), None, None),

@@ -1,0 +1,84 @@
+//! Convolutions of whole numbers: no kernel computes them, so they are views and one product.
+
+use super::conv::{Moves, result_shape};
+use crate::operator::views::reshape;
+use crate::ops::linalg::matmul::matmul;
+use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::prelude::*;
+use crate::ops::shape::rearrange::{contiguous, flip};
+use crate::ops::shape::slices::{narrow, slice, unfold};
+use crate::ops::shape::squeeze::unsqueeze;
+use crate::ops::shape::view::{permute, transpose};
+use smallvec::smallvec;
+
+/// Of a batch, with arguments that fit.
+pub(super) fn of_whole(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
+    result_shape(&input.shape(), &weight.shape(), moves)?;
+    if moves.transposed {
+        return transposed(input, weight, moves);
+    }
+    product(&padded(input, |d| [moves.padding[d]; 2])?, weight, &moves.stride, moves)
+}
+
+/// Zeros before and after each dimension of space; fewer than none cut off.
+fn padded(x: &Tensor, around: impl Fn(usize) -> [i64; 2]) -> Result<Tensor> {
+    constant_pad_nd(x, (0..x.ndim() - 2).rev().flat_map(around).collect(), Scalar::Int(0))
+}
+
+/// The windows times the weights.
+fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<Tensor> {
+    let (w, groups) = (weight.shape(), moves.groups as usize);
+    let dims = w.len() - 2;
+    let mut windows = x.clone();
+    for d in 0..dims {
+        let reach = moves.dilation[d] * (w[d + 2] as i64 - 1) + 1;
+        windows =
+            slice(&unfold(&windows, d as i64 + 2, reach, stride[d])?, -1, None, None, moves.dilation[d])?;
+    }
+    let shape = windows.shape();
+    let (samples, places) = (shape[0], &shape[2..2 + dims]);
+    let count: usize = places.iter().product();
+    let inner: usize = w[1..].iter().product();
+    let mut split: Dims = smallvec![samples, groups, w[1]];
+    split.extend_from_slice(&shape[2..]);
+    let mut order: Ints = smallvec![0, 1];
+    order.extend((0..dims as i64).map(|d| d + 3));
+    order.push(2);
+    order.extend((0..dims as i64).map(|d| d + 3 + dims as i64));
+    let windows = permute(&reshape(&windows, &split)?, order)?;
+    let windows = reshape(&windows, &[samples, groups, count, inner])?;
+    let weight = transpose(&reshape(weight, &[groups, w[0] / groups, inner])?, 1, 2)?;
+    let made = transpose(&matmul(&windows, &weight)?, -1, -2)?;
+    let mut result: Dims = smallvec![samples, w[0]];
+    result.extend_from_slice(places);
+    contiguous(&reshape(&made, &result)?, None)
+}
+
+/// The convolution of the spread input with the weights turned round.
+fn transposed(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
+    let (w, groups) = (weight.shape(), moves.groups as usize);
+    let dims = w.len() - 2;
+    let mut x = input.clone();
+    for d in 0..dims {
+        let (at, stride) = (d as i64 + 2, moves.stride[d]);
+        let mut shape = x.shape();
+        let length = shape[d + 2] as i64;
+        // A zero for each element that is stepped over.
+        let mut behind: Ints = smallvec![0; 2 * (dims - d)];
+        behind[2 * (dims - d) - 1] = stride - 1;
+        x = constant_pad_nd(&unsqueeze(&x, at + 1)?, behind, Scalar::Int(0))?;
+        shape[d + 2] = (length * stride) as usize;
+        x = narrow(&reshape(&x, &shape)?, at, 0, (length - 1) * stride + 1)?;
+    }
+    let x = padded(&x, |d| {
+        let before = moves.dilation[d] * (w[d + 2] as i64 - 1) - moves.padding[d];
+        [before, before + moves.output_padding[d]]
+    })?;
+    let mut split: Dims = smallvec![groups, w[0] / groups];
+    split.extend_from_slice(&w[1..]);
+    let mut shape: Dims = smallvec![groups * w[1], w[0] / groups];
+    shape.extend_from_slice(&w[2..]);
+    let weight = reshape(&transpose(&reshape(weight, &split)?, 1, 2)?, &shape)?;
+    let turned = flip(&weight, Sizes((2..2 + dims as i64).collect()))?;
+    product(&x, &turned, &smallvec![1; dims], moves)
+}
