@@ -21,3 +21,12 @@ def test_tensors_and_truth_values():
     assert T.add(T.tensor(0.5), TRUTHS, alpha=0.25).tolist() == [0.75, 0.5]
     assert T.add(TRUTHS, 0.5, alpha=0.5).tolist() == [1.25, 0.25]
     assert T.sub(T.tensor([1, 1]), T.tensor([2, 3]), alpha=2).tolist() == [-3, -5]
+
+
+def test_numbers_alone():
+    assert T.add(3, 2).tolist() == 5 and T.add(3, 2, alpha=2).tolist() == 7 and T.sub(1.5, 2).tolist() == -0.5
+    assert T.mul(True, 2).dtype is T.int64 and T.mul(1j, 2).tolist() == 2j and T.add(3, 0.5).dtype is T.float32
+    assert T.add(True, True).tolist() is True
+    for name in ("remainder", "fmod", "maximum", "atan2"):
+        with pytest.raises(TypeError):
+            getattr(T, name)(3, 2)

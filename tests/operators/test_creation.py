@@ -513,3 +513,10 @@ def test_a_tensor_of_floats_is_no_whole_number(kind):
     assert T.tensor([T.tensor(1.5), 2]).tolist() == [1.5, 2.0]
     with pytest.raises(RuntimeError, match="^value cannot be converted to type double without overflow"):
         T.tensor([T.tensor(1j)], dtype=T.float64)
+
+
+def test_bounds_of_whole_ranges_are_whole():
+    assert T.linspace(4.3, 0, 5, dtype=T.int64).tolist() == [4, 3, 2, 1, 0]
+    assert T.linspace(T.tensor(-2.7), 8.9, 7, dtype=T.int32).tolist() == [-2, 0, 1, 3, 4, 6, 8]
+    assert T.logspace(2, 1.2, 2, dtype=T.int64).tolist() == [100, 10]
+    assert T.logspace(0.5, 3.7, 5, dtype=T.int64).tolist() == [1, 5, 31, 177, 1000]

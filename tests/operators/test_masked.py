@@ -164,3 +164,17 @@ def test_the_order_of_dimensions():
     for wrong in ("a", [1]):
         with pytest.raises(TypeError, match="must be a bool or a list of memory formats"):
             images.dim_order(ambiguity_check=wrong)
+
+
+def test_dtypes_of_reductions():
+    z = T.tensor([1 + 1j, 3 + 1j], dtype=T.complex64)
+    near(M.var(z), 2 + 0j)
+    near(M.std(z, correction=0), 1 + 0j)
+    near(M.logsumexp(z, mask=T.tensor([True, False])), 1 + 1j)
+    assert M.var(T.ones(3).bfloat16(), correction=0.5).dtype is T.bfloat16
+    truths = T.tensor([[True, False], [True, True]])
+    assert M.prod(T.tensor(True)).dtype is T.int64
+    assert M.amax(truths, 1).tolist() == [True, True] and M.amin(truths, 1).tolist() == [False, True]
+    for name, expected in {"cumsum": [1, 3], "cumprod": [1, 2]}.items():
+        made = getattr(M, name)(T.tensor([1, 2], dtype=T.int32), 0)
+        assert made.dtype is T.int32 and made.tolist() == expected

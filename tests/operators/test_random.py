@@ -177,3 +177,36 @@ def test_draws_about_recorded_means_are_recorded(draw, name):
     assert_values(x.grad, [0.0, 0.0, 0.0])
     with T.no_grad():
         assert not draw(x).requires_grad
+
+
+def test_what_multinomial_refuses():
+    for replacement, words in {
+        False: ["probability tensor contains either `inf`, `nan` or element < 0"] * 2,
+        True: [
+            "invalid multinomial distribution \\(encountering probability entry < 0\\)",
+            "invalid multinomial distribution \\(encountering probability entry = infinity or NaN\\)",
+        ],
+    }.items():
+        for wrong, text in zip((-1.0, float("inf")), words):
+            with pytest.raises(RuntimeError, match=text):
+                T.multinomial(T.tensor([1.0, wrong, 1.0]), 2, replacement)
+
+
+def test_complex_normal_numbers_share_mean_and_variance():
+    T.manual_seed(0)
+    plain = T.zeros(40, dtype=T.complex64).normal_()
+    T.manual_seed(0)
+    moved = T.zeros(40, dtype=T.complex64).normal_(-2, 0.5)
+    assert T.allclose(moved, plain * 0.5 + T.tensor(-2 - 2j), atol=1e-6)
+
+
+def test_dropout_of_complex_numbers():
+    x = T.full((1000,), 1 + 2j, dtype=T.complex64, requires_grad=True)
+    T.manual_seed(0)
+    made = T.nn.functional.dropout(x, 0.25)
+    T.manual_seed(0)
+    kept = T.nn.functional.dropout(T.ones(1000), 0.25)
+    assert T.equal(made, kept * x)
+    made.real.sum().backward()
+    assert T.equal(x.grad, kept.to(T.complex64))
+    assert not T.nn.functional.dropout(x, 1.0).any()

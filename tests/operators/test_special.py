@@ -223,3 +223,18 @@ def test_gradients_that_pytorch_lacks():
     for name in ("airy_ai", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", *BESSEL):
         assert T.autograd.gradcheck(getattr(T.special, name), x)
         assert T.autograd.gradgradcheck(getattr(T.special, name), x)
+
+
+def test_histograms_of_halves():
+    for kind in (T.float16, T.bfloat16):
+        assert T.histc(T.tensor([1.0, 2.0, 2.5, 3.0]).to(kind), 4, 0, 4).tolist() == [0, 1, 2, 1]
+        assert T.histc(T.zeros((), dtype=kind), 2).dtype is kind
+
+
+def test_second_derivatives_of_bessel_functions_at_zero():
+    # I1 is x/2 + x³/16 + …, and exp(-|x|) I1 is x/2 - x|x|/2 + …
+    x = double(0.0, 0.5).requires_grad_()
+    for function, at_zero in ((T.i0, 0.5), (S.i1, 0.0), (S.i1e, 0.0)):
+        (first,) = T.autograd.grad(function(x).sum(), x, create_graph=True)
+        (second,) = T.autograd.grad(first.sum(), x)
+        assert second[0].item() == at_zero and second.isfinite().all()

@@ -69,7 +69,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
 /// The call from parsed arguments.
 pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
     let operands = operands(op, args)?;
-    if !operands[..op.inputs].iter().any(|o| matches!(o, Operand::Tensor(_))) {
+    let numbers_alone = || !operands[..op.inputs].iter().any(|o| matches!(o, Operand::Tensor(_)));
+    if !op.clauses.wraps && numbers_alone() {
         return Err(Error::type_error(format!(
             "{}(): argument '{}' (position 1) must be Tensor, not {}",
             op.row.name,

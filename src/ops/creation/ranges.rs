@@ -99,13 +99,14 @@ fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -
     select(falling, rising, lt(&number, steps.div_ceil(2) as f64)).tensor()
 }
 
-/// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold.
+/// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold. Of whole numbers it is one itself.
 fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     let number = value.item()?;
     if steps > 1 {
         crate::operator::kernel::holds(dtype, number)?;
     }
-    Ok(number.as_f64())
+    let bound = number.as_f64();
+    Ok(if dtype.is_float() { bound } else { bound.trunc() })
 }
 
 /// The dtype of a range with a complex bound; none where both are real.

@@ -38,7 +38,13 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
     if weights.numel() > 0 {
         let [least, most, sum] = extremes(weights)?;
         if !(least >= 0.0 && most.is_finite()) {
-            refuse("probability tensor contains either `inf`, `nan` or element < 0")?;
+            refuse(match (replacement && count > 1, least >= 0.0) {
+                (false, _) => "probability tensor contains either `inf`, `nan` or element < 0",
+                (true, false) => "invalid multinomial distribution (encountering probability entry < 0)",
+                (true, true) => {
+                    "invalid multinomial distribution (encountering probability entry = infinity or NaN)"
+                }
+            })?;
         }
         if sum <= 0.0 {
             refuse("invalid multinomial distribution (sum of probabilities <= 0)")?;

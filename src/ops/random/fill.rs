@@ -3,7 +3,6 @@
 use crate::cpu::random as cpu;
 use crate::operator::dtype_checks::improbable;
 use crate::operator::generator::{Generator, stream};
-use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 
 /// Refuses whole numbers to a distribution that has none.
@@ -63,7 +62,8 @@ pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator
         return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
     }
     if body.dtype.is_complex() {
-        return complex_normal(body, mean, std, generator);
+        // Both parts have the mean, and share the variance.
+        return fill_normal(&body.as_parts(), mean, std * std::f64::consts::FRAC_1_SQRT_2, generator);
     }
     need_float("normal_kernel_cpu", body)?;
     if body.numel() == 0 {
@@ -145,16 +145,6 @@ pub fn fill_random(
         (Some(to), None) => fill_integers(body, 0, to, &generator),
         (from, Some(to)) => fill_integers(body, from.unwrap_or(0), to, &generator),
     }
-}
-
-/// The variance is shared by real and imaginary parts; a mean would be real.
-fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    fill_normal(&body.as_parts(), 0.0, std * std::f64::consts::FRAC_1_SQRT_2, generator)?;
-    if mean == 0.0 {
-        return Ok(());
-    }
-    let shifted = crate::ops::reduction::reduce::no_grad(|| a::add(&Tensor::new(body.clone()), mean))?;
-    crate::operator::kernel::copy(body, &shifted)
 }
 
 pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {

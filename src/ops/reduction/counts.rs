@@ -64,8 +64,12 @@ pub fn histc(
             "torch.histogram(): bins must be > 0, but got {bins} for dimension 0"
         )));
     }
-    if !matches!(input.dtype(), DType::F32 | DType::F64) {
+    if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "histogram_cpu", dtype: input.dtype() }.into());
+    }
+    if input.dtype().size() == 2 {
+        // Halves can count no further than some hundreds.
+        return to_dtype(&histc(&to_dtype(input, DType::F32)?, bins, min, max)?, input.dtype());
     }
     let x = flatten(&detach(input)?, 0, -1)?;
     let (mut low, mut high) = (min.as_f64(), max.as_f64());

@@ -89,6 +89,11 @@ formal! {
     erfcx = SpecialErfcx::call;
 }
 
+/// A divisor: 1 in the place of 0, where a quotient is not chosen, nor may be its derivative.
+fn nonzero(x: &V) -> V {
+    select(x, 1.0, eq(x, 0.0))
+}
+
 #[primitive(batch = pointwise, node = "I0Backward0")]
 impl BesselI0 {
     fn forward(input: &Tensor) -> Result<Body> {
@@ -132,7 +137,9 @@ impl SpecialI1 {
         mapped("i1_cpu", input, kernels::i1)
     }
     fn d_input(g: V, input: V, result: V) -> V {
-        g * (input.clone().then(|x| BesselI0::call(&x)) - select(&result / &input, 0.5, eq(&input, 0.0)))
+        let zero = eq(&input, 0.0);
+        let slope = select(&result / nonzero(&input), 0.5, zero);
+        g * (input.then(|x| BesselI0::call(&x)) - slope)
     }
 }
 
@@ -154,7 +161,7 @@ impl SpecialI1E {
     }
     fn d_input(g: V, input: V, result: V) -> V {
         g * (i0e(&input)
-            - &result * (sign(&input) + select(recip(&input), 0.0, eq(&input, 0.0)))
+            - &result * (sign(&input) + select(recip(nonzero(&input)), 0.0, eq(&input, 0.0)))
             - select(0.0, 0.5, eq(&input, 0.0)))
     }
 }
