@@ -37,13 +37,17 @@ _Dims = int | tuple[int, ...] | None
 def _lowest(kind: dtype) -> Any:
     from ._limits import iinfo
 
-    return -math.inf if kind.is_floating_point else iinfo(kind).min
+    if kind.is_floating_point or kind.is_complex:
+        return -math.inf
+    return False if kind == _core.bool else iinfo(kind).min
 
 
 def _highest(kind: dtype) -> Any:
     from ._limits import iinfo
 
-    return math.inf if kind.is_floating_point else iinfo(kind).max
+    if kind.is_floating_point or kind.is_complex:
+        return math.inf
+    return True if kind == _core.bool else iinfo(kind).max
 
 
 def _dims(input: Tensor, dim: _Dims) -> tuple[int, ...]:
@@ -100,10 +104,10 @@ def prod(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
     """The product; 1 where nothing is shown."""
-    made = _filled(input, mask, 1)
-    for d in sorted(_dims(input, dim), reverse=True):
+    made, dims = _filled(input, mask, 1), _dims(input, dim)
+    for d in sorted(dims, reverse=True):
         made = made.prod(d, keepdim=bool(keepdim), dtype=dtype)
-    return _as(made, dtype)
+    return made if dims else made.prod(dtype=dtype)
 
 
 def amax(
@@ -215,7 +219,7 @@ def _moments(
     apart = _filled(x - middle, mask, 0)
     squares = (apart * apart.conj()).real if x.is_complex() else apart * apart
     left = (count - less).clamp(min=0) if less else count
-    made = _squeezed(squares.sum(dims, keepdim=True) / left, dims, keepdim)
+    made = _squeezed(squares.sum(dims, keepdim=True) / left, dims, keepdim).to(x.dtype)
     return made.sqrt() if name == "std" else made
 
 
@@ -252,7 +256,7 @@ def _along(name: str, function: Callable[..., Tensor], hidden: Callable[[dtype],
 
     def applied(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
         (along,) = _dims(input, dim)[:1] or (0,)
-        return function(_filled(input, mask, hidden(input.dtype)), along, dtype=dtype)
+        return function(_filled(input, mask, hidden(input.dtype)), along, dtype=input.dtype if dtype is None else dtype)
 
     applied.__name__ = applied.__qualname__ = name
     applied.__doc__ = doc
