@@ -17,8 +17,9 @@ TABLE = golden_file.read("nn.json")
 def check(found, expected, where, rtol=2e-5, atol=2e-6):
     assert (found["shape"], found["dtype"]) == (expected["shape"], expected["dtype"]), where
     room = atol + rtol * max(expected["size"], 1e-3)
-    for key in ("sum", "woven", "size"):
-        assert abs(found[key] - expected[key]) <= room, f"{where}: {key} {found[key]}, expected {expected[key]}"
+    # The size is kept to five digits, of which the last may be rounded the other way.
+    for key, more in (("sum", 0), ("woven", 0), ("size", 1e-4 * expected["size"])):
+        assert abs(found[key] - expected[key]) <= room + more, f"{where}: {key} {found[key]}, expected {expected[key]}"
     for a, e in zip(found["first"], expected["first"], strict=True):
         a, e = float(a), float(e)
         same = a == e or (math.isnan(a) and math.isnan(e)) or abs(a - e) <= atol + 10 * rtol * abs(e)
