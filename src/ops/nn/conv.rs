@@ -514,10 +514,10 @@ fn check_window(window: &[usize]) -> Result<()> {
     if window.iter().all(|&n| n > 0) {
         return Ok(());
     }
-    let shown = match window {
-        &[width] => format!(", but got kernel_height: 1 kernel_width: {width}"),
-        &[height, width] => format!(", but got kernel_height: {height} kernel_width: {width}"),
-        &[depth, height, width] => format!(", but got: {depth} x {height} x {width} (TxHxW)"),
+    let shown = match *window {
+        [width] => format!(", but got kernel_height: 1 kernel_width: {width}"),
+        [height, width] => format!(", but got kernel_height: {height} kernel_width: {width}"),
+        [depth, height, width] => format!(", but got: {depth} x {height} x {width} (TxHxW)"),
         _ => String::new(),
     };
     refuse(format!("kernel size should be greater than zero{shown}"))
