@@ -7,6 +7,7 @@ import faulthandler
 import inspect
 import os
 import random
+import resource
 import signal
 import sys
 import warnings
@@ -99,6 +100,13 @@ def hung(*_):
     raise TimeoutError("a call hangs")
 
 
+def cap(more):
+    """Sizes that are legal but huge are refused at once: to fill them would look like a hang."""
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + more, resource.RLIM_INFINITY))
+
+
 def main(seed, count):
     chance = random.Random(seed)
     inside = [(n, v) for n, v in vars(_core).items() if n not in _core.__all__ and not n.startswith("__") and callable(v)]
@@ -106,6 +114,8 @@ def main(seed, count):
     inside = [(name, value, arity(value)) for name, value in inside]
     faults, made = [], []
     signal.signal(signal.SIGALRM, hung)
+    if sys.platform == "linux":
+        cap(6 << 30)
     for _ in range(count):
         name, function, (least, most) = chance.choice(inside)
         if chance.random() < 0.1:

@@ -254,7 +254,7 @@ def multi_head_attention_forward(
     else:
         if attn_mask is not None:
             alone = attn_mask.size(0) == 1
-            attn_mask = attn_mask.unsqueeze(0) if alone else attn_mask.reshape((bsz, num_heads, tgt_len, src_len))
+            attn_mask = attn_mask.unsqueeze(0) if alone else attn_mask.reshape((bsz, num_heads, attn_mask.size(1), src_len))
         heads = [x.reshape((bsz, num_heads, x.size(1), head_dim)) for x in (q, k, v)]
         output = F.scaled_dot_product_attention(*heads, attn_mask, dropout_p if training else 0.0, is_causal)
         output = output.permute((2, 0, 1, 3))
