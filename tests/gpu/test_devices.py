@@ -79,6 +79,8 @@ CALLS = {
     "binary_cross_entropy": (f(3) / 2, f(3) / 2, f(3)),
     "binary_cross_entropy_with_logits": (f(3), f(3), f(3), None, None, "mean", f(3)),
     "mse_loss": (f(3), f(3), None, None, "mean", f(3)),
+    "l1_loss": (f(3), f(3), None, None, "mean", f(3)),
+    "huber_loss": (f(3), f(3), "mean", 1.0, f(3)),
     "linear": (f(2, 3), f(4, 3), f(4)),
     "layer_norm": (f(2, 3), (3,), f(3), f(3)),
     "embedding": (f(5, 3), i(0, 1)),
