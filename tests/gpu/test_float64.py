@@ -47,7 +47,8 @@ VALUES += [draw.uniform(-reach, reach) for reach in (1, 10, 750) for _ in range(
 VALUES += [k * math.pi / 2 for k in range(1, 100)] + [2.0**k for k in range(-60, 1023, 7)]
 VALUES += [k + d for k in range(-8, 5) for d in (1e-6, -1e-6, 1e-12, 0.3)]
 
-ONE = """exp exp2 expm1 log log2 log10 log1p sigmoid tanh sinh cosh asinh acosh atanh sin cos tan asin acos atan erf erfc erfinv
+ONE = """floor ceil trunc round frac exp exp2 expm1 log log2 log10 log1p sigmoid tanh sinh cosh asinh acosh atanh
+sin cos tan asin acos atan erf erfc erfinv
 lgamma digamma rsqrt reciprocal sinc logit gelu silu softplus elu logsigmoid""".split()
 TWO = "pow atan2 hypot logaddexp xlogy fmod remainder floor_divide".split()
 # Beside zeros of theirs, these are as exact as their terms.

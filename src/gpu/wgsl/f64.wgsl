@@ -15,6 +15,15 @@ fn fmin(a: f64, b: f64) -> f64 { return select(select(select(b, a, a <= b), a, i
 fn sign(x: f64) -> f64 { return select(T(0), T(1), x > T(0)) - select(T(0), T(1), x < T(0)); }
 fn recip(x: f64) -> f64 { return T(1) / x; }
 fn rsqrt(x: f64) -> f64 { return T(1) / sqrt(x); }
+// Some drivers return a large argument of these two as it is.
+fn trunc(x: f64) -> f64 { return copysign(floor(abs(x)), x); }
+fn round(x: f64) -> f64 {
+  let a = abs(x);
+  let down = floor(a);
+  let is_odd = !(down * 0.5 == floor(down * 0.5));
+  let goes_up = a - down > 0.5 || (a - down == 0.5 && is_odd);
+  return copysign(down + select(T(0), T(1), goes_up), x);
+}
 fn frac(x: f64) -> f64 { return x - trunc(x); }
 fn heaviside(x: f64, at_zero: f64) -> f64 { return select(select(T(0), T(1), x > T(0)), at_zero, x == T(0)); }
 fn digits(bits: u64) -> u64 { return (bits & 0xffffffffffffflu) | select(0x10000000000000lu, 0lu, (bits >> 52u) == 0lu); }

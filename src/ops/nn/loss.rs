@@ -480,11 +480,11 @@ pub fn binary_cross_entropy(
     }
     check_types("binary_cross_entropy", input, target)?;
     // The values of samples are not checked.
-    if !input.is_batched() {
-        for (x, message) in [
-            (input, "all elements of input should be between 0 and 1"),
-            (target, "all elements of target should be between 0 and 1"),
-        ] {
+    for (x, message) in [
+        (input, "all elements of input should be between 0 and 1"),
+        (target, "all elements of target should be between 0 and 1"),
+    ] {
+        if !x.is_batched() {
             dtype_checks::improbable("binary_cross_entropy", &x.body(), message)?;
         }
     }
