@@ -86,6 +86,23 @@ def test_resizing_keeps_what_is_alike(case, data):
     assert_values(y, T.full_like(y, 1.5), 1e-6, 1e-6)
 
 
+@pytest.mark.parametrize(
+    ("dims", "mode", "kernel"),
+    [
+        (1, "nearest", "compute_indices_weights_nearest"),
+        (3, "nearest-exact", "compute_indices_weights_nearest"),
+        (1, "linear", "compute_indices_weights_linear"),
+        (3, "trilinear", "compute_indices_weights_linear"),
+        (2, "bicubic", "compute_indices_weights_cubic"),
+        (2, "bicubic antialias", "compute_index_ranges_weights"),
+    ],
+)
+def test_interpolation_of_whole_numbers_is_refused(dims, mode, kernel):
+    mode, *antialias = mode.split()
+    with pytest.raises(NotImplementedError, match=f"\"{kernel}\" not implemented for 'Long'"):
+        F.interpolate(T.ones(1, 2, *[4] * dims, dtype=T.int64), 7, mode=mode, antialias=bool(antialias))
+
+
 def test_lines_stay_lines_between_corners():
     x = T.linspace(-3, 5, 7, dtype=T.float64).reshape(1, 1, 7)
     y = F.interpolate(x, 11, mode="linear", align_corners=True)

@@ -320,25 +320,25 @@ fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -
     scales.iter().map(|&scale| Way { rule, align_corners, scale, double }).collect()
 }
 resizes! {
-    UpsampleNearest1D, UpsampleNearest1DBackward, Nearest, 1, "upsample_nearest1d" [] [scales];
+    UpsampleNearest1D, UpsampleNearest1DBackward, Nearest, 1, "compute_indices_weights_nearest" [] [scales];
     UpsampleNearest2D, UpsampleNearest2DBackward, Nearest, 2, "upsample_nearest2d_channels_last" [] [scales_h scales_w];
-    UpsampleNearest3D, UpsampleNearest3DBackward, Nearest, 3, "upsample_nearest3d" [] [scales_d scales_h scales_w];
-    UpsampleNearestExact1D, UpsampleNearestExact1DBackward, NearestExact, 1, "upsample_nearest1d" [] [scales];
+    UpsampleNearest3D, UpsampleNearest3DBackward, Nearest, 3, "compute_indices_weights_nearest" [] [scales_d scales_h scales_w];
+    UpsampleNearestExact1D, UpsampleNearestExact1DBackward, NearestExact, 1, "compute_indices_weights_nearest" [] [scales];
     UpsampleNearestExact2D, UpsampleNearestExact2DBackward, NearestExact, 2, "upsample_nearest2d_channels_last"
         [] [scales_h scales_w];
-    UpsampleNearestExact3D, UpsampleNearestExact3DBackward, NearestExact, 3, "upsample_nearest3d"
+    UpsampleNearestExact3D, UpsampleNearestExact3DBackward, NearestExact, 3, "compute_indices_weights_nearest"
         [] [scales_d scales_h scales_w];
-    UpsampleLinear1D, UpsampleLinear1DBackward, Linear, 1, "upsample_linear1d" [align_corners] [scales];
+    UpsampleLinear1D, UpsampleLinear1DBackward, Linear, 1, "compute_indices_weights_linear" [align_corners] [scales];
     UpsampleBilinear2D, UpsampleBilinear2DBackward, Linear, 2, "upsample_bilinear2d_channels_last"
         [align_corners] [scales_h scales_w];
-    UpsampleTrilinear3D, UpsampleTrilinear3DBackward, Linear, 3, "upsample_trilinear3d"
+    UpsampleTrilinear3D, UpsampleTrilinear3DBackward, Linear, 3, "compute_indices_weights_linear"
         [align_corners] [scales_d scales_h scales_w];
-    UpsampleBicubic2D, UpsampleBicubic2DBackward, Cubic, 2, "upsample_bicubic2d" [align_corners] [scales_h scales_w];
-    UpsampleBilinear2DAa, UpsampleBilinear2DAaBackward, WideLinear, 2, "upsample_bilinear2d_aa"
+    UpsampleBicubic2D, UpsampleBicubic2DBackward, Cubic, 2, "compute_indices_weights_cubic" [align_corners] [scales_h scales_w];
+    UpsampleBilinear2DAa, UpsampleBilinear2DAaBackward, WideLinear, 2, "compute_index_ranges_weights"
         [align_corners] [scales_h scales_w];
-    UpsampleBicubic2DAa, UpsampleBicubic2DAaBackward, WideCubic, 2, "upsample_bicubic2d_aa"
+    UpsampleBicubic2DAa, UpsampleBicubic2DAaBackward, WideCubic, 2, "compute_index_ranges_weights"
         [align_corners] [scales_h scales_w];
-    UpsampleLanczos2DAa, UpsampleLanczos2DAaBackward, WideLanczos, 2, "upsample_lanczos2d_aa"
+    UpsampleLanczos2DAa, UpsampleLanczos2DAaBackward, WideLanczos, 2, "compute_index_ranges_weights"
         [align_corners] [scales_h scales_w];
 }
 
