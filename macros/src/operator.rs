@@ -41,6 +41,7 @@ const OUT: &[&str] = &[
     "declared",
     "found",
     "promoted",
+    "castable",
     "apart",
     "resizes",
     "silent",
@@ -133,6 +134,10 @@ fn out(clause: &Clause) -> Result<TokenStream> {
             "declared" => rule = quote!(Declared),
             "found" => rule = quote!(Found),
             "promoted" => rule = quote!(Promoted),
+            "castable" => {
+                let text = word.text()?;
+                rule = quote!(Castable(#text));
+            }
             "message" => {
                 let text = word.text()?;
                 rule = quote!(Message(#text));

@@ -41,15 +41,15 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     over.end(None).ok()
 }
 
-/// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
-pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
+/// Whether the result `name`, of `from`, may be written into a tensor of `to`, in the words of the operator.
+pub fn check_dtype(row: &Row, name: &str, from: DType, to: DType) -> Result<()> {
     if from == to {
         return Ok(());
     }
-    check_rule(row.out.rule, from, to)
+    check_rule(row.out.rule, name, from, to)
 }
 
-fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
+fn check_rule(rule: OutRule, name: &str, from: DType, to: DType) -> Result<()> {
     let (result, target) = (from.scalar_name(), to.scalar_name());
     Err(Error::runtime(match rule {
         OutRule::Cast => return Ok(()),
@@ -58,11 +58,16 @@ fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
             format!("Expected out tensor to have dtype {result}, but got {target} instead")
         }
         OutRule::Found => format!("Found dtype {target} but expected {result}"),
-        OutRule::Promoted if from.category() <= to.category() => return Ok(()),
+        OutRule::Promoted | OutRule::Castable(_) if from.category() <= to.category() => return Ok(()),
         OutRule::Promoted => {
             return Err(Error::type_error(format!(
                 "torch.cat(): input types can't be cast to the desired output type {target}"
             )));
+        }
+        OutRule::Castable(text) => {
+            let text = text.replace("{name}", name);
+            let name = text.rsplit(' ').next().unwrap_or(name);
+            format!("{text} to be safely castable from {result} dtype, but got {name} with dtype {target}")
         }
         OutRule::Floating(_) if to.is_differentiable() => return Ok(()),
         OutRule::Truths(_) if to == DType::U8 => return Ok(()),

@@ -297,6 +297,9 @@ pub enum OutRule {
     Found,
     /// Those of no lower category: the operator promotes.
     Promoted,
+    /// Those of no lower category; else it was expected "to be safely castable", after these words, in which `{name}` is
+    /// the result's.
+    Castable(&'static str),
     /// Its own, in other words: `{result}` and `{target}` are the dtypes.
     Message(&'static str),
     /// Any floating or complex one; else these words.

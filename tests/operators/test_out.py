@@ -1,5 +1,6 @@
 """`out=`: where results may be written, what is resized with a warning, and what is refused in which words."""
 
+import re
 import warnings
 
 import pytest
@@ -118,6 +119,8 @@ WRONG = [
     (lambda: T.take(X, T.tensor([0]), out=T.zeros(1, **LONG)), "take(): self and out expected to have the same dtype"),
     (lambda: T.all(X, out=T.zeros((), **LONG)), "all only supports bool tensor for result, got: Long"),
     (lambda: T.amax(X, 0, out=T.zeros(3, dtype=T.float64)), "Expected the dtype for input and out to match, but got Float"),
+    (lambda: T.linalg.norm(X, out=T.zeros((), **LONG)), "linalg.norm expected out tensor dtype Float but got: Long"),
+    (lambda: T.linalg.vecdot(X, X, out=T.zeros(2, **LONG)), "linalg.vecdot: Expected out of dtypeFloat but found Long"),
     (lambda: T.where(X > 0, X, X, out=T.zeros(2, 3, dtype=T.float64)), "Expected out type to be Float but got Double"),
     (
         lambda: T.max(X, 0, out=(T.zeros(3, **LONG), T.zeros(3, **LONG))),
@@ -133,6 +136,56 @@ def test_another_dtype_is_refused_in_the_operators_words(call, words):
     with pytest.raises(RuntimeError) as caught:
         call()
     assert str(caught.value).startswith(words)
+
+
+A = tensor([[4.0, 1.0], [1.0, 3.0]])
+CASTABLE = {
+    "cholesky_inverse: Expected result": lambda **o: T.cholesky_inverse(A, **o),
+    "cholesky_solve: Expected result": lambda **o: T.cholesky_solve(A, A, **o),
+    "linalg.cond: Expected result": lambda **o: T.linalg.cond(A, **o),
+    "torch.linalg.eigvals: Expected eigenvalues": lambda **o: T.linalg.eigvals(A, **o),
+    "torch.linalg.householder_product: Expected result": lambda **o: T.linalg.householder_product(A, A[0], **o),
+    "linalg.pinv: Expected result": lambda **o: T.linalg.pinv(A, **o),
+    "tensorinv: Expected result": lambda **o: T.linalg.tensorinv(A, 1, **o),
+    "tensorsolve: Expected result": lambda **o: T.linalg.tensorsolve(A, A[0], **o),
+    "torch.linalg.matrix_rank: Expected result": lambda **o: T.linalg.matrix_rank(A, **o),
+}
+
+
+@pytest.mark.parametrize("words", CASTABLE)
+def test_results_of_linear_algebra_are_cast_to_what_holds_them(words):
+    call = CASTABLE[words]
+    want = call()
+    for dtype in T.complex64, T.complex128:
+        out = T.zeros(want.shape, dtype=dtype)
+        assert call(out=out) is out
+        assert out.dtype == dtype and T.equal(out, want.to(dtype))
+    narrow = T.zeros(want.shape, dtype=T.bool)
+    words = re.escape(words) + r" to be safely castable from \w+ dtype, but got \w+ with dtype Bool"
+    with pytest.raises(RuntimeError, match=words):
+        call(out=narrow)
+    assert not narrow.any()
+
+
+def test_each_of_several_results_may_be_cast():
+    values, vectors = T.linalg.eig(A)
+    out = T.zeros(2, dtype=T.complex128), T.zeros(2, 2, dtype=T.complex64)
+    T.linalg.eig(A, out=out)
+    assert T.equal(out[0], values.to(T.complex128)) and T.equal(out[1], vectors)
+    with pytest.raises(RuntimeError, match="torch.linalg.eig: Expected eigenvectors to be safely castable from ComplexFloat"):
+        T.linalg.eig(A, out=(T.zeros(2, dtype=T.complex64), T.zeros(2, 2)))
+    with pytest.raises(
+        RuntimeError, match="torch.geqrf: Expected tau to be safely castable from Float dtype, but got tau with"
+    ):
+        T.geqrf(A, out=(T.zeros(2, 2), T.zeros(2, dtype=T.int64)))
+
+
+def test_an_interpolation_is_cast_to_a_wider_dtype():
+    out = T.zeros(2, 2, dtype=T.float64)
+    T.lerp(A, A + 1, 0.5, out=out)
+    assert T.equal(out, (A + 0.5).double())
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        T.lerp(A, A + 1, 0.5, out=T.zeros(2, 2, **LONG))
 
 
 def test_joining_into_another_dtype_is_a_type_error():

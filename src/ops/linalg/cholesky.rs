@@ -114,7 +114,7 @@ impl CholeskySolve {
 #[operator(
     function,
     method,
-    out(declared),
+    out(castable = "cholesky_solve: Expected result"),
     autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_solve(x[..., :2], x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]
@@ -151,7 +151,7 @@ impl CholeskyInverse {
 #[operator(
     function,
     method,
-    out(declared),
+    out(castable = "cholesky_inverse: Expected result"),
     autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_inverse(x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]

@@ -93,7 +93,7 @@ fn check(name: &str, input: &Tensor) -> Result<()> {
     function,
     space = "linalg",
     returns(eigenvalues, eigenvectors),
-    out(declared),
+    out(castable = "torch.linalg.eig: Expected {name}"),
     sample = "on_host(squares(lambda x: of_any_phase(*T.linalg.eig(apart(x)))))"
 )]
 pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
@@ -105,7 +105,7 @@ pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "torch.linalg.eigvals: Expected eigenvalues"),
     sample = "on_host(squares(lambda x: parts(T.linalg.eigvals(apart(x)))))"
 )]
 pub fn linalg_eigvals(input: &Tensor) -> Result<Tensor> {

@@ -153,7 +153,7 @@ fn check_reflectors(name: &str, x: &Tensor, tau: &Tensor) -> Result<()> {
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "torch.linalg.householder_product: Expected result"),
     sample = "on_host(squares(lambda x: T.linalg.householder_product(x, x[..., 0])))"
 )]
 pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor> {
@@ -196,7 +196,7 @@ pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor
 }
 
 /// The first columns of the product of reflections.
-#[operator(function, method, out(declared), autocast = single, sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
+#[operator(function, method, out(castable = "torch.linalg.householder_product: Expected result"), autocast = single, sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
 pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
     linalg_householder_product(input, input2)
 }
@@ -205,7 +205,7 @@ pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
 #[operator(
     function,
     method,
-    out(declared),
+    out(message = "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{result} and result has dtype {target}"),
     autocast = single,
     sample = "on_host(squares(lambda x: [T.ormqr(x, x[..., 0], x, left, t) for left in (True, False) for t in (True, False)]))"
 )]
@@ -348,7 +348,7 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "tensorinv: Expected result"),
     sample = "on_host(fixed([(2, 2, 4)], lambda x: T.linalg.tensorinv(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), 2)))"
 )]
 pub fn linalg_tensorinv(input: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
@@ -373,7 +373,7 @@ pub fn linalg_tensorinv(input: &Tensor, #[default(2)] ind: i64) -> Result<Tensor
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "tensorsolve: Expected result"),
     sample = "on_host(fixed([(2, 2, 4), (2, 2)], lambda x, y: T.linalg.tensorsolve(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), y)))"
 )]
 pub fn linalg_tensorsolve(input: &Tensor, other: &Tensor, dims: Option<Ints>) -> Result<Tensor> {
@@ -432,7 +432,7 @@ pub fn linalg_cross(
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(message = "linalg.vecdot: Expected out of dtype{result} but found {target}"),
     sample = "fixed([(2, 3), (1, 3)], lambda a, b: T.linalg.vecdot(a, b))"
 )]
 pub fn linalg_vecdot(

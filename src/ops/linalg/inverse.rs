@@ -123,7 +123,7 @@ fn bound(x: Option<&Tensor>) -> Option<Bound> {
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "linalg.pinv: Expected result"),
     sample = "on_host(rectangles(lambda x: T.linalg.pinv(apart(x))), squares(lambda x: T.linalg.pinv(symmetric(apart(x)), hermitian=True)))"
 )]
 pub fn linalg_pinv(
@@ -186,7 +186,13 @@ fn rank(A: &Tensor, atol: Option<Bound>, rtol: Option<Bound>, hermitian: bool) -
 }
 
 /// How many singular values exceed a bound.
-#[operator(function, space = "linalg", unrecorded, out, sample = "underived")]
+#[operator(
+    function,
+    space = "linalg",
+    unrecorded,
+    out(castable = "torch.linalg.matrix_rank: Expected result"),
+    sample = "underived"
+)]
 pub fn linalg_matrix_rank(
     input: &Tensor,
     #[keyword] atol: Option<f64>,
@@ -218,7 +224,7 @@ pub fn linalg_matrix_rank_bounds(
     function,
     space = "linalg",
     returns(solution, residuals, rank, singular_values),
-    out(declared),
+    out(castable = "torch.linalg.lstsq: Expected {name}"),
     sample = "on_host(rectangles(lambda x: T.linalg.lstsq(apart(x), x)[0]))"
 )]
 pub fn linalg_lstsq(
@@ -266,7 +272,8 @@ pub fn linalg_lstsq(
     check_floating("linalg.lstsq", input, true)?;
     let rcond = rcond.unwrap_or(epsilon(input.dtype()) * m.max(n) as f64);
     let inverse = V::from(LinalgPinv::call(input, None, rcond, false)?);
-    let found = inverse.matmul(V::from(&sides));
+    // The solution lies by columns, as LAPACK writes it.
+    let found = V::from(&sides).mt().matmul(inverse.mt()).mt();
     let solution = if vector { found.clone().then(|t| squeeze::squeeze_one(&t, -1)) } else { found.clone() };
     let (real, device) = (input.dtype().to_real(), input.device());
     let nothing = |dtype| constant::zeros(&[0], dtype, device);

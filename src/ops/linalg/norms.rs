@@ -100,7 +100,7 @@ fn prepared(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Resu
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(message = "linalg.matrix_norm expected out tensor dtype {result} but got: {target}"),
     sample = "on_host(rectangles(lambda x: [T.linalg.matrix_norm(apart(x), p) for p in ('fro', 'nuc', 2, -2, 1, -float('inf'))]))"
 )]
 pub fn linalg_matrix_norm(
@@ -142,7 +142,7 @@ pub fn named_matrix_norm(
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(message = "linalg.norm expected out tensor dtype {result} but got: {target}"),
     sample = "on_host(rectangles(lambda x: [T.linalg.norm(apart(x)), T.linalg.norm(apart(x), 'nuc', dim=(-2, -1)), \
               T.linalg.norm(apart(x), 3, dim=-1)]))"
 )]
@@ -277,7 +277,7 @@ fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Te
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(castable = "linalg.cond: Expected result"),
     sample = "on_host(squares(lambda x: [T.linalg.cond(apart(x), p) for p in (None, -2, 1, float('inf'), 'fro', 'nuc')]))"
 )]
 pub fn linalg_cond(input: &Tensor, p: Option<Scalar>) -> Result<Tensor> {

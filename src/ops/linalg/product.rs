@@ -84,7 +84,7 @@ pub fn kron(input: &Tensor, other: &Tensor) -> Result<Tensor> {
 #[operator(
     function,
     method,
-    out,
+    out(declared),
     composite,
     sample = "shaped(lambda draw, shape: (lambda n: lambda x: x.matrix_power(n))(draw(st.integers(2, 4))), st.just((2, 3, 3)))"
 )]
@@ -128,7 +128,7 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
 }
 
 /// The product of several matrices, cheapest order first.
-#[operator(function, out, autocast = lower, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
+#[operator(function, out(declared), autocast = lower, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
 pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     warn_once(

@@ -60,7 +60,13 @@ impl Geqrf {
 }
 
 /// Reflections that make a triangle of a matrix: the triangle with their vectors below it, and their factors.
-#[operator(function, method, returns(a, tau), out(declared), sample = "underived")]
+#[operator(
+    function,
+    method,
+    returns(a, tau),
+    out(castable = "torch.geqrf: Expected {name}"),
+    sample = "underived"
+)]
 pub fn geqrf(input: &Tensor) -> Result<[Tensor; 2]> {
     if input.ndim() < 2 {
         return Err(Error::runtime("torch.geqrf: input must have at least 2 dimensions."));

@@ -73,7 +73,7 @@ pub fn solved(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
 #[operator(
     function,
     space = "linalg",
-    out(declared),
+    out(message = "expected scalar type {result} but found {target}"),
     sample = "on_host(right_sides(lambda x, y, left: T.linalg.solve_triangular( \
               x.triu() + 3 * T.eye(x.shape[-1], dtype=x.dtype), y, upper=True, left=left)))"
 )]

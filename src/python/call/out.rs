@@ -67,9 +67,11 @@ pub fn write<'py>(
         return Err(mismatch(called, "out", Kind::Tensors, None, &target));
     }
     // All targets are checked before one is written.
-    let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
+    let said = |i: usize| fields.get(i).copied().unwrap_or("result");
+    let pairs = places.iter().zip(&results).enumerate();
+    let checked = pairs.map(|(i, (place, value))| checked(row, said(i), args, place, value));
     let checked: Vec<OutTarget> = checked.collect::<PyResult<_>>()?;
-    check_apart(row, fields, &checked)?;
+    check_apart(row, said, &checked)?;
     // A warning that is turned into an error is raised after all targets are written.
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
@@ -89,8 +91,14 @@ pub fn write<'py>(
 }
 
 /// What a result will be written into, if it may be.
-fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<OutTarget<'a>> {
-    crate::operator::out::check_dtype(row, value.dtype(), target.dtype())?;
+fn checked<'a>(
+    row: &Row,
+    name: &str,
+    args: &[Arg],
+    target: &'a Tensor,
+    value: &'a Tensor,
+) -> PyResult<OutTarget<'a>> {
+    crate::operator::out::check_dtype(row, name, value.dtype(), target.dtype())?;
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
@@ -110,13 +118,12 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
 }
 
 /// Refuses targets that share memory with each other.
-fn check_apart(row: &Row, fields: &[&str], places: &[OutTarget]) -> PyResult<()> {
+fn check_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &[OutTarget]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
                 || crate::operator::overlap::check_apart(&first.body, &second.body).is_err()
             {
-                let name = |i: usize| fields.get(i).copied().unwrap_or("result");
                 return Err(PyValueError::new_err(format!(
                     "{}(): the `{}` and `{}` out= tensors must not overlap.",
                     row.name,
@@ -147,7 +154,7 @@ pub fn refused(row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: Error)
     let unfit = || match (inputs(args).next(), place.first()) {
         // That a product has no kernel is reported last.
         (Some(input), Some(place)) if row.out.early && input.dtype() == DType::Bool => {
-            crate::operator::out::check_dtype(row, DType::Bool, place.dtype())
+            crate::operator::out::check_dtype(row, "result", DType::Bool, place.dtype())
         }
         _ => Ok(()),
     };
