@@ -99,6 +99,7 @@ float = float32
 double = float64
 cfloat = complex64
 cdouble = complex128
+chalf = complex32
 half = float16
 short = int16
 int = int32

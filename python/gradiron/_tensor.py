@@ -611,6 +611,7 @@ def install() -> None:
         "float": cast(_core.float32),
         "double": cast(_core.float64),
         "half": cast(_core.float16),
+        "chalf": cast(_core.complex32),
         "cfloat": cast(_core.complex64),
         "cdouble": cast(_core.complex128),
         "bfloat16": cast(_core.bfloat16),

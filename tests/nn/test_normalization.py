@@ -91,6 +91,14 @@ def test_rows(rows, width, affine):
     same_gradients(F.rms_norm(x, (width,), *given, eps=0.1), root * w if affine else root, (x, *given))
 
 
+def test_complex_numbers_are_divided_by_the_root_of_their_mean_square():
+    x = T.tensor([[3 + 4j, 1j, 2.0], [1 - 1j, 2.0, 0.5j]], dtype=T.complex128, requires_grad=True)
+    weight = T.tensor([2.0, 1j, 1 + 1j], dtype=T.complex128, requires_grad=True)
+    expected = x / T.sqrt((x * x).mean(-1, keepdim=True) + 0.5) * weight
+    found = F.rms_norm(x, (3,), weight, 0.5)
+    same_gradients(T.view_as_real(found), T.view_as_real(expected), (x, weight))
+
+
 @given(st.integers(0, 2**16), st.floats(-1e3, 1e3), st.floats(0.1, 1e3))
 def test_what_shifts_and_scales_all_changes_nothing(seed, shift, scale):
     x = drawn(6, 4, 3, seed=seed)

@@ -447,6 +447,8 @@ def test_rows_between_complex_numbers():
     row = T.linspace(1 + 1j, 2, 3)
     assert row.dtype == T.complex64 and row.tolist() == [1 + 1j, 1.5 + 0.5j, 2 + 0j]
     assert T.linspace(0, 1j, 3, dtype=T.complex128).tolist() == [0j, 0.5j, 1j]
+    assert T.linspace(4.5, -1.25, 2, dtype=T.complex64).tolist() == [4.5 + 0j, -1.25 + 0j]
+    assert T.logspace(0.5, 1, 1, 4, dtype=T.complex128).tolist() == [2 + 0j]
     assert T.logspace(1j, 1, 1).dtype == T.complex64
     assert abs(T.logspace(0, 1j, 2, dtype=T.complex128)[1].item() - 10**1j) < 1e-12
     for make in (T.linspace, T.logspace):

@@ -113,6 +113,7 @@ def test_solutions(kind):
     near(L.matrix_power(a, -2) @ a @ a, unit(a, 4))
     near(L.matrix_exp(a) @ L.matrix_exp(-a), unit(a, 4))
     near(L.lstsq(a, b).solution, L.solve(a, b))
+    assert L.lstsq(a, b).solution.mT.is_contiguous()
     near(L.multi_dot([a[0], a[1], v[0]]), a[0] @ a[1] @ v[0])
 
 

@@ -44,6 +44,7 @@ def test_tensors_of_types_that_are_not_there_are_refused():
     for call in (
         lambda: T.zeros(2, dtype=T.uint16),
         lambda: T.ones(2).to(T.float8_e5m2),
+        lambda: T.ones(2).chalf(),
         lambda: T.tensor([1], dtype=T.uint32),
     ):
         with pytest.raises(NotImplementedError, match="gradiron has no tensors of this type"):

@@ -106,7 +106,7 @@ fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
         crate::operator::kernel::holds(dtype, number)?;
     }
     let bound = number.as_f64();
-    Ok(if dtype.is_float() { bound } else { bound.trunc() })
+    Ok(if dtype.is_differentiable() { bound } else { bound.trunc() })
 }
 
 /// The dtype of a range with a complex bound; none where both are real.

@@ -273,7 +273,7 @@ pub fn linalg_lstsq(
     let rcond = rcond.unwrap_or(epsilon(input.dtype()) * m.max(n) as f64);
     let inverse = V::from(LinalgPinv::call(input, None, rcond, false)?);
     // The solution lies by columns, as LAPACK writes it.
-    let found = V::from(&sides).mt().matmul(inverse.mt()).mt();
+    let found = V::from(&sides).transpose(-2, -1).matmul(inverse.transpose(-2, -1)).transpose(-2, -1);
     let solution = if vector { found.clone().then(|t| squeeze::squeeze_one(&t, -1)) } else { found.clone() };
     let (real, device) = (input.dtype().to_real(), input.device());
     let nothing = |dtype| constant::zeros(&[0], dtype, device);

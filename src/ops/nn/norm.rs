@@ -482,10 +482,15 @@ pub fn rms_norm(
 ) -> Result<Tensor> {
     check_sizes(input, normalized_shape, [("weight", weight), ("", None)], "")?;
     let dtype = input.dtype();
-    if !dtype.is_float() {
+    if !dtype.is_differentiable() {
         return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
     }
     // Of the type that is computed in.
-    let smallest = if dtype == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) };
-    FusedRmsNorm::call(input, normalized_shape, weight, eps.unwrap_or(smallest))
+    let smallest = if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let eps = eps.unwrap_or(smallest);
+    if dtype.is_complex() {
+        let [y, _] = rms_formula(input, weight.map(V::from), normalized_shape.len(), eps)?;
+        return Ok(y);
+    }
+    FusedRmsNorm::call(input, normalized_shape, weight, eps)
 }
