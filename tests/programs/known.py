@@ -29,5 +29,8 @@ REASONS = {
 }
 KNOWN = {name: why for why, names in REASONS.items() for name in names}
 
+# They differ where PyTorch's kernels are those for AVX-512.
+BY_PROCESSOR = {"random 128", "random 4802"}
+
 # Seeds whose program ends PyTorch itself, with a segmentation fault, or reads what its median of an expanded tensor left unwritten.
 CRASHES = {4506, 9381, 22580, 701955}
