@@ -88,7 +88,7 @@ def _unlike_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     return TypeError(f"to() received an invalid combination of arguments - got ({given}), but expected one of:{expected}\n")
 
 
-def cast(kind: dtype) -> Any:
+def cast(kind: dtype | _core.AbsentDType) -> Any:
     def convert(self: Tensor, memory_format: str | None = None) -> Tensor:
         return _core.convert(self, kind, None, False, memory_format)
 

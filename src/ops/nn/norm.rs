@@ -486,7 +486,8 @@ pub fn rms_norm(
         return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
     }
     // Of the type that is computed in.
-    let smallest = if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
+    let smallest =
+        if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let eps = eps.unwrap_or(smallest);
     if dtype.is_complex() {
         let [y, _] = rms_formula(input, weight.map(V::from), normalized_shape.len(), eps)?;
