@@ -72,7 +72,7 @@ fn check_rule(rule: OutRule, name: &str, from: DType, to: DType) -> Result<()> {
         OutRule::Floating(_) if to.is_differentiable() => return Ok(()),
         OutRule::Truths(_) if to == DType::U8 => return Ok(()),
         OutRule::Floating(text) | OutRule::Message(text) | OutRule::Truths(text) => {
-            text.replace("{result}", result).replace("{target}", target)
+            text.replace("{result}", result).replace("{target}", target).replace("{name}", name)
         }
     }))
 }

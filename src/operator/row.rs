@@ -300,7 +300,7 @@ pub enum OutRule {
     /// Those of no lower category; else it was expected "to be safely castable", after these words, in which `{name}` is
     /// the result's.
     Castable(&'static str),
-    /// Its own, in other words: `{result}` and `{target}` are the dtypes.
+    /// Its own, in other words: `{result}` and `{target}` are the dtypes, `{name}` is the result's.
     Message(&'static str),
     /// Any floating or complex one; else these words.
     Floating(&'static str),

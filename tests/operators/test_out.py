@@ -98,10 +98,30 @@ def test_gradients_are_refused_by_the_operator(name):
     assert str(caught.value) == f"{name}(): {REFUSED}"
 
 
-@pytest.mark.parametrize("make", [lambda **o: T.empty(3, **o), lambda **o: T.randn(3, **o)])
-def test_what_only_resizes_refuses_gradients_otherwise(make):
+def test_what_only_resizes_refuses_gradients_otherwise():
     with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
-        make(out=T.zeros(3, requires_grad=True))
+        T.empty(3, out=T.zeros(3, requires_grad=True))
+
+
+DRAWN = {
+    "rand": lambda **o: T.rand(3, **o),
+    "randn": lambda **o: T.randn(3, **o),
+    "randint": lambda **o: T.randint(2, 9, (3,), **o),
+    "randperm": lambda **o: T.randperm(3, **o),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_random_numbers_are_written_to_a_target_of_their_size(name):
+    for kind in (T.float32, T.float64):
+        for out in (T.full((3,), 20, dtype=kind), T.full((3, 2), 20, dtype=kind)[:, 0]):
+            T.manual_seed(1)
+            expected = DRAWN[name](dtype=kind)
+            T.manual_seed(1)
+            assert DRAWN[name](out=out) is out
+            assert T.equal(out, expected)
+    T.manual_seed(1)
+    assert (DRAWN[name](out=T.full((3,), 20.0)) < 20).all()
 
 
 LONG = {"dtype": T.int64}
@@ -119,6 +139,14 @@ WRONG = [
     (lambda: T.take(X, T.tensor([0]), out=T.zeros(1, **LONG)), "take(): self and out expected to have the same dtype"),
     (lambda: T.all(X, out=T.zeros((), **LONG)), "all only supports bool tensor for result, got: Long"),
     (lambda: T.amax(X, 0, out=T.zeros(3, dtype=T.float64)), "Expected the dtype for input and out to match, but got Float"),
+    (lambda: T.signbit(X, out=T.zeros(2, 3)), "signbit does not support non-boolean outputs."),
+    (lambda: T.renorm(X, 2, 0, 1.0, out=T.zeros(2, 3, dtype=T.float64)), "Expected out tensor to have dtype float, but got"),
+    (lambda: T.unbind_copy(X, 0, out=[T.zeros(3, **LONG)] * 2), "Expected out tensor to have dtype float, but got long int"),
+    (
+        lambda: T.mode(X, 0, out=(T.zeros(3), T.zeros(3))),
+        "expected scalar type 'Long' but got 'Float' for indices output",
+    ),
+    (lambda: F.hardshrink(X, out=T.zeros(2, 3, **LONG)), "Found dtype Long but expected Float"),
     (lambda: T.linalg.norm(X, out=T.zeros((), **LONG)), "linalg.norm expected out tensor dtype Float but got: Long"),
     (lambda: T.linalg.vecdot(X, X, out=T.zeros(2, **LONG)), "linalg.vecdot: Expected out of dtypeFloat but found Long"),
     (lambda: T.where(X > 0, X, X, out=T.zeros(2, 3, dtype=T.float64)), "Expected out type to be Float but got Double"),

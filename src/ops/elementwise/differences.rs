@@ -119,21 +119,39 @@ pub fn logit(input: &Tensor, eps: Option<f64>) -> Result<Tensor> {
 }
 
 /// Whether each element is infinite and positive.
-#[operator(function, method, unrecorded, out, elementwise)]
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(message = "isposinf does not support non-boolean outputs."),
+    elementwise
+)]
 pub fn isposinf(input: &Tensor) -> Result<Tensor> {
     not_complex("isposinf", input)?;
     a::eq(input, Scalar::Float(f64::INFINITY))
 }
 
 /// Whether each element is infinite and negative.
-#[operator(function, method, unrecorded, out, elementwise)]
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(message = "isneginf does not support non-boolean outputs."),
+    elementwise
+)]
 pub fn isneginf(input: &Tensor) -> Result<Tensor> {
     not_complex("isneginf", input)?;
     a::eq(input, Scalar::Float(f64::NEG_INFINITY))
 }
 
 /// Whether each element has a minus sign; zeros may.
-#[operator(function, method, unrecorded, out, elementwise)]
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(message = "signbit does not support non-boolean outputs."),
+    elementwise
+)]
 pub fn signbit(input: &Tensor) -> Result<Tensor> {
     match input.dtype() {
         d if d.is_complex() => Err(Error::not_implemented("signbit is not implemented for complex tensors.")),

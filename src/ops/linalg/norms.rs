@@ -335,7 +335,7 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
 #[operator(
     function,
     method,
-    out,
+    out(declared),
     sample = "shaped(lambda draw, shape: lambda x: T.renorm(x, 2, 0, 1.0), least=2)"
 )]
 pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Tensor> {

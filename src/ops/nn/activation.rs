@@ -228,14 +228,14 @@ pub fn relu_in_place(input: &Tensor) -> Result<Tensor> {
 }
 
 /// 0 within `lambd` of zero, elsewhere `input`.
-#[operator(function, method, nn, out(declared), sample = "pointwise(T.hardshrink, 1, WIDE)")]
+#[operator(function, method, nn, out(found), sample = "pointwise(T.hardshrink, 1, WIDE)")]
 pub fn hardshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
     need_float("hardshrink_cpu", input)?;
     run(both_ways(&f::hardshrink::ROW), input, &[lambd], false)
 }
 
 /// `input` moved by `lambd` towards zero, and not beyond.
-#[operator(nn, out(declared), sample = "pointwise(F.softshrink, 1, WIDE)")]
+#[operator(nn, out(found), sample = "pointwise(F.softshrink, 1, WIDE)")]
 pub fn softshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
     need_float("softshrink_check", input)?;
     let most = match input.dtype() {

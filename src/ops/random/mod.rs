@@ -265,7 +265,7 @@ fn made_like(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        uninitialized
+        called = "aten::rand"
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"
@@ -292,7 +292,7 @@ pub fn rand(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        uninitialized
+        called = "aten::randn"
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"
@@ -319,7 +319,7 @@ pub fn randn(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        uninitialized
+        called = "aten::randint"
     ),
     overloads((2, 7), (1, 6), (3, 8), (2, 7)),
     sample = "random"
@@ -419,7 +419,7 @@ pub fn randint_like(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
-        uninitialized
+        called = "aten::randperm"
     ),
     overloads((1, 6), (0, 5)),
     sample = "random"

@@ -234,7 +234,7 @@ impl Mode {
 #[operator(
     function,
     method,
-    out(declared),
+    out(message = "expected scalar type '{result}' but got '{target}' for {name} output"),
     returns(values, indices),
     sample = "over_dim(lambda x, dim: T.mode(x, dim)[0])"
 )]

@@ -184,7 +184,7 @@ pub fn split_copy(input: &Tensor, split_size: i64, #[default(0)] dim: i64) -> Re
 /// Copies of parts of the given sizes along a dimension.
 #[operator(
     function,
-    out,
+    out(declared),
     sample = "view(lambda draw, shape: lambda x: T.split_with_sizes_copy(x, [1, shape[0] - 1]), 1)"
 )]
 pub fn split_with_sizes_copy(
@@ -197,7 +197,7 @@ pub fn split_with_sizes_copy(
 }
 
 /// Copies of every slice across a dimension.
-#[operator(function, out, sample = "view(lambda draw, shape: lambda x: T.unbind_copy(x), 1)")]
+#[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.unbind_copy(x), 1)")]
 pub fn unbind_copy(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     check_unbind(input)?;
     Unbind::copy(input, dim)
