@@ -98,6 +98,7 @@ def test_quantiles_along_dimensions():
     assert_values(T.quantile(x, q, dim=1), [[0.0, 4.0, 8.0], [1.5, 5.5, 9.5], [3.0, 7.0, 11.0]])
     assert T.quantile(x, q, dim=0, keepdim=True).shape == (3, 1, 4) and T.quantile(x, 0.5, keepdim=True).shape == (1, 1)
     assert T.quantile(x, q).tolist() == [0, 5.5, 11]
+    assert T.quantile(x, q, keepdim=True).shape == (3, 1, 1) and T.quantile(x[0, 0], q, 0, True).shape == (3,)
     y = double(1.0, math.nan, 3.0)
     assert T.quantile(y, 0.5).isnan() and T.nanquantile(y, 0.5).item() == 2
     for call, text in [
@@ -107,6 +108,17 @@ def test_quantiles_along_dimensions():
     ]:
         with pytest.raises(RuntimeError, match=f"^{text}"):
             call()
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", range(3))
+def test_quantiles_lie_in_the_order_of_their_dimensions(dim, keepdim):
+    x = double(*range(24)).reshape(2, 3, 4)
+    medians = T.quantile(x, 0.5, dim, keepdim)
+    assert medians.is_contiguous() and T.equal(medians, x.mean(dim, keepdim))
+    both = T.quantile(x, double(0.0, 0.5), dim, keepdim)
+    assert both.movedim(0, -1).is_contiguous() and T.equal(both[1], medians)
+    assert T.equal(both[0], x.amin(dim, keepdim))
 
 
 def test_counts():

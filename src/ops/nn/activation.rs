@@ -101,7 +101,7 @@ fn above(input: &Tensor, threshold: Scalar, value: Scalar, inplace: bool) -> Res
 #[operator(
     function,
     name = "threshold",
-    out(declared),
+    out,
     sample = "pointwise(lambda x: T.threshold(x, 0.1, 2.0), 1, WIDE)"
 )]
 pub fn above_threshold(input: &Tensor, threshold: Scalar, value: Scalar) -> Result<Tensor> {

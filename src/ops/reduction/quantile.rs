@@ -46,10 +46,14 @@ fn quantiles(
 ) -> Result<Tensor> {
     check(input, q, interpolation)?;
     let rank = input.ndim();
-    let line = match dim {
+    let axis = match dim {
+        Some(dim) if rank > 0 => Some(wrap_dim(dim, rank)? as i64),
+        _ => None,
+    };
+    // The dimension moves to the end and leaves a 1 behind, so that the others lie in their order.
+    let line = match axis {
         None => view::flatten(input, 0, -1)?,
-        Some(_) if rank == 0 => view::flatten(input, 0, -1)?,
-        Some(dim) => view::transpose(input, wrap_dim(dim, rank)? as i64, -1)?,
+        Some(axis) => view::transpose(&squeeze::unsqueeze(input, -1)?, axis, -1)?,
     };
     let n = *line.shape().last().unwrap_or(&1);
     let [sorted, _] = sort(&line, -1, false, None)?;
@@ -85,27 +89,18 @@ fn quantiles(
         }
     };
     let mut made = made.tensor()?;
-    if rank > 0 && dim.is_none() && keepdim {
-        made = views::reshape(&made, &[vec![1; rank - 1], vec![q.numel()]].concat())?;
+    if axis.is_none() && keepdim {
+        made = views::reshape(&made, &[vec![1; rank], vec![q.numel()]].concat())?;
     }
-    let axis = match dim {
-        Some(dim) if rank > 0 => wrap_dim(dim, rank)? as i64,
-        _ => -1,
-    };
-    // The quantiles' dimension comes first; the reduced one is dropped, or 1.
-    let front = squeeze::unsqueeze(&made, 0)?;
-    let front = view::transpose(&front, 0, -1)?;
-    let front = match dim {
-        Some(_) if rank > 0 => view::transpose(&front, axis + 1, -1)?,
-        _ => front,
-    };
-    let kept = keepdim && (rank > 0);
-    let front = match (kept, dim) {
-        (true, _) => front,
-        (false, Some(_)) if rank > 0 => squeeze::squeeze_one(&front, axis + 1)?,
-        (false, _) => squeeze::squeeze_one(&front, -1)?,
-    };
-    if q.ndim() == 0 { squeeze::squeeze_one(&front, 0) } else { Ok(front) }
+    // The quantiles' dimension comes first, or is dropped where there is one of them; so is the reduced one.
+    if q.ndim() > 0 {
+        made = view::transpose(&squeeze::unsqueeze(&made, 0)?, 0, -1)?;
+    }
+    made = squeeze::squeeze_one(&made, -1)?;
+    match axis {
+        Some(axis) if !keepdim => squeeze::squeeze_one(&made, axis + q.ndim() as i64),
+        _ => Ok(made),
+    }
 }
 
 fn as_tensor(name: &str, q: f64, like: &Tensor) -> Result<Tensor> {
