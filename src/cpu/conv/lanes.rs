@@ -11,7 +11,7 @@ use crate::cpu::simd::{fetch, turn_square};
 use std::ops::Range;
 
 /// Positions that one piece of the weights is multiplied with, and rows of weights whose gradients are summed together.
-const STRIP: usize = 480;
+const STRIP: usize = 240;
 /// Bytes of padded images, and of turned gradients, that are laid out at once.
 const ROOM: usize = 2 << 20;
 
@@ -221,8 +221,9 @@ pub unsafe fn product<T: Real>(
             let mut acc = scratch(longest * panels.width, T::ZERO)?;
             let mut at = scratch(longest, 0)?;
             let mut own = [T::ZERO; LARGEST];
+            // All panels of a strip before the next: what it reads, here and there, stays in the second cache.
             for task in range {
-                let (panel, strip) = (task / strips, task % strips);
+                let (strip, panel) = (task / all, task % all);
                 let (group, first, lanes, block) = panels.get::<T>(panel);
                 let channel = group * channels + first;
                 let mine = cut(strip)..cut(strip + 1);
