@@ -1,5 +1,7 @@
 """Activations over their input, operators written in place, and functions that take their operands in several ways."""
 
+import math
+
 import pytest
 
 from library import T, assert_values, leaf, tensor
@@ -143,3 +145,11 @@ def test_what_runs_after_a_leaf_may_give_it_back():
     v.register_post_accumulate_grad_hook(lambda p: p.add_(p.grad, alpha=-0.5))
     v.backward(tensor([1.0, 2.0, 4.0]))
     assert v.tolist() == [-0.5, -1.0, -2.0]
+
+
+def test_gelu_is_exact_far_from_zero() -> None:
+    x = T.linspace(-10, 10, 20001)
+    exact = [a * math.erfc(-a / math.sqrt(2)) / 2 for a in x.tolist()]
+    assert max(abs(y - e) for y, e in zip(F.gelu(x).tolist(), exact, strict=True)) < 4e-7
+    assert F.gelu(T.tensor([math.inf, 1e30, -1e30, 0.0])).tolist() == [math.inf, T.tensor(1e30).item(), 0.0, 0.0]
+    assert F.gelu(T.tensor(math.nan)).isnan()

@@ -299,3 +299,17 @@ macro_rules! poly {
     ($x:expr; $c:expr, $($rest:expr),+) => { $c + $x * poly!($x; $($rest),+) };
 }
 pub(super) use poly;
+
+/// A polynomial, lowest coefficient first, by groups of four terms that do not wait for one another: for long ones.
+macro_rules! long_poly {
+    ($x:expr; $($c:expr),+) => {{
+        let square = $x * $x;
+        long_poly!(@ $x, square, square * square; $($c),+)
+    }};
+    (@ $x:expr, $x2:expr, $x4:expr; $a:expr, $b:expr) => { $a + $x * $b };
+    (@ $x:expr, $x2:expr, $x4:expr; $a:expr, $b:expr, $c:expr, $d:expr) => { ($a + $x * $b) + $x2 * ($c + $x * $d) };
+    (@ $x:expr, $x2:expr, $x4:expr; $a:expr, $b:expr, $c:expr, $d:expr, $($rest:expr),+) => {
+        (($a + $x * $b) + $x2 * ($c + $x * $d)) + $x4 * long_poly!(@ $x, $x2, $x4; $($rest),+)
+    };
+}
+pub(super) use long_poly;

@@ -137,7 +137,8 @@ pub fn log1p(x: f64) -> f64 {
 #[inline(always)]
 pub fn sigmoid(x: f64) -> f64 {
     let e = exp(-x.abs());
-    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+    let y = e / (1.0 + e);
+    if x < 0.0 { y } else { 1.0 - y }
 }
 
 /// By e⁻²ˣ - 1 near 0, and by e⁻²ˣ where that would lose bits.

@@ -111,7 +111,8 @@ fn log1p(x: f32) -> f32 {
 }
 fn sigmoid(x: f32) -> f32 {
   let e = exp(-abs(x));
-  return select(1.0, e, x < 0.0) / (1.0 + e);
+  let y = e / (1.0 + e);
+  return select(1.0 - y, y, x < 0.0);
 }
 fn sinh(x: f32) -> f32 {
   let a = abs(x);

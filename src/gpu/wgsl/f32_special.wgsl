@@ -43,11 +43,14 @@ fn erf(x: f32) -> f32 {
 // The normal distribution up to x, as on the CPU.
 fn ndtr(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
-  if (abs(x) > 5.5) { return select(0.0, 1.0, x > 0.0); }
-  let z = x * x;
-  let p = 0.39894223 + z * (0.034376223 + z * (0.0047072666 + z * (0.0001738519 + z * (6.3565395e-6 + z * 2.2145224e-8))));
-  let q = 1.0 + z * (0.2528341 + z * (0.02894015 + z * (0.0019129849 + z * (7.5102296e-5 + z * 1.18021e-6))));
-  return 0.5 + x * p / q;
+  let a = abs(x);
+  if (a > 5.6) { return select(0.0, 1.0, x > 0.0); }
+  let t = a - 2.8;
+  let u = a * (0.261654 + t * (-0.019494593 + t * (-0.01066005 + t * (0.0028108075 + t * (9.960969e-5 + t * (-0.00012936115
+    + t * (1.1926627e-5 + t * (3.2347435e-6 + t * (-5.691811e-7 + t * -8.427131e-8)))))))));
+  let root = 1.0 - u * (2.0 - u);
+  let tail = 0.5 * root * root;
+  return select(1.0 - tail, tail, x < 0.0);
 }
 fn erfc(x: f32) -> f32 {
   let a = abs(x);

@@ -116,7 +116,8 @@ fn log10(x: f64) -> f64 {
 }
 fn sigmoid(x: f64) -> f64 {
   let e = exp(-abs(x));
-  return select(T(1), e, x < 0.0) / (1.0 + e);
+  let y = e / (1.0 + e);
+  return select(1.0 - y, y, x < 0.0);
 }
 // By exp(-2x) - 1 near 0, and by exp(-2x) where that would lose bits.
 fn tanh(x: f64) -> f64 {

@@ -108,7 +108,7 @@ pointwise! {
     [complex = |a| a.mul(&a.sigmoid()), hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
-    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * ndtr(input),
+    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = maximum(input, 0.0) - abs(minimum(input, 100.0)) * ndtr(-abs(input)),
         input: |g, input| g * (ndtr(input) + input * exp(input * input * -0.5) * 0.3989422804014327);
     /// GELU with tanh for the distribution.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "tanh")] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
