@@ -77,6 +77,13 @@ impl Layout {
         self.numel() > 0 && dims.any(|(&n, &s)| n > 1 && s == 0)
     }
 
+    /// The layout of its elements with each of them once: an expanded dimension has the size 1.
+    pub fn unexpanded(&self) -> Layout {
+        let shape =
+            self.shape.iter().zip(&self.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).collect();
+        Layout { shape, ..self.clone() }
+    }
+
     /// One past the last element that this layout reaches, counted from the storage's start.
     pub fn end(&self) -> usize {
         if self.numel() == 0 {

@@ -136,8 +136,9 @@ pub fn improbable(op: &'static str, body: &Body, message: &'static str) -> Resul
     fork!([body],
     cpu: {
         let _ = op;
-        let all = (0..body.layout.ndim()).collect::<Dims>();
-        let end = |fold| Tensor::new(reduce(fold, body, &all, DType::F64)?).item();
+        let once = body.with_layout(body.layout.unexpanded());
+        let all = (0..once.layout.ndim()).collect::<Dims>();
+        let end = |fold| Tensor::new(reduce(fold, &once, &all, DType::F64)?).item();
         let inside = end(Reduction::Min)?.as_f64() >= 0.0 && end(Reduction::Max)?.as_f64() <= 1.0;
         if inside { Ok(()) } else { Err(Error::runtime(message)) }
     },

@@ -16,6 +16,8 @@ FUNCTIONS_OF = """_foreach sparse signal.windows nn.init nn.utils nn.utils.rnn n
     distributions.kl""".split()
 # They would start processes, or what they take is a program.
 LEFT_OUT = {"DataParallel", "DistributedDataParallel", "SyncBatchNorm", "data_parallel", "annotations", "get_worker_info"}
+# It draws until all numbers are inside its bounds, in PyTorch too, however far those are.
+LEFT_OUT |= {"trunc_normal_"}
 # Loops as long as these say, in PyTorch too, which Ctrl-C ends.
 COUNTS = """num_layers num_encoder_layers num_decoder_layers total_iters total_steps T_max T_0 T_mult step_size_up step_size
     num_samples n_power_iterations last_epoch dimension max_iter max_eval history_size epochs steps_per_epoch batch_size

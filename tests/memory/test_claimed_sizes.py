@@ -127,6 +127,9 @@ COUNTS = [
     "T.cartesian_prod(*[T.ones(1).expand(n)] * 2)",
     "T.combinations(T.arange(100), n)",
     "T.ones(1).unfold(0, 1, 1).expand(1, n).sort()",
+    "T.normal(T.ones(1).expand(n), T.ones(1).expand(n))",
+    "T.bernoulli(T.ones(1).expand(n))",
+    "T.nn.functional.binary_cross_entropy(T.ones(1).expand(n), T.ones(1).expand(n), reduction='none')",
 ]
 
 

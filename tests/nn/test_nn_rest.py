@@ -139,6 +139,14 @@ def test_old_names_of_init():
         nn.init.sparse(T.empty(3, 3), 0.1)
 
 
+@pytest.mark.gradiron  # PyTorch has written it by then.
+def test_orthogonal_writes_nothing_before_it_refuses_a_gain():
+    matrix = T.ones(3, 3)
+    with pytest.raises(TypeError):
+        nn.init.orthogonal_(matrix, [2.0])
+    assert matrix.tolist() == [[1.0] * 3] * 3
+
+
 def test_init_refuses():
     init = nn.init
     for call, kind, text in [

@@ -219,7 +219,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
     with no_grad():
         drawn = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
         made = _orthonormal_rows(drawn) if rows < cols else _orthonormal_rows(drawn.t()).t()
-        tensor.copy_(made.reshape(tensor.shape)).mul_(gain)
+        # A gain that is none is refused before anything is written.
+        tensor.copy_(made.reshape(tensor.shape).mul_(gain))
     return tensor
 
 

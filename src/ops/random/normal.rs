@@ -42,7 +42,8 @@ fn within(mean: Operand, std: &Tensor, generator: Option<Generator>) -> Result<T
     let all = std.physical();
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
     let numbers = conj_neg::values(&all.body())?;
-    let least = kernel::reduce(Reduction::Min, &numbers, &dims, categorical::work_type(all));
+    let once = numbers.with_layout(numbers.layout.unexpanded());
+    let least = kernel::reduce(Reduction::Min, &once, &dims, categorical::work_type(all));
     if std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }
