@@ -49,14 +49,16 @@ test: $(READY)
 	@$(MAKE) build > $(VENV)/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel; exit 130' INT TERM; \
 	$(MAKE) lint rust loom machinery asan || { kill $$wheel; exit 1; }; \
 	wait $$wheel || { cat $(VENV)/wheel.log; exit 1; }
+	@# What neither lint compiles, the library without its tests and with the GPU, is the wheel: its warnings count, too.
+	@! grep -A 9 '^warning' $(VENV)/wheel.log
 	@$(MAKE) pytest stubs docs
 	@echo "make test: all of it passed"
 
 ## make lint     rustfmt, clippy, ruff, mypy: complains
 lint: $(READY)
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --profile quick --all-targets --features gradiron/python -- -D warnings
-	cargo clippy --locked --workspace --profile quick --no-default-features --features gradiron/python,gradiron/gpu-crates -- -D warnings
+	cargo clippy --locked --workspace --profile quick --tests --features gradiron/python -- -D warnings
+	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/gpu-crates -- -D warnings
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
