@@ -515,7 +515,8 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
         rest = -(-self.numel() // (width + 1)) - width
         start = self.storage_offset() + self.stride(0) * (width + 1)
         parts.append(self.as_strided((rest,), (step,), start))
-    for part in parts:
+    # A number that a half cannot hold is refused for several elements, but not for one: the longer part comes first.
+    for part in sorted(parts, key=Tensor.numel, reverse=True):
         part.fill_(fill_value)
     return self
 

@@ -17,6 +17,8 @@ LEFT_OUT = {
     *"__init_subclass__ __subclasshook__ __new__ __init__ __class__ __del__ __dir__ __getattribute__".split(),
     *"set_warn_always seed register_multi_grad_hook swap_tensors".split(),
 }
+# Loops as long as these say, in PyTorch too, which Ctrl-C ends.
+COUNTS = {"niter"}
 # What they write is what they are called for, whether or not they finish.
 WRITERS = {"backward", "grad", "jacobian", "hessian", "gradcheck", "gradgradcheck", "checkpoint", "apply_", "map_"}
 ROWS = {(row["name"], row["nn"]): row for row in T._core.rows()}
@@ -329,7 +331,11 @@ def _params(target):
             parameters = list(inspect.signature(target).parameters.values())
         except (TypeError, ValueError):
             parameters = None
-        known = parameters and [(p.name, _guess(p.name), p.default is not p.empty) for p in parameters if p.kind in (0, 1, 3)]
+        known = parameters and [
+            (p.name, _guess(p.name), p.default is not p.empty)
+            for p in parameters
+            if p.kind in (0, 1, 3) and p.name not in COUNTS
+        ]
         if parameters and any(p.kind == 2 for p in parameters):
             known = (known or []) + [("more", "Any", False), ("still_more", "Any", True)]
         _SIGNATURES[key] = known

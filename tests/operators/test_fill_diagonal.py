@@ -50,3 +50,12 @@ def test_errors():
         T.zeros(2, 2, 3).fill_diagonal_(1)
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
         leaf([[1.0]]).fill_diagonal_(1)
+
+
+@pytest.mark.gradiron  # PyTorch has written the first part by then.
+@pytest.mark.parametrize("shape", [(5, 1), (7, 3), (7, 1)])
+def test_a_number_that_is_refused_is_not_written(shape):
+    x = T.zeros(shape, dtype=T.bfloat16)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type c10::BFloat16 without overflow"):
+        x.fill_diagonal_(-1e308, wrap=True)
+    assert not x.any() and x._version == 0
