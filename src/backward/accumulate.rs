@@ -3,7 +3,6 @@
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
 use crate::operator::detached::shallow;
-use crate::operator::pointwise::small;
 use crate::operator::{addition, inplace, pointwise};
 use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
@@ -57,9 +56,7 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
             None => first(&tensor, grad, create_graph),
             Some(old) if create_graph || mode::grad_enabled() => addition::add(&old, grad),
             Some(old) => {
-                if !small::add_into(&addition::add::ROW.forward.loops, &old, grad)? {
-                    pointwise::apply_inplace(&addition::add::ROW, &old, &[(&old).into(), grad.into()])?;
-                }
+                pointwise::apply_inplace(&addition::add::ROW, &old, &[(&old).into(), grad.into()])?;
                 Ok(old)
             }
         })

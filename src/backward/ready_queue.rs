@@ -4,7 +4,7 @@
 use super::leaf_counts::Uses;
 use crate::base::{Result, try_alloc};
 use crate::operator::addition;
-use crate::operator::pointwise::{apply_inplace, small};
+use crate::operator::pointwise::apply_inplace;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, with_snapshot};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -99,10 +99,7 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
-        if !small::add_into(&addition::add::ROW.forward.loops, &sum, &grad)? {
-            let operands = [(&sum).into(), (&grad).into()];
-            apply_inplace(&addition::add::ROW, &sum, &operands)?;
-        }
+        apply_inplace(&addition::add::ROW, &sum, &[(&sum).into(), (&grad).into()])?;
         return Ok(sum);
     }
     addition::add(&sum, &grad)

@@ -35,6 +35,31 @@ def test_in_place_returns_the_tensor_itself(device):
     assert_values(x, [1.0, 1.0, 1.0])
 
 
+@pytest.mark.parametrize("n", [0, 3, 40, 3000])
+@pytest.mark.parametrize("dtype", [T.float32, T.float64])
+def test_small_and_large_writes_agree(n, dtype, device):
+    x = T.arange(1.0, n + 1, dtype=dtype, device=device)
+    y = T.full((n,), 3.0, dtype=dtype, device=device)
+    writes = {
+        "add_": [y, 2, 0.5], "sub_": [y, 2], "mul_": [y, 3], "div_": [y, 7], "neg_": [], "exp_": [], "abs_": [], "relu_": [],
+    }  # fmt: skip
+    for name, operands in writes.items():
+        for args in [(operand,) for operand in operands] or [()]:
+            written = x.clone()
+            assert getattr(written, name)(*args) is written and written._version == 1
+            assert T.equal(written, getattr(x, name[:-1])(*args))
+    alone = x.clone()
+    assert T.equal(alone.add_(alone), x + x)
+
+
+def test_a_part_written_with_another_part_is_refused():
+    x = T.arange(6.0)
+    with pytest.raises(RuntimeError, match="refer to a single memory location"):
+        x[1:5].add_(x[0:4])
+    assert_values(x[0:3].mul_(x[0:3]), [0.0, 1.0, 4.0])
+    assert_values(x[0:2].add_(x[2:4]), [4.0, 4.0])
+
+
 def test_a_write_without_grad_keeps_the_identity_of_grad_fn_name():
     x = leaf([1.0, 2.0])
     y = x * 2

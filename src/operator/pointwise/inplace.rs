@@ -6,7 +6,8 @@ use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::pointwise::operands;
 use crate::operator::pointwise::record::refused;
 use crate::operator::pointwise::{
-    Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
+    Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, small,
+    with_tensors,
 };
 use crate::operator::row::Arg;
 use crate::operator::write::{Write, is_counted};
@@ -15,6 +16,9 @@ use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    if let Some(done) = small::apply_inplace(op, target, operands) {
+        return done;
+    }
     if operands.iter().any(Operand::is_batched) {
         return (op.transforms.batch_inplace)(op, target, operands);
     }

@@ -2,11 +2,12 @@
 //! cost more than computing. Whatever does not fit is left to [`crate::operator::pointwise`].
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
-use crate::cpu::pointwise::{Loops, MAX_IN};
+use crate::cpu::pointwise::{Loop, MAX_IN};
+use crate::operator::overlap::overlaps;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
 use crate::operator::write::Write;
 use crate::storage::Storage;
-use crate::tensor::{Body, BodyRef, Tensor};
+use crate::tensor::{Body, BodyRef, Tensor, mode};
 use std::mem::MaybeUninit;
 
 /// Above this the general path's threads and tiles pay.
@@ -23,17 +24,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     let lead =
         operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.original_body() } else { None })?;
     let dtype = lead.dtype;
-    let kernel = match dtype {
-        DType::F32 => op.forward.loops.f32?,
-        DType::F64 => op.forward.loops.f64?,
-        _ => return None,
-    };
-    let result = match op.class {
-        Class::Float | Class::Arith | Class::Number | Class::Plain | Class::Real | Class::Divide => dtype,
-        Class::Modulus | Class::Angle => dtype,
-        Class::Compare => DType::Bool,
-        _ => return None,
-    };
+    let kernel = float_loop(&op.forward, dtype)?;
+    let result = result_of(op.class, dtype)?;
     let n = lead.layout.numel();
     if n > MOST {
         return None;
@@ -48,17 +40,36 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
                 bodies[i] = Some(BodyRef::Original(body));
                 dense_like(lead, body)?
             }
-            // Some rows refuse truth values.
-            Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
             // Beside a number, the strides over single elements decide how the result lies.
             Operand::Scalar(_) if is_odd(&lead.layout) => return None,
-            Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
-            Operand::Scalar(_) => return None,
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
         };
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
     let kernel = op.forward.loop_for_number(last, dtype).unwrap_or(kernel);
     Some(run(op, operands, lead, result, kernel, &inputs, &bodies[..operands.len()]))
+}
+
+#[inline(always)]
+fn float_loop(expr: &Expr, dtype: DType) -> Option<&'static Loop> {
+    match dtype {
+        DType::F32 => expr.loops.f32,
+        DType::F64 => expr.loops.f64,
+        _ => None,
+    }
+}
+
+/// The type of a result, of rows that a float kernel alone computes.
+#[inline(always)]
+fn result_of(class: Class, dtype: DType) -> Option<DType> {
+    match class {
+        Class::Float | Class::Arith | Class::Number | Class::Plain | Class::Real | Class::Divide => {
+            Some(dtype)
+        }
+        Class::Modulus | Class::Angle => Some(dtype),
+        Class::Compare => Some(DType::Bool),
+        _ => None,
+    }
 }
 
 /// Whether a dense layout has strides of its own over single elements.
@@ -71,7 +82,7 @@ fn run(
     operands: &[Operand],
     lead: &Body,
     result: DType,
-    kernel: &crate::cpu::pointwise::Loop,
+    kernel: &Loop,
     inputs: &[*const u8; MAX_IN],
     bodies: &[Option<BodyRef>],
 ) -> Result<Tensor> {
@@ -90,11 +101,7 @@ fn run(
 /// One expression over small dense operands of `dtype` and one shape, as derivatives have them.
 #[inline]
 pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
-    let kernel = match dtype {
-        DType::F32 => expr.loops.f32?,
-        DType::F64 => expr.loops.f64?,
-        _ => return None,
-    };
+    let kernel = float_loop(expr, dtype)?;
     let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
     let n = lead.layout.numel();
     if n > MOST || inputs.len() > 4 {
@@ -133,6 +140,18 @@ fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
     Some(start.wrapping_add(body.layout.offset * body.dtype.size()).cast_const())
 }
 
+/// A number as `n` dense elements, where a call with it is a simple one: some rows refuse truth values.
+#[inline(always)]
+fn operand_of(
+    number: Scalar,
+    dtype: DType,
+    n: usize,
+    buffer: &mut MaybeUninit<[f64; SPREAD]>,
+) -> Option<*const u8> {
+    let simple = n <= SPREAD && !matches!(number, Scalar::Bool(_) | Scalar::Complex(..));
+    simple.then(|| fill(buffer, dtype, number, n))
+}
+
 /// A number as `n` dense elements.
 fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
     let start = buffer.as_mut_ptr();
@@ -148,42 +167,48 @@ fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n
     start.cast()
 }
 
-/// `target += other`, unrecorded and by the loops of that, for small dense floats of one shape; false when it is not such a
-/// case.
-pub fn add_into(add: &Loops, written: &Tensor, other: &Tensor) -> Result<bool> {
-    const MOST: usize = 64;
-    let (target, other) = (written.body(), other.body());
-    let (target, other): (&Body, &Body) = (&target, &other);
-    let kernel = match target.dtype {
-        DType::F32 => add.f32,
-        DType::F64 => add.f64,
-        _ => None,
-    };
-    let (n, size) = (target.layout.numel(), target.dtype.size());
-    let alike = other.dtype == target.dtype
-        && other.conj_neg == target.conj_neg
-        && other.layout.shape == target.layout.shape
-        && target.layout.is_contiguous()
-        && other.layout.is_contiguous();
-    let (Some(over), true, Some(to), Some(from)) =
-        (kernel.and_then(|k| k.over), alike, target.storage.host(), other.storage.host())
-    else {
-        return Ok(false);
-    };
-    let to = to.wrapping_add(target.layout.offset * size);
-    let from = from.wrapping_add(other.layout.offset * size);
-    let apart = (to as usize).abs_diff(from as usize) >= n * size;
-    if n > MOST || n == 0 || !(apart || to == from) {
-        return Ok(false);
+/// Writes the call over its first operand, by a loop that may read what it writes; or says that it is not a simple one. It is
+/// not recorded.
+#[inline]
+pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<Result<()>> {
+    if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
+        return None;
     }
+    let body = target.original_body()?;
+    let (dtype, n) = (body.dtype, body.layout.numel());
+    let kernel = float_loop(&op.forward, dtype)?;
+    if n > MOST || result_of(op.class, dtype)? != dtype {
+        return None;
+    }
+    if mode::grad_enabled() && operands.iter().any(|o| o.tensor().is_some_and(Tensor::requires_grad)) {
+        return None;
+    }
+    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
-    inputs[..2].copy_from_slice(&[to.cast_const(), from.cast_const()]);
-    let write = Write::begin(written, false)?;
-    write.put(target, None, |_| {
-        // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
-        unsafe { over(n, to, &inputs) };
-        Ok(())
-    })?;
-    write.end(None)?;
-    Ok(true)
+    for (i, operand) in operands.iter().enumerate() {
+        inputs[i] = match operand {
+            Operand::Tensor(t) => {
+                let other = t.original_body()?;
+                if overlaps(other, body) {
+                    return None;
+                }
+                dense_like(body, other)?
+            }
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
+        };
+    }
+    let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
+    let over = op.forward.loop_for_number(last, dtype).unwrap_or(kernel).over?;
+    let start = dense_like(body, body)?.cast_mut();
+    let write = Write::begin(target, false);
+    Some(write.and_then(|write| {
+        write.put(body, None, |_| {
+            if n > 0 {
+                // SAFETY: all operands hold `n` dense elements of the kernel's type, and share all of the target's or none.
+                unsafe { over(n, start, &inputs) };
+            }
+            Ok(())
+        })?;
+        write.end(None)
+    }))
 }
