@@ -278,6 +278,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transforms::vmap::refuse_leaves,
         transforms::vmap::count_reverse,
         transforms::vmap::reaches_others,
+        autograd::backward::new_enable_grad,
+        autograd::backward::new_no_grad,
         autograd::backward::set_recording,
         autograd::backward::swap_inference_mode,
         autograd::gradient_edge::gradient_edge,

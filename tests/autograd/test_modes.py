@@ -34,6 +34,24 @@ def test_an_exception_restores_the_mode():
     assert T.is_grad_enabled()
 
 
+def test_a_class_derived_from_no_grad():
+    class Mode(T.no_grad):
+        def __new__(cls, *args):
+            return super().__new__(cls)
+
+        def __init__(self, *args):
+            super().__init__()
+            self.args = args
+
+    with Mode(1, 2) as entered:
+        assert not T.is_grad_enabled()
+    assert T.is_grad_enabled() and entered is None and Mode(1, 2).args == (1, 2)
+    with pytest.raises(TypeError):
+        T.no_grad.__new__(int)
+    with pytest.raises(TypeError):
+        T.no_grad(1, 2)
+
+
 def test_set_grad_enabled_as_a_statement():
     T.set_grad_enabled(False)
     assert not T.is_grad_enabled()

@@ -93,17 +93,21 @@ _new: Any = _core.GradSwitch.__new__
 class no_grad(_Mode):
     """Nothing is recorded inside."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> no_grad:
-        made = _new(cls, False)
-        return made if function is None else made(function)
+    if TYPE_CHECKING:
+
+        def __new__(cls, function: Callable[..., Any] | None = None) -> no_grad: ...
+    else:
+        __new__ = _core.new_no_grad
 
 
 class enable_grad(_Mode):
     """Recording goes on inside, within `no_grad` too."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> enable_grad:
-        made = _new(cls, True)
-        return made if function is None else made(function)
+    if TYPE_CHECKING:
+
+        def __new__(cls, function: Callable[..., Any] | None = None) -> enable_grad: ...
+    else:
+        __new__ = _core.new_enable_grad
 
 
 class set_grad_enabled(_Mode):
