@@ -52,41 +52,43 @@ fn detect() -> Level {
 /// Defines an `unsafe fn` whose body is compiled for each [`Level`]; calling it picks the best one.
 /// `simd_fn! { pub unsafe fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
 /// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline.
-/// A constant `[level]` in front is the most that is used.
+/// A constant `[level]` in front is the most that is used. Generic functions have their types and then their constants in
+/// `<T; N>`, and bounds in `where [T: Copy]`.
 macro_rules! simd_fn {
     ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => {
         $crate::cpu::simd::simd_fn! { [$crate::cpu::simd::Level::V4] $(#[$meta])* $vis unsafe fn $($rest)* }
     };
-    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($t:ident),+; $($n:ident),+>)?
+        ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $(where [$($bounds:tt)*])? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments, reason = "kernels take plain numbers and pointers")]
-        $vis unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
+        $vis unsafe fn $name $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
             #[inline(always)]
-            unsafe fn body($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn body $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: the contract of the function being defined.
                 unsafe { $body }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v3($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn v3 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v4($($arg: $ty),*) $(-> $ret)? {
+            unsafe fn v4 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
             }
             // SAFETY: the caller keeps the contract, and `level` has found the instruction set present.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 match ($most, $crate::cpu::simd::level()) {
-                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4($($arg),*),
+                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4 $(::<$($t,)+ $($n),+>)? ($($arg),*),
                     (_, $crate::cpu::simd::Level::Baseline) => {}
-                    _ => return v3($($arg),*),
+                    _ => return v3 $(::<$($t,)+ $($n),+>)? ($($arg),*),
                 }
-                body($($arg),*)
+                body $(::<$($t,)+ $($n),+>)? ($($arg),*)
             }
         }
     };

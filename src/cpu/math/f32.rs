@@ -13,18 +13,24 @@ exact_float!();
 /// The fast functions: see [`super::near`].
 pub mod near {
     use super::super::common::divisions;
-    use super::super::fast_ranges::{Near, fits, near_division};
+    use super::super::fast_ranges::{Near, Ranges, near_division};
     use super::{T, num};
 
-    pub const FUNCTIONS: &[(&str, Near)] =
-        &[("fmod", Near::Quotient), ("remainder", Near::Quotient), ("floor_div", Near::Quotient)];
+    impl Ranges for T {
+        const FUNCTIONS: &'static [(&'static str, Near)] =
+            &[("fmod", Near::Quotient), ("remainder", Near::Quotient), ("floor_div", Near::Quotient)];
 
-    #[inline(always)]
-    fn is_small(_: T) -> bool {
-        false
+        #[inline(always)]
+        fn is_small(self) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        fn is_small_quotient(self, by: T) -> bool {
+            self.abs() <= by.abs() * 1048576.0
+        }
     }
 
-    fits!();
     near_division!();
 }
 

@@ -7,6 +7,7 @@ use super::exponential::{
     LN2_HIGH, LN2_LOW, add_small, clamp, exp_times, expm1_core, power_of_two, split_exponent,
 };
 pub use super::exponential::{exp, exp as exp_below, exp2, expm1};
+use super::fast_ranges::Ranges;
 pub use super::power::pow;
 use super::special;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, PI};
@@ -20,24 +21,30 @@ pub mod near {
     use super::super::angle::LARGEST;
     pub use super::super::angle::{cos, sin, tan};
     use super::super::common::divisions;
-    use super::super::fast_ranges::{Near, fits, near_division};
+    use super::super::fast_ranges::{Near, Ranges, near_division};
     use super::{T, num};
 
-    pub const FUNCTIONS: &[(&str, Near)] = &[
-        ("sin", Near::Small),
-        ("cos", Near::Small),
-        ("tan", Near::Small),
-        ("fmod", Near::Quotient),
-        ("remainder", Near::Quotient),
-        ("floor_div", Near::Quotient),
-    ];
+    impl Ranges for T {
+        const FUNCTIONS: &'static [(&'static str, Near)] = &[
+            ("sin", Near::Small),
+            ("cos", Near::Small),
+            ("tan", Near::Small),
+            ("fmod", Near::Quotient),
+            ("remainder", Near::Quotient),
+            ("floor_div", Near::Quotient),
+        ];
 
-    #[inline(always)]
-    pub fn is_small(x: T) -> bool {
-        x.abs() <= LARGEST
+        #[inline(always)]
+        fn is_small(self) -> bool {
+            self.abs() <= LARGEST
+        }
+
+        #[inline(always)]
+        fn is_small_quotient(self, by: T) -> bool {
+            self.abs() <= by.abs() * 1048576.0
+        }
     }
 
-    fits!();
     near_division!();
 }
 
@@ -265,17 +272,17 @@ pub fn atan2(y: f64, x: f64) -> f64 {
 /// The sine; of huge angles from the standard library.
 #[inline(always)]
 pub fn sin(x: f64) -> f64 {
-    if near::is_small(x) { angle::sin(x) } else { x.sin() }
+    if x.is_small() { angle::sin(x) } else { x.sin() }
 }
 
 #[inline(always)]
 pub fn cos(x: f64) -> f64 {
-    if near::is_small(x) { angle::cos(x) } else { x.cos() }
+    if x.is_small() { angle::cos(x) } else { x.cos() }
 }
 
 #[inline(always)]
 pub fn tan(x: f64) -> f64 {
-    if near::is_small(x) { angle::tan(x) } else { x.tan() }
+    if x.is_small() { angle::tan(x) } else { x.tan() }
 }
 
 /// ln |Γ(x)|. With branches.

@@ -37,45 +37,44 @@ pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near>
 /// Operands that are looked at together.
 pub const SPAN: usize = 512;
 
-/// Whether `n` elements of each operand meet the condition.
-macro_rules! fits {
-    () => {
-        /// Whether `n` elements of each operand meet the condition.
-        ///
-        /// # Safety
-        /// They are valid.
-        #[inline(always)]
-        pub unsafe fn fits(near: Near, n: usize, operands: &[*const T]) -> bool {
-            // SAFETY: the caller's elements.
-            let at = |k: usize, i: usize| unsafe { *operands[k].add(i) };
-            let mut far = false;
-            match near {
-                Near::Small => {
-                    for k in 0..operands.len() {
-                        (0..n).for_each(|i| far |= !is_small(at(k, i)));
-                    }
-                }
-                Near::Quotient => {
-                    let last = operands.len() - 1;
-                    for k in 0..last {
-                        (0..n).for_each(|i| far |= !is_small_quotient(at(k, i), at(last, i)));
-                    }
+/// Numbers that have fast functions.
+pub trait Ranges: Copy {
+    /// Their names, and the conditions.
+    const FUNCTIONS: &'static [(&'static str, Near)];
+
+    fn is_small(self) -> bool;
+
+    fn is_small_quotient(self, by: Self) -> bool;
+
+    /// Whether `n` elements of each operand meet the condition.
+    ///
+    /// # Safety
+    /// They are valid.
+    #[inline(always)]
+    unsafe fn fits(near: Near, n: usize, operands: &[*const Self]) -> bool {
+        // SAFETY: the caller's elements.
+        let at = |k: usize, i: usize| unsafe { *operands[k].add(i) };
+        let mut far = false;
+        match near {
+            Near::Small => {
+                for k in 0..operands.len() {
+                    (0..n).for_each(|i| far |= !at(k, i).is_small());
                 }
             }
-            !far
+            Near::Quotient => {
+                let last = operands.len() - 1;
+                for k in 0..last {
+                    (0..n).for_each(|i| far |= !at(k, i).is_small_quotient(at(last, i)));
+                }
+            }
         }
-    };
+        !far
+    }
 }
-pub(super) use fits;
 
 /// Division of floats with small quotients.
 macro_rules! near_division {
     () => {
-        #[inline(always)]
-        fn is_small_quotient(a: T, b: T) -> bool {
-            a.abs() <= b.abs() * 1048576.0
-        }
-
         /// The remainder with the dividend's sign: exact, as `%` is.
         #[inline(always)]
         fn rest(a: T, b: T) -> T {
@@ -122,7 +121,7 @@ mod tests {
                     let (a, b) = (number(), number());
                     let b = if i % 2 == 0 { a / (1.0 + (b.to_bits() % 1000) as $t) } else { b };
                     // SAFETY: one element each.
-                    if unsafe { $t::near::fits(Near::Quotient, 1, &[&a, &b]) } {
+                    if unsafe { $t::fits(Near::Quotient, 1, &[&a, &b]) } {
                         seen += 1;
                         for (near, far) in [
                             ($t::near::fmod as fn($t, $t) -> $t, $t::fmod as fn($t, $t) -> $t),
@@ -142,7 +141,7 @@ mod tests {
                 for a in [0.0, -0.0, 1.0, -2.5, inf, -inf, nan] {
                     for b in [0.0, -0.0, 1.0, -0.5, inf, -inf, nan] {
                         // SAFETY: one element each.
-                        if unsafe { $t::near::fits(Near::Quotient, 1, &[&a, &b]) } {
+                        if unsafe { $t::fits(Near::Quotient, 1, &[&a, &b]) } {
                             let (x, y) = ($t::near::fmod(a, b), $t::fmod(a, b));
                             assert!(
                                 x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan(),

@@ -82,32 +82,32 @@ pub fn remainder(a: T, b: T) -> T {
 
 /// The fast functions, by floats: see [`super::near`].
 pub mod near {
-    use super::super::fast_ranges::{Near, fits};
+    use super::super::fast_ranges::{Near, Ranges};
     use super::T;
 
-    pub const FUNCTIONS: &[(&str, Near)] = &[
-        ("fmod", Near::Small),
-        ("remainder", Near::Small),
-        ("floor_div", Near::Small),
-        ("trunc_div", Near::Small),
-    ];
+    impl Ranges for T {
+        const FUNCTIONS: &'static [(&'static str, Near)] = &[
+            ("fmod", Near::Small),
+            ("remainder", Near::Small),
+            ("floor_div", Near::Small),
+            ("trunc_div", Near::Small),
+        ];
+
+        /// Floats of such integers are exact, and their quotients lie on the right side of every integer.
+        #[inline(always)]
+        fn is_small(self) -> bool {
+            self.unsigned_abs() <= 1 << 50
+        }
+
+        #[inline(always)]
+        fn is_small_quotient(self, _: T) -> bool {
+            false
+        }
+    }
 
     /// Added to a smaller integer, it gives the bits of [`MAGIC`] and that integer.
     const MAGIC_BITS: i64 = 0x4338_0000_0000_0000;
     const MAGIC: f64 = 6755399441055744.0;
-
-    /// Floats of such integers are exact, and their quotients lie on the right side of every integer.
-    #[inline(always)]
-    fn is_small(x: T) -> bool {
-        x.unsigned_abs() <= 1 << 50
-    }
-
-    #[inline(always)]
-    fn is_small_quotient(_: T, _: T) -> bool {
-        false
-    }
-
-    fits!();
 
     #[inline(always)]
     fn float(x: T) -> f64 {

@@ -1,14 +1,7 @@
 //! Whether a loop waits for memory, by its expression.
 
-use crate::cpu::simd::Level;
-
-/// The registers that an expression is computed in. One that waits for memory fetches a fifth slower by twice as wide
-/// registers.
-pub const fn widest(expression: &str) -> Level {
-    if is_memory_bound(expression) { Level::V3 } else { Level::V4 }
-}
-
-/// Whether an expression waits for memory more than it computes: it calls no expensive function.
+/// Whether an expression waits for memory more than it computes: it calls no expensive function. It fetches a fifth slower by registers
+/// wider than AVX2's.
 pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {

@@ -3,6 +3,7 @@
 //! instructions, and an operator costs nothing but its loops.
 
 mod blocks;
+pub mod loops;
 mod memory_bound;
 pub mod narrow;
 pub mod packed_bytes;
@@ -15,32 +16,17 @@ use crate::cpu::par::GRAIN;
 use std::mem::MaybeUninit;
 use std::ptr::null;
 
-pub use memory_bound::{is_memory_bound, widest};
+pub use loops::{Each, Loop};
 pub use rows::MAX_IN;
-
-/// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
-/// bytes 0 and 1 for a predicate. The output overlaps no input.
-pub type Each = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
-
-/// The loops of one expression in one type. Those that wait for memory have more.
-pub struct Loop {
-    pub each: Each,
-    /// An input may be the output.
-    pub over: Option<Each>,
-    /// Results go past the caches, as by `simd::stream`.
-    pub past: Option<Each>,
-    /// Rows, of which some inputs have one value each.
-    pub rows: Option<rows::Rows>,
-}
 
 /// The loops of one expression, per compute type (`None`: not defined for it).
 #[derive(Clone, Copy)]
 pub struct Loops {
-    pub f32: Option<&'static Loop>,
-    pub f64: Option<&'static Loop>,
-    pub i64: Option<&'static Loop>,
-    pub c64: Option<&'static Loop>,
-    pub c128: Option<&'static Loop>,
+    pub f32: Option<Loop>,
+    pub f64: Option<Loop>,
+    pub i64: Option<Loop>,
+    pub c64: Option<Loop>,
+    pub c128: Option<Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
     /// Those for narrow integers, which else compute as I64.
@@ -48,7 +34,7 @@ pub struct Loops {
     /// Quicker ones for some constant exponents, the last operand.
     pub powers: &'static [powers::Power],
     /// One over words of eight bytes, that of a predicate over truth values only.
-    pub words: Option<&'static Loop>,
+    pub words: Option<Loop>,
 }
 
 impl Loops {
@@ -65,15 +51,17 @@ impl Loops {
     };
 
     /// The loop over elements of `compute` (F32, F64, I64, C64 or C128).
-    pub fn of(&self, compute: DType) -> Option<&'static Loop> {
-        match compute {
-            DType::F32 => self.f32,
-            DType::F64 => self.f64,
-            DType::I64 => self.i64,
-            DType::C64 => self.c64,
-            DType::C128 => self.c128,
-            _ => None,
-        }
+    #[inline]
+    pub fn of(&self, compute: DType) -> Option<&Loop> {
+        let found = match compute {
+            DType::F32 => &self.f32,
+            DType::F64 => &self.f64,
+            DType::I64 => &self.i64,
+            DType::C64 => &self.c64,
+            DType::C128 => &self.c128,
+            _ => &None,
+        };
+        found.as_ref()
     }
 }
 
@@ -87,123 +75,59 @@ pub enum Source<'a> {
 /// Compiles an expression into a [`Loop`]: `pointwise_loop!(f32; (a, b) a * b)`, and for a predicate
 /// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and `T`.
 macro_rules! pointwise_loop {
-    // Complex loops are compiled once: their pairs would gain little from wider registers, and the wheel would pay.
-    (@plain $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
+    (@ $maker:ident($($text:expr)?) [$($functions:tt)+] $(near [$($near:tt)+])?; $out:ty; $names:tt $value:expr) => {{
         #[allow(unused_imports, reason = "a formula of signs alone names no function")]
-        use $crate::cpu::math::$t::*;
-        unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
-            let [$($x,)* ..] = *ins;
-            for i in 0..n {
-                // SAFETY: the contract of `Loop`.
-                unsafe {
-                    $(let $x = *$x.cast::<T>().add(i);)*
-                    out.cast::<$out>().add(i).write($value);
-                }
-            }
+        use $($functions)+::*;
+        struct Of;
+        impl $crate::cpu::pointwise::loops::Formula for Of {
+            $crate::cpu::pointwise::pointwise_loop!(@types $out; $names);
+            $crate::cpu::pointwise::pointwise_loop!(@of of; $names $value);
+            $($crate::cpu::pointwise::pointwise_loop!(@of near; $names { use $($near)+::*; $value });)?
         }
-        &$crate::cpu::pointwise::Loop { each: run, over: None, past: None, rows: None }
+        $crate::cpu::pointwise::loops::$maker::<Of, _>($($text)?)
     }};
-    (@elements $out:ident, ($($x:ident)*), $value:expr) => {
-        for i in 0..$out.len() {
-            $(let $x = *$x.add(i);)*
-            $out[i].write($value);
+    (@types $out:ty; ($($x:ident)*)) => {
+        type X = ($($crate::cpu::pointwise::operand!($x T),)*);
+        type Result = $out;
+    };
+    (@of $name:ident; ($($x:ident)*) $value:expr) => {
+        #[allow(unused_imports, reason = "most formulas name no fast function")]
+        #[inline(always)]
+        fn $name(($($x,)*): Self::X) -> Self::Result {
+            $value
         }
     };
-    (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
-        #[allow(unused_imports, reason = "a formula of signs alone names no function")]
-        use $crate::cpu::math::$t::*;
-        $crate::cpu::simd::simd_fn! {
-            [const { $crate::cpu::pointwise::widest(stringify!($value)) }]
-            unsafe fn each(
-                out: &mut [std::mem::MaybeUninit<$out>],
-                ins: &[*const u8; $crate::cpu::pointwise::MAX_IN],
-            ) {
-                let [$($x,)* ..] = *ins;
-                $(#[allow(unused_mut, reason = "some loops do not move on")] let mut $x = $x.cast::<T>();)*
-                if const { NEAR.is_some() } {
-                    use $crate::cpu::math::fast_ranges::{Near, SPAN};
-                    for out in out.chunks_mut(SPAN) {
-                        if near::fits(NEAR.unwrap_or(Near::Small), out.len(), &[$($x),*]) {
-                            #[allow(unused_imports, reason = "a formula of signs alone names no function")]
-                            use $crate::cpu::math::$t::near::*;
-                            $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
-                        } else {
-                            $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
-                        }
-                        $($x = $x.add(out.len());)*
-                    }
-                    return;
-                }
-                $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
-            }
-        }
-        const NEAR: Option<$crate::cpu::math::fast_ranges::Near> =
-            $crate::cpu::math::fast_ranges::asked(stringify!($value), near::FUNCTIONS);
-        unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
-            // SAFETY: the contract of `Loop`.
-            unsafe { each(std::slice::from_raw_parts_mut(out.cast(), n), ins) }
-        }
-        const MEMORY_BOUND: bool = $crate::cpu::pointwise::is_memory_bound(stringify!($value));
-        &$crate::cpu::pointwise::Loop {
-            each: run,
-            over: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::wide_loop!(put; $out; ($($x)*) $value)) } else { None } },
-            past: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::wide_loop!(put_past; $out; ($($x)*) $value)) } else { None } },
-            rows: const { if MEMORY_BOUND { Some($crate::cpu::pointwise::rows::rows_loop!($out; ($($x)*) $value)) } else { None } },
-        }
-    }};
+    (@plain $t:ident; $($formula:tt)+) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ plain_loop() [$crate::cpu::math::$t]; $($formula)+)
+    };
+    (@narrow $t:ident; $($formula:tt)+) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ narrow_loop() [$crate::cpu::math::narrow::$t]; $($formula)+)
+    };
+    (@element $t:ident; $out:ty; $names:tt $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ element_loop(stringify!($value)) [$crate::cpu::math::$t] near [$crate::cpu::math::$t::near]; $out; $names $value)
+    };
     (plain $t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@plain $t, u8, ($($x)*), u8::from($value))
+        $crate::cpu::pointwise::pointwise_loop!(@plain $t; u8; ($($x)*) u8::from($value))
     };
     (plain $t:ident; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@plain $t, T, ($($x)*), $value)
+        $crate::cpu::pointwise::pointwise_loop!(@plain $t; T; ($($x)*) $value)
     };
     ($t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@ $t, u8, ($($x)*), u8::from($value))
+        $crate::cpu::pointwise::pointwise_loop!(@element $t; u8; ($($x)*) u8::from($value))
     };
     ($t:ident; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@ $t, T, ($($x)*), $value)
+        $crate::cpu::pointwise::pointwise_loop!(@element $t; T; ($($x)*) $value)
     };
 }
 pub(crate) use pointwise_loop;
 
-/// A loop that reads a register of each input before it writes one. Plain loops are unrolled by the compiler, and then
-/// read one operand far ahead of the others, which fetches a fifth slower.
-macro_rules! wide_loop {
-    ($put:ident; $out:ty; ($($x:ident)*) $value:expr) => {{
-        $crate::cpu::simd::simd_fn! {
-            [$crate::cpu::simd::Level::V3]
-            unsafe fn wide(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
-                use $crate::cpu::simd::{$put, Block, REGISTER};
-                const LANES: usize = REGISTER / size_of::<$out>();
-                let head = $crate::cpu::simd::to_register::<$out>(out, n);
-                let wide = (n - head) / LANES;
-                let out = out.cast::<$out>();
-                let [$($x,)* ..] = *ins;
-                $(let $x = $x.cast::<T>();)*
-                for i in 0..head {
-                    $(let $x = *$x.add(i);)*
-                    out.add(i).write($value);
-                }
-                for register in 0..wide {
-                    let i = head + register * LANES;
-                    $(let $x = $x.add(i).cast::<[T; LANES]>().read_unaligned();)*
-                    let mut block: Block<$out, LANES> = [const { std::mem::MaybeUninit::uninit() }; LANES];
-                    for lane in 0..LANES {
-                        $(let $x = $x[lane];)*
-                        block[lane].write($value);
-                    }
-                    $put(&block, out.add(i));
-                }
-                for i in head + wide * LANES..n {
-                    $(let $x = *$x.add(i);)*
-                    out.add(i).write($value);
-                }
-            }
-        }
-        wide as $crate::cpu::pointwise::Each
-    }};
+/// The type of an operand.
+macro_rules! operand {
+    ($x:ident $t:ty) => {
+        $t
+    };
 }
-pub(crate) use wide_loop;
+pub(crate) use operand;
 
 /// Up to this many elements the call itself is the cost: no tiles, no threads.
 const SMALL: usize = 16;
@@ -351,9 +275,9 @@ mod tests {
     use crate::base::Layout;
     use crate::cpu::simd::STREAMED_FROM;
 
-    const ADD: &Loop = pointwise_loop!(f32; (a, b) a + b);
-    const LESS: &Loop = pointwise_loop!(f64 => bool; (a, b) lt(a, b));
-    const MULTIPLY: &Loop = pointwise_loop!(i64; (a, b) a * b);
+    const ADD: &Loop = &pointwise_loop!(f32; (a, b) a + b);
+    const LESS: &Loop = &pointwise_loop!(f64 => bool; (a, b) lt(a, b));
+    const MULTIPLY: &Loop = &pointwise_loop!(i64; (a, b) a * b);
 
     fn strided<'a, E>(data: &[E], dtype: DType, layout: &'a Layout) -> Strided<'a> {
         let ptr = data.as_ptr().wrapping_add(layout.offset).cast_mut().cast();

@@ -5,42 +5,35 @@ use crate::base::{DType, Scalar, Strided};
 
 /// The loops of one expression over integers narrower than those of eight bytes.
 pub struct Narrow {
-    pub i32: &'static Loop,
-    pub i16: &'static Loop,
-    pub i8: &'static Loop,
-    pub u8: &'static Loop,
+    pub i32: Loop,
+    pub i16: Loop,
+    pub i8: Loop,
+    pub u8: Loop,
 }
 
 /// Compiles an expression into [`Narrow`] loops with elements of a type as their results.
 macro_rules! narrow {
-    ($out:ty; $names:tt $value:expr) => {{
-        use $crate::cpu::pointwise::narrow::{Narrow, narrow};
-        &Narrow {
-            i32: narrow!(@ i32; $out; $names $value),
-            i16: narrow!(@ i16; $out; $names $value),
-            i8: narrow!(@ i8; $out; $names $value),
-            u8: narrow!(@ u8; $out; $names $value),
+    ($out:ty; $names:tt $value:expr) => {
+        $crate::cpu::pointwise::narrow::Narrow {
+            i32: $crate::cpu::pointwise::pointwise_loop!(@narrow i32; $out; $names $value),
+            i16: $crate::cpu::pointwise::pointwise_loop!(@narrow i16; $out; $names $value),
+            i8: $crate::cpu::pointwise::pointwise_loop!(@narrow i8; $out; $names $value),
+            u8: $crate::cpu::pointwise::pointwise_loop!(@narrow u8; $out; $names $value),
         }
-    }};
-    (@ $t:ident; $out:ty; $names:tt $value:expr) => {{
-        #[allow(unused_imports, reason = "a formula of signs alone names no function")]
-        use $crate::cpu::math::narrow::$t::*;
-        const EACH: $crate::cpu::pointwise::Each = $crate::cpu::pointwise::wide_loop!(put; $out; $names $value);
-        &$crate::cpu::pointwise::Loop { each: EACH, over: Some(EACH), past: None, rows: None }
-    }};
+    };
 }
 pub(crate) use narrow;
 
 impl Narrow {
     /// The type to compute in instead of I64, and its loop, if all operands have it.
-    pub fn of(&self, predicate: bool, out: &Strided, ins: &[Source]) -> Option<(DType, &'static Loop)> {
+    pub fn of(&self, predicate: bool, out: &Strided, ins: &[Source]) -> Option<(DType, &Loop)> {
         let strided = |source: &Source| if let Source::Strided(s) = source { Some(s.dtype) } else { None };
         let dtype = if predicate { ins.iter().find_map(strided)? } else { out.dtype };
         let (element_loop, low, high) = match dtype {
-            DType::I32 => (self.i32, i64::from(i32::MIN), i64::from(i32::MAX)),
-            DType::I16 => (self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
-            DType::I8 => (self.i8, i64::from(i8::MIN), i64::from(i8::MAX)),
-            DType::U8 => (self.u8, 0, i64::from(u8::MAX)),
+            DType::I32 => (&self.i32, i64::from(i32::MIN), i64::from(i32::MAX)),
+            DType::I16 => (&self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
+            DType::I8 => (&self.i8, i64::from(i8::MIN), i64::from(i8::MAX)),
+            DType::U8 => (&self.u8, 0, i64::from(u8::MAX)),
             _ => return None,
         };
         let fits = |source: &Source| match source {

@@ -76,11 +76,8 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
     unsafe {
         let predicate = expr.loops.predicate;
-        if !expr
-            .loops
-            .words
-            .is_some_and(|element_loop| packed_bytes::run(element_loop, predicate, view, &sources))
-        {
+        let words = |element_loop| packed_bytes::run(element_loop, predicate, view, &sources);
+        if !expr.loops.words.as_ref().is_some_and(words) {
             let narrow = || expr.loops.narrow?.of(predicate, &view, &sources);
             let own = if compute == DType::I64 { narrow() } else { None };
             let (compute, kernel) = own.unwrap_or((compute, kernel));

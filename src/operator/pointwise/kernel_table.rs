@@ -62,10 +62,10 @@ macro_rules! loops {
     };
     (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
     (@narrow [narrow $($clause:tt)*] Compare; ($($x:ident,)*) $e:expr) => {
-        Some($crate::cpu::pointwise::narrow::narrow!(u8; ($($x)*) u8::from($e)))
+        Some(const { &$crate::cpu::pointwise::narrow::narrow!(u8; ($($x)*) u8::from($e)) })
     };
     (@narrow [narrow $($clause:tt)*] $class:ident; ($($x:ident,)*) $e:expr) => {
-        Some($crate::cpu::pointwise::narrow::narrow!(T; ($($x)*) $e))
+        Some(const { &$crate::cpu::pointwise::narrow::narrow!(T; ($($x)*) $e) })
     };
     (@narrow [$other:tt $($clause:tt)*] $($rest:tt)+) => { loops!(@narrow [$($clause)*] $($rest)+) };
     (@narrow [] $($rest:tt)+) => { None };

@@ -51,10 +51,10 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
 }
 
 #[inline(always)]
-fn float_loop(expr: &Expr, dtype: DType) -> Option<&'static Loop> {
+fn float_loop(expr: &Expr, dtype: DType) -> Option<&Loop> {
     match dtype {
-        DType::F32 => expr.loops.f32,
-        DType::F64 => expr.loops.f64,
+        DType::F32 => expr.loops.f32.as_ref(),
+        DType::F64 => expr.loops.f64.as_ref(),
         _ => None,
     }
 }
