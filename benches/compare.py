@@ -5,7 +5,8 @@ threads, so that a busy machine slows all of them. Each job has processes of its
 on the memory that earlier jobs left with malloc. The table shows the median of the rounds and the ratio of the fastest
 ones; a group that has goals gets the geometric mean of these ratios and the worst of them, and where it asks for that, the
 most memory that a process took for its set-up and three calls. With `--cpu` the clock is that of the process, for a machine
-that others use (all its threads count: `--threads 1`).
+that others use (all its threads count: `--threads 1`). With `--device cuda` both libraries make their tensors on the GPU, a
+round ends when the GPU has done its work, and the table tells of gradiron's kernel launches.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ Clock = Callable[[], float]
 Peak = dict[str, int | dict[str, str] | None]
 
 LIBRARIES = ("gradiron", "torch", "numpy")
+EVERY = {"cpu": [name for name in GROUPS if name != "gpu"], "cuda": ["gpu", "steps"]}
 MINIMUM = 0.02  # seconds a round takes at least
 PAUSE = 0.02  # seconds until the other library's threads have stopped waiting actively
 
@@ -69,7 +71,18 @@ def peak(library: str, job: Job) -> int | None:
     return after["VmHWM"] - after["RssFile"] - before
 
 
-def prepare(library: str, job: Job, clock: Clock) -> tuple[timeit.Timer, int]:
+def seconds(module: Any, timer: timeit.Timer, calls: int, clock: Clock, device: str) -> float:
+    """Of so many calls, until the device has done them."""
+    if device == "cpu":
+        return timer.timeit(calls)
+    module.cuda.synchronize()
+    start = clock()
+    timer.timeit(calls)
+    module.cuda.synchronize()
+    return clock() - start
+
+
+def prepare(library: str, job: Job, clock: Clock, device: str) -> tuple[timeit.Timer, int]:
     """A timer for the job, and how many calls make a round."""
     if library == "numpy":
         # NumPy borrows the inputs of whichever library its Python has.
@@ -78,33 +91,50 @@ def prepare(library: str, job: Job, clock: Clock) -> tuple[timeit.Timer, int]:
     else:
         module = importlib.import_module(library)
         timer = timeit.Timer(job.statement, globals=job.setup(module), timer=clock)
+    if device != "cpu":
+        # The first calls compile kernels and choose among them.
+        seconds(module, timer, 3, clock, device)
     if job.slow:
         return timer, 1
-    timer.timeit(1)
+    if device == "cpu":
+        timer.timeit(1)
     for calls in (base * 10**power for power in range(9) for base in (1, 2, 5)):
-        if timer.timeit(calls) >= MINIMUM:
+        if seconds(module, timer, calls, clock, device) >= MINIMUM:
             return timer, calls
     return timer, calls
 
 
-def work(library: str, threads: int, clock: Clock) -> None:
-    """Answers `open N`, `time`, `peak N` and `version`, a line of JSON each."""
+def launches(module: Any, timer: timeit.Timer) -> int | None:
+    """Kernels that a call hands to the GPU; PyTorch does not count them."""
+    if not hasattr(module.cuda, "dispatches"):
+        return None
+    before = module.cuda.dispatches()
+    timer.timeit(1)
+    return int(module.cuda.dispatches() - before)
+
+
+def work(library: str, threads: int, clock: Clock, device: str) -> None:
+    """Answers `open N`, `time`, `launches`, `peak N` and `version`, a line of JSON each."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What a library prints must not get between the replies.
     module = importlib.import_module(library)
     if library == "torch":
         module.set_num_threads(threads)
+    if device != "cpu":
+        module.set_default_device(device)
     timer, calls = timeit.Timer("pass"), 1
     for line in sys.stdin:
         command, *rest = line.split()
         try:
             if command == "open":
-                timer, calls = prepare(library, JOBS[int(rest[0])], clock)
+                timer, calls = prepare(library, JOBS[int(rest[0])], clock, device)
                 reply: Any = calls
             elif command == "peak":
                 reply = peak(library, JOBS[int(rest[0])])
             elif command == "time":
-                reply = timer.timeit(calls) / calls
+                reply = seconds(module, timer, calls, clock, device) / calls
+            elif command == "launches":
+                reply = launches(module, timer)
             else:
                 reply = getattr(module, "__version__", "?")
         except Exception as error:
@@ -115,12 +145,12 @@ def work(library: str, threads: int, clock: Clock) -> None:
 class Worker:
     """A library in its process."""
 
-    def __init__(self, library: str, python: str, threads: int, cpu: bool) -> None:
+    def __init__(self, library: str, python: str, threads: int, options: list[str]) -> None:
         count = str(threads)
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GRADIRON_NUM_THREADS")
         self.library = library
         self.process = subprocess.Popen(
-            [python, __file__, "--worker", library, "--threads", count, *(["--cpu"] if cpu else [])],
+            [python, __file__, "--worker", library, "--threads", count, *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -142,9 +172,9 @@ class Worker:
 
 
 @contextlib.contextmanager
-def crew(pythons: dict[str, str], threads: int, cpu: bool) -> Iterator[list[Worker]]:
+def crew(pythons: dict[str, str], threads: int, options: list[str]) -> Iterator[list[Worker]]:
     """A fresh process of each library."""
-    workers = [Worker(library, python, threads, cpu) for library, python in pythons.items()]
+    workers = [Worker(library, python, threads, options) for library, python in pythons.items()]
     try:
         yield workers
     finally:
@@ -214,7 +244,7 @@ def row(job: Job, result: dict[str, list[float] | str], libraries: list[str]) ->
 def memory(number: int, pythons: dict[str, str], threads: int) -> Peak:
     """The job's most memory with each library but NumPy."""
     pair = {library: python for library, python in pythons.items() if library != "numpy"}
-    with crew(pair, threads, False) as workers:
+    with crew(pair, threads, []) as workers:
         return {worker.library: worker.ask("peak", number) for worker in workers}
 
 
@@ -257,6 +287,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--cpu", action="store_true", help="the time that the processor worked, not the clock's")
+    parser.add_argument("--device", default="cpu", choices=EVERY, help="where the tensors are")
     parser.add_argument("--group", action="append", choices=GROUPS, help="only this group's jobs (again for more)")
     parser.add_argument("--only", default="", help="a regular expression for the jobs' names")
     parser.add_argument("--no-numpy", action="store_true")
@@ -272,7 +303,7 @@ TITLES = {"gradiron": "gradiron", "torch": "PyTorch", "numpy": "NumPy"}
 def main() -> int:
     chosen = arguments()
     if chosen.worker:
-        work(chosen.worker, chosen.threads, time.process_time if chosen.cpu else time.perf_counter)
+        work(chosen.worker, chosen.threads, time.process_time if chosen.cpu else time.perf_counter, chosen.device)
         return 0
     if not chosen.torch_python or not shutil.which(chosen.torch_python):
         print(
@@ -282,38 +313,53 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    options = [*(["--cpu"] if chosen.cpu else []), "--device", chosen.device]
     pythons = {"gradiron": chosen.python, "torch": chosen.torch_python}
-    if not chosen.no_numpy:
+    if not chosen.no_numpy and chosen.device == "cpu":
         pythons["numpy"] = chosen.torch_python
-    with crew(pythons, chosen.threads, chosen.cpu) as workers:
+    with crew(pythons, chosen.threads, options) as workers:
         versions = [f"{TITLES[worker.library]} {worker.ask('version')}" for worker in workers]
     print(f"{', '.join(versions)}; {chosen.threads} threads, {chosen.rounds} rounds; {processor()}\n")
     libraries = list(pythons)
-    heads = ["job", *(TITLES[library] for library in libraries), "times as fast", "by medians", "goal", "met"]
+    heads = ["job", *(TITLES[library] for library in libraries), "times as fast", "by medians"]
+    heads += ["goal", "met"] if chosen.device == "cpu" else ["launches"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
 
+    everything = contextlib.ExitStack()
+    shared = everything.enter_context(crew(pythons, chosen.threads, options)) if chosen.device != "cpu" else None
     record, missed, errors, peaks = {}, [], [], []
     ratios: dict[str, dict[str, float]] = {name: {} for name in GROUPS}
     for number, job in enumerate(JOBS):
-        if job.group not in (chosen.group or GROUPS) or not re.search(chosen.only, job.name) or (job.slow and chosen.no_slow):
+        if (
+            job.group not in (chosen.group or EVERY[chosen.device])
+            or not re.search(chosen.only, job.name)
+            or (job.slow and chosen.no_slow)
+        ):
             continue
         threads = GROUPS[job.group].threads or chosen.threads
-        with crew(pythons, threads, chosen.cpu) as workers:
+        # A GPU's memory is the library's own, and its drivers are slow to start.
+        with contextlib.nullcontext(shared) if shared else crew(pythons, threads, options) as workers:
             result = record[job.name] = compare(number, job, workers, chosen.rounds)
+            count = None if chosen.device == "cpu" else workers[0].ask("launches")
         cells = row(job, result, libraries)
+        if chosen.device != "cpu":
+            # The goals are the CPU's.
+            cells = [*cells[: 3 + len(libraries)], str(count)]
         print("| " + " | ".join(cells) + " |", flush=True)
         missed += [job.name] if cells[-1] == "no" else []
         errors += [f"{job.name}: {TITLES[who]}: {what}" for who, what in result.items() if isinstance(what, str)]
         ratio = fastest(result)
         if ratio is not None:
             ratios[job.group][job.name] = ratio
-        if GROUPS[job.group].memory:
+        if GROUPS[job.group].memory and chosen.device == "cpu":
             peaks.append((job.name, memory(number, pythons, threads)))
-    for name, reached in ratios.items():
+    everything.close()
+    for name, reached in ratios.items() if chosen.device == "cpu" else []:
         for line in summary(name, reached):
             print(f"\n{line}")
     show_peaks(peaks)
-    print(f"\ngoals missed: {', '.join(missed) or 'none'}")
+    if chosen.device == "cpu":
+        print(f"\ngoals missed: {', '.join(missed) or 'none'}")
     for error in errors:
         print(error, file=sys.stderr)
     if chosen.json:

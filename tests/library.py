@@ -4,6 +4,7 @@ gradiron's interface is PyTorch's, so PyTorch itself can take the stand: `GRADIR
 proves the expectations before they judge gradiron.
 """
 
+import functools
 import importlib
 import math
 import os
@@ -52,6 +53,21 @@ def devices():
     if IS_GRADIRON:
         return ["cpu"] if NO_GPU else ["cpu", "cuda"]
     return ["cpu", "cuda"] if T.cuda.is_available() else ["cpu"]
+
+
+@functools.cache
+def gpu_is_software():
+    return bool(T._core._gpu.properties()["is_software"])
+
+
+@functools.cache
+def gpu_flushes():
+    """Whether float32 numbers below the smallest normal one count as zero on the GPU: Vulkan leaves that to the driver."""
+    return (T.tensor(1e-40, device="cuda") * 2).item() == 0
+
+
+def subnormal(x):
+    return isinstance(x, float) and 0 < abs(x) < 1.1754943508222875e-38
 
 
 def tensor(data, kind="float32", device="cpu", grad=False):

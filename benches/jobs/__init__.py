@@ -37,6 +37,7 @@ GROUPS = {
     "optimizers": Group(1.5, 1),
     "data": Group(),
     "single": Group(1.2, 1, threads=1),
+    "gpu": Group(),
 }
 
 
@@ -70,4 +71,4 @@ def group(name: str) -> Callable[..., None]:
     return job
 
 
-from . import calls, data, derivatives, graphs, kernels, layers, optimizers, single, steps  # noqa: E402, F401
+from . import calls, data, derivatives, gpu, graphs, kernels, layers, optimizers, single, steps  # noqa: E402, F401

@@ -340,14 +340,22 @@ lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
 /// # Safety
 /// There are so many.
 #[inline(always)]
-pub unsafe fn total_of_few(x: *const f32, n: usize) -> f64 {
+pub unsafe fn total_of_few<const SQUARED: bool>(x: *const f32, n: usize) -> f64 {
+    let term = |i: usize| {
+        // SAFETY: the caller's elements.
+        let x = unsafe { *x.add(i) };
+        if SQUARED { x * x } else { x }
+    };
     let mut i = 0;
     // SAFETY: the caller's elements; every x86-64 machine has the instructions.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         let mut sum = {
             use std::arch::x86_64::*;
-            let four = |i: usize| _mm_loadu_ps(x.add(i));
+            let four = |i: usize| {
+                let four = _mm_loadu_ps(x.add(i));
+                if SQUARED { _mm_mul_ps(four, four) } else { four }
+            };
             let widened =
                 |four: __m128| _mm_add_pd(_mm_cvtps_pd(four), _mm_cvtps_pd(_mm_movehl_ps(four, four)));
             let mut sums = _mm_setzero_pd();
@@ -367,19 +375,18 @@ pub unsafe fn total_of_few(x: *const f32, n: usize) -> f64 {
         let mut sum = {
             let mut sums = [0.0f64; 2];
             while i + 16 <= n {
-                let four =
-                    |j: usize| (*x.add(i + j) + *x.add(i + 4 + j)) + (*x.add(i + 8 + j) + *x.add(i + 12 + j));
+                let four = |j: usize| (term(i + j) + term(i + 4 + j)) + (term(i + 8 + j) + term(i + 12 + j));
                 sums = [0, 1].map(|j| sums[j] + (f64::from(four(j)) + f64::from(four(j + 2))));
                 i += 16;
             }
             while i + 4 <= n {
-                sums = [0, 1].map(|j| sums[j] + (f64::from(*x.add(i + j)) + f64::from(*x.add(i + j + 2))));
+                sums = [0, 1].map(|j| sums[j] + (f64::from(term(i + j)) + f64::from(term(i + j + 2))));
                 i += 4;
             }
             sums[0] + sums[1]
         };
         while i < n {
-            sum += f64::from(*x.add(i));
+            sum += f64::from(term(i));
             i += 1;
         }
         sum
@@ -509,7 +516,7 @@ mod tests {
         for n in 0..200usize {
             let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
             // SAFETY: so many elements.
-            let sum = unsafe { total_of_few(x.as_ptr(), n) };
+            let sum = unsafe { total_of_few::<false>(x.as_ptr(), n) };
             assert_eq!(sum, (n * n.saturating_sub(1) / 2) as f64);
         }
     }

@@ -7,6 +7,15 @@ use std::fmt::Write as _;
 /// Invocations per workgroup, in every kernel that does not say otherwise.
 pub(super) const GROUP: usize = 256;
 
+/// How many invocations share a row of so many elements that lie beside one another.
+pub(super) fn lanes(length: usize) -> usize {
+    match length {
+        0..=16 => 1,
+        17..=1024 => 32,
+        _ => GROUP,
+    }
+}
+
 /// Words of immediates that every adapter in use takes: Vulkan's minimum is 128 bytes.
 pub(super) const IMMEDIATE_WORDS: usize = 32;
 /// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
@@ -208,16 +217,33 @@ impl Code {
         );
     }
 
-    /// A function `NAME(v, me)`: the sum of the values of each `lanes` neighbours, in a fixed order, for all of them.
-    pub fn lanes_sum(&mut self, name: &str, value: &str, lanes: usize) {
-        let _ = write!(
-            self.text,
-            "var<workgroup> {name}_seen: array<{value}, {GROUP}>;\n\
-             fn {name}(v: {value}, me: u32) -> {value} {{\n  {name}_seen[me] = v;\n  workgroupBarrier();\n  \
-             let first = me - me % {lanes}u;\n  var sum = {name}_seen[first];\n  \
-             for (var j = 1u; j < {lanes}u; j++) {{ sum += {name}_seen[first + j]; }}\n  \
-             workgroupBarrier();\n  return sum;\n}}\n"
-        );
+    /// A function `NAME(v, me)` that joins the values of each `lanes` neighbours, in a fixed order, for all of them; `acc`
+    /// and `next` are two values in the expression `join`.
+    pub fn lanes_join(&mut self, name: &str, value: &str, join: &str, lanes: usize) {
+        match lanes {
+            1 => {
+                let _ = writeln!(self.text, "fn {name}(v: {value}, me: u32) -> {value} {{ return v; }}");
+            }
+            GROUP => self.group_join(name, value, join, true),
+            _ => {
+                let _ = write!(
+                    self.text,
+                    "var<workgroup> {name}_seen: array<{value}, {GROUP}>;\n\
+                     fn {name}(v: {value}, me: u32) -> {value} {{\n  {name}_seen[me] = v;\n  workgroupBarrier();\n  \
+                     let first = me - me % {lanes}u;\n  var acc = {name}_seen[first];\n  \
+                     for (var j = 1u; j < {lanes}u; j++) {{\n    let next = {name}_seen[first + j];\n    \
+                     acc = {join};\n  }}\n  workgroupBarrier();\n  return acc;\n}}\n"
+                );
+            }
+        }
+    }
+
+    /// The head of `main` for kernels in which `lanes` neighbours share a job: `row` is its number, `me` the invocation's in
+    /// the workgroup, `lane` among those that share.
+    pub fn main_by_lanes(&mut self, lanes: usize) {
+        self.main_by_group();
+        let per = GROUP / lanes;
+        let _ = write!(self.text, "  let job = row * {per}u + me / {lanes}u;\n  let lane = me % {lanes}u;\n");
     }
 
     /// Defines `base` where the ring is used: for mains that are written by hand.

@@ -4,6 +4,7 @@
 use super::code::IMMEDIATE_WORDS;
 use super::pipeline::Kernels;
 use super::pool::Pool;
+use super::spirv::Kept;
 use super::stream::Stream;
 use crate::base::lock;
 use crate::base::{DType, Error, Fault, Result};
@@ -36,6 +37,8 @@ pub(super) struct Gpu {
     pub info: Info,
     /// Bounds checks in shaders: for tests, since our kernels check for themselves.
     pub checked: bool,
+    /// What kernels may ask the driver to keep.
+    pub kept: Kept,
     trouble: Arc<Trouble>,
     stream: Mutex<Stream>,
     pool: Mutex<Pool>,
@@ -179,7 +182,13 @@ fn open() -> std::result::Result<Gpu, String> {
         .ok_or_else(|| none_found(&adapters))?;
     let about = adapter.get_info();
     let features = adapter.features()
-        & (Features::IMMEDIATES | Features::SHADER_INT64 | Features::SHADER_F64 | Features::SUBGROUP);
+        & (Features::IMMEDIATES
+            | Features::SHADER_INT64
+            | Features::SHADER_F64
+            | Features::SUBGROUP
+            | Features::PASSTHROUGH_SHADERS);
+    let kept =
+        if features.contains(Features::PASSTHROUGH_SHADERS) { Kept::of(adapter) } else { Kept::default() };
     let limits = adapter.limits();
     let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("gradiron"),
@@ -222,6 +231,7 @@ fn open() -> std::result::Result<Gpu, String> {
         pool: Mutex::new(Pool::default()),
         kernels: Kernels::default(),
         checked: std::env::var("GRADIRON_GPU_CHECKED").is_ok_and(|v| v == "1"),
+        kept,
         device,
         queue,
         info,

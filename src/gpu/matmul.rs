@@ -111,18 +111,24 @@ fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Sha
     if k >= 256 && results <= 65_536 && (results <= 512 || (side_by_side && m.min(n) <= 8)) {
         return Shape::Dot;
     }
-    if m < 24 || n < 24 || m * n * k < 64 * 64 * 64 {
+    // A tile that is mostly empty is still better than reading a large operand once for each row of the other.
+    let narrow = m.min(n) < 24 && !(m.min(n) >= 8 && m.max(n) >= 512 && k >= 256);
+    if narrow || m * n * k < 64 * 64 * 64 {
         return Shape::Plain;
     }
-    // The large tile pays off once there are enough of them to fill a large GPU.
-    if m.div_ceil(128) * n.div_ceil(128) * batch >= 128 { Shape::Tile(128) } else { Shape::Tile(64) }
+    // The large tile pays off once there are enough of them to fill a large GPU, and not much of them is empty.
+    let padded = |size: usize| m.next_multiple_of(size) * n.next_multiple_of(size);
+    let many = m.div_ceil(128) * n.div_ceil(128) * batch >= 128;
+    if many && padded(128) * 4 <= padded(64) * 5 { Shape::Tile(128) } else { Shape::Tile(64) }
 }
 
 /// In how many parts the inner dimension is summed, side by side: as many as fill a large GPU where results are few, and
 /// no part so long that one invocation walks it for ever.
 fn parts(shape: Shape, m: usize, n: usize, k: usize, batch: usize) -> usize {
     let (jobs, least, most) = match shape {
-        Shape::Plain => (usize::MAX, 1, 1 << 15),
+        // Another launch costs as much as a walk of a few hundred.
+        Shape::Plain if k < 1 << 10 => (usize::MAX, 1, 1 << 15),
+        Shape::Plain => ((m * n * batch).div_ceil(GROUP), 1 << 8, 1 << 15),
         Shape::Dot => (m * n * batch, 1 << 13, 1 << 20),
         Shape::Tile(size) => (m.div_ceil(size) * n.div_ceil(size) * batch, 1 << 11, 1 << 18),
     };
@@ -385,7 +391,9 @@ mod tests {
         assert_eq!(parts(Shape::Dot, 1, 1, 1 << 21, 1), 256);
         assert_eq!(parts(Shape::Dot, 1, 1, 8192, 1), 1);
         assert_eq!(parts(Shape::Dot, 16, 32, 1 << 21, 1), 2);
-        assert_eq!(parts(Shape::Plain, 1000, 4, 1 << 17, 1), 4);
+        assert_eq!(parts(Shape::Plain, 1000, 4, 1 << 17, 1), 16);
+        assert_eq!(parts(Shape::Plain, 1, 4096, 4096, 1), 16);
+        assert_eq!(parts(Shape::Plain, 16, 128, 512, 1), 1);
         assert_eq!(parts(Shape::Tile(64), 64, 64, 1 << 16, 1), 32);
         assert_eq!(parts(Shape::Tile(128), 4096, 4096, 4096, 1), 1);
     }
@@ -396,5 +404,8 @@ mod tests {
         assert_eq!(choose(8, 8, 8, 1, true), Shape::Plain);
         assert_eq!(choose(128, 128, 128, 1, false), Shape::Tile(64));
         assert_eq!(choose(4096, 4096, 4096, 1, false), Shape::Tile(128));
+        assert_eq!(choose(1, 4096, 4096, 1, false), Shape::Plain);
+        assert_eq!(choose(16, 4096, 4096, 1, false), Shape::Tile(64));
+        assert_eq!(choose(64, 3136, 576, 32, false), Shape::Tile(64));
     }
 }

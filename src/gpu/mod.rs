@@ -36,6 +36,7 @@ mod segments;
 mod select;
 mod softmax;
 mod sort;
+mod spirv;
 mod stored;
 mod stream;
 mod table;

@@ -1,7 +1,7 @@
 //! Normalization, as `cpu::norm` has it: of rows, of groups of channels and of channels over a batch. A workgroup takes a set of
 //! elements that share a mean and a variance; the gradients of weights and biases are sums over what a channel has.
 
-use super::code::{Code, GROUP, Shader};
+use super::code::{Code, GROUP, Shader, lanes};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::map_code::{number, push_number};
@@ -178,15 +178,6 @@ struct Kind {
     lanes: usize,
 }
 
-/// A workgroup's invocations take a long set together, several sets of middling length, or a short set each.
-fn lanes(each: usize) -> usize {
-    match each {
-        0..=16 => 1,
-        17..=1024 => 32,
-        _ => GROUP,
-    }
-}
-
 impl Kind {
     fn launch<'a>(
         &self,
@@ -239,12 +230,8 @@ impl Kind {
         for (name, _, write) in given() {
             code.operand(name, self.stored, *write, false);
         }
-        match self.lanes {
-            1 => code.push("fn all_sum(v: T, me: u32) -> T { return v; }\n"),
-            GROUP => code.group_join("all_sum", "T", "acc + next", true),
-            lanes => code.lanes_sum("all_sum", "T", lanes),
-        }
-        code.main_by_group();
+        code.lanes_join("all_sum", "T", "acc + next", self.lanes);
+        code.main_by_lanes(self.lanes);
         let [sets, each, channels, run] = [(); 4].map(|()| code.word());
         for (name, ..) in given() {
             let at = code.word();
@@ -255,11 +242,9 @@ impl Kind {
             code.push(&format!("  let eps = {eps};\n"));
         }
         // Every invocation comes to the barriers; those beyond the last set have nothing to do between them.
-        let lanes = self.lanes;
         code.push(&format!(
-            "  let there = row * {per}u + me / {lanes}u < {sets};\n  let own = min(row * {per}u + me / {lanes}u, {sets} - 1u);\n  \
-             let first = there && me % {lanes}u == 0u;\n  let each = select(0u, {each}, there);\n  let channels = {channels};\n  let run = {run};\n",
-            per = GROUP / lanes
+            "  let there = job < {sets};\n  let own = min(job, {sets} - 1u);\n  let first = there && lane == 0u;\n  \
+             let each = select(0u, {each}, there);\n  let channels = {channels};\n  let run = {run};\n"
         ));
         code
     }
@@ -269,7 +254,7 @@ impl Kind {
         let place =
             if self.channels { "(k / run) * channels * run + own * run + k % run" } else { "own * each + k" };
         let lanes = self.lanes;
-        format!("  for (var k = me % {lanes}u; k < each; k += {lanes}u) {{ let at = {place}; {body} }}\n")
+        format!("  for (var k = lane; k < each; k += {lanes}u) {{ let at = {place}; {body} }}\n")
     }
 
     /// The weight of the element at `at`.

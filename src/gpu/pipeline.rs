@@ -1,8 +1,9 @@
 //! Compiled kernels, made once per kind. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
 
-use super::code::{IMMEDIATE_WORDS, Shader};
+use super::code::{GROUP, IMMEDIATE_WORDS, Shader};
 use super::device::Gpu;
 use super::pool::out_of_memory;
+use super::spirv;
 use crate::base::lock;
 use crate::base::{Error, Result, try_alloc};
 use smallvec::SmallVec;
@@ -62,11 +63,35 @@ impl Gpu {
         try_alloc::check(1, COMPILING)?;
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
-        // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
-        let module = unsafe {
-            self.device
-                .create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label: None, source }, checks)
+        let fails = |error: &dyn std::fmt::Display| {
+            Error::runtime(format!(
+                "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",
+                key.family, key.name, shader.text
+            ))
+        };
+        let module = if self.kept.anything() && !self.checked {
+            let words = spirv::compile(&shader.text, self.kept).map_err(|error| fails(&error))?;
+            let main = wgpu::PassthroughShaderEntryPoint {
+                name: "main".into(),
+                workgroup_size: (GROUP as u32, 1, 1),
+            };
+            // SAFETY: naga made the code of a module that it found valid, and every kernel guards its own indices.
+            unsafe {
+                self.device.create_shader_module_passthrough(wgpu::ShaderModuleDescriptorPassthrough {
+                    entry_points: [main].as_slice().into(),
+                    spirv: Some(words.into()),
+                    ..Default::default()
+                })
+            }
+        } else {
+            let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
+            // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
+            unsafe {
+                self.device.create_shader_module_trusted(
+                    wgpu::ShaderModuleDescriptor { label: None, source },
+                    checks,
+                )
+            }
         };
         let entries: Vec<_> = (0..shader.bindings as u32)
             .map(|binding| wgpu::BindGroupLayoutEntry {
@@ -92,7 +117,7 @@ impl Gpu {
             label: Some(key.name),
             layout: Some(&whole),
             module: &module,
-            entry_point: None,
+            entry_point: Some("main"),
             compilation_options: wgpu::PipelineCompilationOptions {
                 constants: &[],
                 zero_initialize_workgroup_memory: false,
@@ -105,10 +130,7 @@ impl Gpu {
         }
         match wrong {
             None => Ok(Kernel { pipeline, layout }),
-            Some(error) => Err(Error::runtime(format!(
-                "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",
-                key.family, key.name, shader.text
-            ))),
+            Some(error) => Err(fails(&error)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! when the reduced elements lie side by side; otherwise each invocation has a row of its own, since then its
 //! neighbours' elements lie side by side.
 
-use super::code::GROUP;
+use super::code::{GROUP, lanes};
 use super::device::{Gpu, gpu};
 use super::fault::{Origin, Wrong};
 use super::index::{IndexBy, index_get};
@@ -184,12 +184,17 @@ fn staged(
 ) -> Result<()> {
     let inner = |space: &Space, k: usize| space.strides[k].last().copied().unwrap_or(0);
     let beside = rows > 1 && inner(&split.rows, ROW) < inner(&split.elements, ROW);
-    let single = count <= 32 || (beside && rows >= 32);
-    let (least, most, wanted) = if single { (64, 1024, 65_536) } else { (2048, 65_536, 512) };
+    let lanes = match lanes(count) {
+        _ if beside && rows >= 32 => 1,
+        // Too few rows to fill the GPU with a few invocations each.
+        32 if rows < 256 => GROUP,
+        lanes => lanes,
+    };
+    let (least, most, wanted) = if lanes == 1 { (64, 1024, 65_536) } else { (2048, 65_536, 512) };
     let parts = (wanted / rows).clamp(1, count.div_ceil(least)).max(count.div_ceil(most));
     let parts = if stage.candidates.is_some() { 1 } else { parts };
     if parts == 1 {
-        return launch(gpu, &stage, split, out, (rows, count, 1), single);
+        return launch(gpu, &stage, split, out, (rows, count, 1), lanes);
     }
 
     let arg = stage.fold.is_arg();
@@ -199,11 +204,11 @@ fn staged(
     let strides = [rows, 1];
     let between = View { buffer: &partial, dtype, shape: &shape, strides: &strides, offset: 0 };
     let first = Stage { finish: Finish::Plain, ..stage };
-    launch(gpu, &first, split, between, (rows, count, parts), single)?;
+    launch(gpu, &first, split, between, (rows, count, parts), lanes)?;
 
     if arg {
         let last = Stage { candidates: Some((&partial, parts, rows)), ..first };
-        return launch(gpu, &last, split, out, (rows, count, 1), rows >= 4096);
+        return launch(gpu, &last, split, out, (rows, count, 1), if rows >= 4096 { 1 } else { GROUP });
     }
     let fold = match first.fold {
         Reduction::SumSq | Reduction::SumAbs => Reduction::Sum,
@@ -226,7 +231,7 @@ fn launch(
     split: &Split,
     out: View<'_>,
     (rows, count, parts): (usize, usize, usize),
-    single: bool,
+    lanes: usize,
 ) -> Result<()> {
     let chosen = stage.candidates.map_or(count, |(_, chosen, _)| chosen);
     let chunk = chosen.div_ceil(parts);
@@ -258,7 +263,7 @@ fn launch(
         out: Stored::of(out.dtype),
         row_rank: split.rows.rank(),
         rank: split.elements.rank(),
-        single,
+        lanes,
         parted: parts > 1,
         candidates: stage.candidates.is_some(),
         center: stage.center.is_some(),
@@ -271,7 +276,7 @@ fn launch(
     };
     debug_assert_eq!(kind.words(), words.len());
     let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
-    let groups = groups(rows * parts, if single { GROUP } else { 1 });
+    let groups = groups(rows * parts, GROUP / lanes);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }

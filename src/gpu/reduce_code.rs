@@ -17,8 +17,8 @@ pub(super) struct Kind {
     pub out: Stored,
     pub row_rank: usize,
     pub rank: usize,
-    /// One invocation a row, rather than one workgroup.
-    pub single: bool,
+    /// How many invocations share a row.
+    pub lanes: usize,
     pub parted: bool,
     pub candidates: bool,
     pub center: bool,
@@ -29,18 +29,18 @@ pub(super) struct Kind {
 impl Kind {
     pub fn key(&self) -> Key {
         let flag = u8::from;
-        let choices = flag(self.single)
-            | flag(self.parted) << 1
-            | flag(self.candidates) << 2
-            | flag(self.center) << 3
-            | flag(self.shared) << 4
-            | self.finish << 5;
+        let choices = flag(self.parted)
+            | flag(self.candidates) << 1
+            | flag(self.center) << 2
+            | flag(self.shared) << 3
+            | self.finish << 4;
         Key::new("reduce", name(self.fold))
             .with(self.sum as u8)
             .with(self.x as u8)
             .with(self.out as u8)
             .with(self.row_rank as u8)
             .with(self.rank as u8)
+            .with(self.lanes.ilog2() as u8)
             .with(choices)
     }
 
@@ -128,23 +128,21 @@ impl Kind {
             code.bind("centers", self.sum.name(), false);
         }
         code.push(&self.algebra());
-        if self.single {
-            code.main_by_item();
-        } else {
-            code.group_join("join_all", "Acc", "join(acc, next)", false);
-            code.main_by_group();
+        match self.lanes {
+            GROUP => code.group_join("join_all", "Acc", "join(acc, next)", false),
+            lanes => code.lanes_join("join_all", "Acc", "join(acc, next)", lanes),
         }
+        code.main_by_lanes(self.lanes);
         self.main(&mut code);
         code.finish()
     }
 
     fn main(&self, code: &mut Code) {
         let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
-        let job = if self.single { "i" } else { "row" };
-        // Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
+        // Every invocation comes to the barriers; those beyond the last row have nothing to do before them. Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
         code.push(&format!(
-            "  if ({job} >= {rows} * {parts}) {{ return; }}\n  let m = {job} % {rows};\n  let part = {job} / {rows};\n  \
-             let low = part * {chunk};\n  let high = min(low + {chunk}, {count});\n"
+            "  let there = job < {rows} * {parts};\n  let m = job % {rows};\n  let part = job / {rows};\n  \
+             let low = part * {chunk};\n  let high = select(low, min(low + {chunk}, {count}), there);\n"
         ));
         let dims = code.words(self.row_rank - 1);
         code.push(&Code::split("m", "r", &dims));
@@ -173,15 +171,13 @@ impl Kind {
         if self.center {
             code.push("  let middle = centers[m];\n");
         }
-        let (start, step) = if self.single { ("low", 1) } else { ("low + me", GROUP) };
+        let step = self.lanes;
         code.push(&format!(
-            "  var acc = nothing();\n  for (var q = {start}; q < high; q += {step}u) {{\n{position}{find}    \
+            "  var acc = nothing();\n  for (var q = low + lane; q < high; q += {step}u) {{\n{position}{find}    \
              acc = join(acc, {});\n  }}\n",
             self.lift()
         ));
-        if !self.single {
-            code.push("  acc = join_all(acc, me);\n  if (me > 0u) { return; }\n");
-        }
+        code.push("  acc = join_all(acc, me);\n  if (lane > 0u || !there) { return; }\n");
         let (result, from) = match self.finish {
             _ if self.fold.is_arg() => ("i32(acc.i)".to_owned(), Value::I32),
             1 => (format!("acc * {}", number(self.sum, code)), self.sum),
@@ -214,7 +210,7 @@ mod tests {
                         out: if fold.is_arg() { Stored::I64 } else { Stored::Bool },
                         row_rank: 1 + bits,
                         rank: 1 + 2 * bits,
-                        single: bits & 1 > 0,
+                        lanes: [1, 32, GROUP][bits % 3],
                         parted: bits & 2 > 0,
                         candidates: fold.is_arg() && bits & 4 > 0,
                         center: fold == SumSq && bits & 4 > 0,

@@ -68,6 +68,14 @@ impl<'a> Rows<'a> {
         Rows::find(code, rank, names, row);
     }
 
+    /// Rows that several invocations share, each the number `job`: all come to the barriers, and a row that does not exist is short of
+    /// elements, so that nothing is read or written for it.
+    pub fn shared(code: &mut Code, rank: usize, names: &[&str]) {
+        let (count, length) = (code.word(), code.word());
+        code.push(&format!("  let length = select(0u, {length}, job < {count});\n"));
+        Rows::find(code, rank, names, "job");
+    }
+
     /// The row without the bounds check, for kernels that have split their number into a row and a place in it.
     pub fn find(code: &mut Code, rank: usize, names: &[&str], row: &str) {
         let dims = code.words(rank - 1);

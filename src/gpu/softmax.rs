@@ -1,7 +1,7 @@
-//! Softmax and its derivative, each in one kernel: a workgroup a row, or an invocation where rows are short or
-//! their elements far apart.
+//! Softmax and its derivative, each in one kernel: a workgroup a row, 32 invocations where rows are short, or one where they
+//! are very short or their elements far apart.
 
-use super::code::{Code, GROUP, Shader};
+use super::code::{Code, GROUP, Shader, lanes};
 use super::device::gpu;
 use super::index_space::{Words, groups};
 use super::pipeline::Key;
@@ -40,19 +40,20 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     if rows.length > LONG {
         return in_stages(views, dim, log);
     }
-    let single = rows.length <= 32 || (rows.stride(1) > 1 && rows.count >= 32);
+    let apart = rows.stride(1) > 1 && rows.count >= 32;
+    let lanes = if apart { 1 } else { lanes(rows.length) };
     let kind = Kind {
         stored: views.iter().map(|v| Stored::of(v.dtype)).collect(),
         shared: views.iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         rank: rows.rank(),
-        single,
+        lanes,
         log,
     };
     let mut words = Words::new();
     rows.push(&mut words);
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
     let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
-    let groups = groups(rows.count, if single { GROUP } else { 1 });
+    let groups = groups(rows.count, GROUP / lanes);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
@@ -117,7 +118,7 @@ struct Kind {
     stored: SmallVec<[Stored; 3]>,
     shared: SmallVec<[bool; 3]>,
     rank: usize,
-    single: bool,
+    lanes: usize,
     log: bool,
 }
 
@@ -125,7 +126,7 @@ impl Kind {
     fn key(&self) -> Key {
         let mut key = Key::new("softmax", if self.log { "log_softmax" } else { "softmax" })
             .with(self.rank as u8)
-            .with(u8::from(self.single));
+            .with(self.lanes.ilog2() as u8);
         for (stored, shared) in self.stored.iter().zip(&self.shared) {
             key = key.with(*stored as u8 | u8::from(*shared) << 7);
         }
@@ -140,20 +141,12 @@ impl Kind {
         for (k, (name, stored)) in names.iter().zip(&self.stored).enumerate() {
             code.operand(name, *stored, k == 0, self.shared[k]);
         }
-        let row = if self.single {
-            code.push("fn all_max(v: T, me: u32) -> T { return v; }\nfn all_sum(v: T, me: u32) -> T { return v; }\n");
-            code.main_by_item();
-            code.push("  let me = 0u;\n");
-            "i"
-        } else {
-            code.group_join("all_max", "T", "maximum(acc, next)", true);
-            code.group_join("all_sum", "T", "acc + next", true);
-            code.main_by_group();
-            "row"
-        };
-        Rows::code(&mut code, self.rank, names, row);
-        let step = if self.single { 1 } else { GROUP };
-        let each = |body: &str| format!("  for (var k = me; k < length; k += {step}u) {{ {body} }}\n");
+        code.lanes_join("all_max", "T", "maximum(acc, next)", self.lanes);
+        code.lanes_join("all_sum", "T", "acc + next", self.lanes);
+        code.main_by_lanes(self.lanes);
+        Rows::shared(&mut code, self.rank, names);
+        let lanes = self.lanes;
+        let each = |body: &str| format!("  for (var k = lane; k < length; k += {lanes}u) {{ {body} }}\n");
         let write = |value: &str| each(&format!("o_set(o_at + k * o_step, {value});"));
         let x = "x_get(x_at + k * x_step)";
         let (g, y) = ("g_get(g_at + k * g_step)", "y_get(y_at + k * y_step)");
@@ -196,13 +189,13 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-            for bits in 0..4 {
-                let (single, log) = (bits & 1 > 0, bits & 2 > 0);
+            for (bits, lanes) in [1, 32, GROUP, 32].into_iter().enumerate() {
+                let (shared, log) = (bits & 1 > 0, bits & 2 > 0);
                 let kind = |n: usize| Kind {
                     stored: SmallVec::from_elem(stored, n),
-                    shared: smallvec![single; n],
+                    shared: smallvec![shared; n],
                     rank: 1 + bits,
-                    single,
+                    lanes,
                     log,
                 };
                 validate(&kind(2).shader());

@@ -42,12 +42,14 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
             columns.shape
         )));
     }
-    let count = if back { images.numel() } else { columns.numel() };
+    // An invocation takes one tap's elements at `SHARE` positions, `apart` from one another.
+    let apart = positions.div_ceil(SHARE);
+    let count = if back { images.numel() } else { samples * rows * apart };
     if count == 0 {
         return Ok(());
     }
     let mut words = Words::new();
-    words.extend([count, channels, positions].map(|n| n as u32));
+    words.extend([count, channels].map(|n| n as u32));
     for sizes in
         [windows.image, windows.kernel, windows.result, windows.stride, windows.padding, windows.dilation]
     {
@@ -67,6 +69,9 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
+/// Positions an invocation takes: finding the tap costs many divisions.
+const SHARE: usize = 4;
+
 struct Kind {
     stored: Stored,
     back: bool,
@@ -82,11 +87,15 @@ impl Kind {
 
     fn shader(&self) -> Shader {
         let value = self.stored.value();
-        let mut code = Code::new(3 + 18 + 4 + 6, value);
+        let mut code = Code::new(2 + 18 + 4 + 6, value);
         code.operand("o", self.stored, true, false);
         code.operand("x", self.stored, false, self.shared);
+        code.push(
+            "fn split(p: i32, size: vec3<i32>) -> vec3<i32> {\n  \
+             return vec3<i32>(p / (size.y * size.z), p / size.z % size.y, p % size.z);\n}\n",
+        );
         code.main_by_item();
-        let [count, channels, positions] = [(); 3].map(|()| code.word());
+        let [count, channels] = [(); 2].map(|()| code.word());
         code.push(&format!("  if (i >= {count}) {{ return; }}\n"));
         for name in ["image", "kernel", "result", "stride", "padding", "dilation"] {
             let [d, h, w] = [(); 3].map(|()| code.word());
@@ -110,27 +119,33 @@ impl Kind {
                 "  var rest = i;\n  var at = vec3<i32>(0);\n  at.z = i32(rest % u32(image.z));\n  rest /= u32(image.z);\n  \
                  at.y = i32(rest % u32(image.y));\n  rest /= u32(image.y);\n  at.x = i32(rest % u32(image.x));\n  \
                  rest /= u32(image.x);\n  let c = rest % {channels};\n  let n = rest / {channels};\n  var sum = T(0);\n  \
-                 var tap = vec3<i32>(0);\n  var row = c * taps;\n  \
-                 for (tap.x = 0; tap.x < kernel.x; tap.x++) {{\n  for (tap.y = 0; tap.y < kernel.y; tap.y++) {{\n  \
-                 for (tap.z = 0; tap.z < kernel.z; tap.z++) {{\n    \
-                 let moved = at + padding - tap * dilation;\n    let to = moved / stride;\n    \
-                 if (all(moved >= vec3<i32>(0)) && all(to * stride == moved) && all(to < result)) {{\n      \
-                 let p = u32((to.x * result.y + to.y) * result.z + to.z);\n      sum += x_get({});\n    }}\n    \
-                 row++;\n  }}\n  }}\n  }}\n  o_set({}, {sum});\n}}\n",
+                 for (var x = 0; x < kernel.x; x++) {{\n    let d = at.x + padding.x - x * dilation.x;\n    \
+                 let to_d = d / stride.x;\n    if (d < 0 || to_d * stride.x != d || to_d >= result.x) {{ continue; }}\n    \
+                 for (var y = 0; y < kernel.y; y++) {{\n      let h = at.y + padding.y - y * dilation.y;\n      \
+                 let to_h = h / stride.y;\n      if (h < 0 || to_h * stride.y != h || to_h >= result.y) {{ continue; }}\n      \
+                 for (var z = 0; z < kernel.z; z++) {{\n        let w = at.z + padding.z - z * dilation.z;\n        \
+                 let to_w = w / stride.z;\n        if (w < 0 || to_w * stride.z != w || to_w >= result.z) {{ continue; }}\n        \
+                 let p = u32((to_d * result.y + to_h) * result.z + to_w);\n        \
+                 let row = c * taps + u32((x * kernel.y + y) * kernel.z + z);\n        sum += x_get({});\n      }}\n    }}\n  }}\n  \
+                 o_set({}, {sum});\n}}\n",
                 column("n", "row", "p"),
                 element("n", "c", "at"),
             ));
         } else {
             let found = value.convert_to_stored(self.stored, "found");
             code.push(&format!(
-                "  let p = i32(i % {positions});\n  var rest = i / {positions};\n  let rows = taps * {channels};\n  \
-                 let row = rest % rows;\n  let n = rest / rows;\n  let c = row / taps;\n  let k = i32(row % taps);\n  \
-                 let tap = vec3<i32>(k / (kernel.y * kernel.z), k / kernel.z % kernel.y, k % kernel.z);\n  \
-                 let at = vec3<i32>(p / (result.y * result.z), p / result.z % result.y, p % result.z) * stride \
-                 + tap * dilation - padding;\n  var found = T(0);\n  \
-                 if (all(at >= vec3<i32>(0)) && all(at < image)) {{ found = x_get({}); }}\n  o_set({}, {found});\n}}\n",
+                "  let positions = u32(result.x * result.y * result.z);\n  let apart = (positions + {SHARE}u - 1u) / {SHARE}u;\n  \
+                 var p = i % apart;\n  let rest = i / apart;\n  let rows = taps * {channels};\n  let row = rest % rows;\n  \
+                 let n = rest / rows;\n  let c = row / taps;\n  let k = i32(row % taps);\n  \
+                 let tap = split(k, kernel) * dilation - padding;\n  \
+                 var place = split(i32(p), result);\n  let far = split(i32(apart), result);\n  \
+                 for (var turn = 0u; turn < {SHARE}u; turn++) {{\n    if (p >= positions) {{ return; }}\n    \
+                 let at = place * stride + tap;\n    var found = T(0);\n    \
+                 if (all(at >= vec3<i32>(0)) && all(at < image)) {{ found = x_get({}); }}\n    o_set({}, {found});\n    \
+                 p += apart;\n    place += far;\n    if (place.z >= result.z) {{ place.z -= result.z; place.y++; }}\n    \
+                 if (place.y >= result.y) {{ place.y -= result.y; place.x++; }}\n  }}\n}}\n",
                 element("n", "c", "at"),
-                column("n", "row", "u32(p)"),
+                column("n", "row", "p"),
             ));
         }
         code.finish()

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 
-from library import NO_GPU, T
+from library import NO_GPU, T, gpu_flushes, gpu_is_software, subnormal
 
 pytestmark = [pytest.mark.gradiron, pytest.mark.skipif(NO_GPU, reason="GRADIRON_TEST_NO_GPU is set")]
 
@@ -45,10 +45,18 @@ def differ(a, b, ulps):
     return math.isinf(a) or math.isinf(b) or (abs(rank(a) - rank(b)) > ulps and abs(a - b) > 1e-6 * (ulps > 2**30))
 
 
+def flushed(*numbers):
+    return gpu_flushes() and any(subnormal(x) for x in numbers)
+
+
 def compare(label, arguments, expected, got, ulps=8):
     assert got.is_cuda and got.dtype is expected.dtype
-    pairs = zip(arguments, expected.reshape(-1).tolist(), got.cpu().reshape(-1).tolist())
-    wrong = [(x, e, g) for x, e, g in pairs if differ(e, g, ulps)]
+    if label.startswith("slope") and not gpu_is_software():
+        ulps = max(ulps, 4096)  # A GPU's compiler may round `1 - x * x` once where a processor rounds twice.
+    pairs = list(zip(arguments, expected.reshape(-1).tolist(), got.cpu().reshape(-1).tolist()))
+    kept = [(x, e, g) for x, e, g in pairs if not flushed(*(x if isinstance(x, tuple) else (x,)), e)]
+    assert len(kept) > len(pairs) // 2
+    wrong = [(x, e, g) for x, e, g in kept if differ(e, g, ulps)]
     assert wrong == [], f"{label}: arguments, CPU, GPU"
 
 

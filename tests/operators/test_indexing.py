@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import T, assert_values, leaf, tensor
+from library import T, assert_values, gpu_is_software, leaf, tensor
 
 ROWS = golden_file.read("indexing.json")
 
@@ -47,6 +47,9 @@ def test_reading(row, device):
 def test_writing(row, device):
     code, values = row
     names = space(device)
+    # Of dimension 1, 2 and -1 are one place.
+    if device == "cuda" and code.startswith(("x[0, j]", "x[:, j]")) and not gpu_is_software():
+        pytest.skip("which of several values for one place stays is left open on a GPU")
     exec(code, names)
     assert names["x"].reshape(-1).tolist() == values
 

@@ -8,10 +8,11 @@ import golden_file
 import op_codec
 import pytest
 
-from library import GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
+from library import GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name, gpu_flushes, gpu_is_software, subnormal
 
 TABLE = golden_file.read("ops.json")
 GIVEN, CASES = TABLE["inputs"], TABLE["cases"]
+SUBNORMAL = {name for name, value in GIVEN.items() if any(map(subnormal, value["v"]))}
 ON_GPU = {name for name, value in GIVEN.items() if value["t"] in GPU_DTYPES}
 OTHER_DTYPES = ("float64", "float16", "bfloat16", "int32", "int16", "int8", "uint8", "double", "half")
 LOOSE = {"lgamma": 10, "digamma": 10, "erfinv": 10, "gelu": 4, "pow": 4, "tan": 4, "prod": 4, "var": 4, "std": 4, "norm": 4}
@@ -62,6 +63,8 @@ def runs_on(row, device):
     if device == "cpu":
         return True
     words = set(re.findall(r"\w+", row["in"]))
+    if words & SUBNORMAL and gpu_flushes():
+        return False
     kinds = {out["t"] for out in row.get("out", []) if isinstance(out, dict)}
     return not words & ((set(GIVEN) - ON_GPU) | {*OTHER_DTYPES, "tensor", "cpu", "zeros"}) and kinds <= set(GPU_DTYPES)
 
@@ -73,6 +76,8 @@ def test_operator(name, device):
     for row in CASES[name]:
         if not runs_on(row, device):
             continue
+        if op == "scatter" and device == "cuda" and not gpu_is_software():
+            continue  # Which of several values for one place stays is left open on a GPU.
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")

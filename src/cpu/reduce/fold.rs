@@ -118,46 +118,58 @@ impl Fours for f32 {
     #[inline(always)]
     unsafe fn few(x: *const f32, n: usize) -> Option<f64> {
         // SAFETY: the caller's n elements.
-        (n < 4 * LANES).then(|| unsafe { total_of_few(x, n) })
+        (n < 4 * LANES).then(|| unsafe { total_of_few::<false>(x, n) })
     }
     #[inline(always)]
     unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
-        if n < LANES {
-            return None;
-        }
-        // SAFETY: the caller's n elements.
-        let square = |i: usize| unsafe { *x.add(i) * *x.add(i) };
-        let mut lanes = [0.0f64; LANES];
-        let mut i = 0;
-        while i + 4 * LANES <= n {
-            fetch::<f32, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
-            for j in 0..LANES {
-                let part = |k: usize| square(i + k * LANES + j);
-                lanes[j] += f64::from((part(0) + part(1)) + (part(2) + part(3)));
-            }
-            i += 4 * LANES;
-        }
-        // The rest: whole registers, and the last one, which may overlap the one before.
-        let mut rest = [0.0f32; LANES];
-        while i + LANES <= n {
-            for j in 0..LANES {
-                rest[j] += square(i + j);
-            }
-            i += LANES;
-        }
-        let before = (LANES - (n - i)) as i32;
-        for j in 0..LANES {
-            let last = square(n - LANES + j);
-            rest[j] += if j as i32 >= before { last } else { 0.0 };
-        }
-        for j in 0..LANES {
-            lanes[j] += f64::from(rest[j]);
-        }
-        let sum = total(&lanes);
+        let sum = if n < 4 * LANES {
+            // SAFETY: the caller's n elements.
+            unsafe { total_of_few::<true>(x, n) }
+        } else {
+            // SAFETY: as above.
+            unsafe { total_of_squares(x, n) }
+        };
         // Smaller squares may have lost digits, larger ones are infinite. (A NaN is one.)
         let far = sum < n as f64 * 1e-36 || sum == f64::INFINITY;
         (!far).then_some(sum)
     }
+}
+
+/// The sum of the squares of at least a register of elements: groups of four in the type's own digits.
+///
+/// # Safety
+/// There are so many.
+#[inline(always)]
+unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
+    // SAFETY: the caller's n elements.
+    let square = |i: usize| unsafe { *x.add(i) * *x.add(i) };
+    let mut lanes = [0.0f64; LANES];
+    let mut i = 0;
+    while i + 4 * LANES <= n {
+        fetch::<f32, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
+        for j in 0..LANES {
+            let part = |k: usize| square(i + k * LANES + j);
+            lanes[j] += f64::from((part(0) + part(1)) + (part(2) + part(3)));
+        }
+        i += 4 * LANES;
+    }
+    // The rest: whole registers, and the last one, which may overlap the one before.
+    let mut rest = [0.0f32; LANES];
+    while i + LANES <= n {
+        for j in 0..LANES {
+            rest[j] += square(i + j);
+        }
+        i += LANES;
+    }
+    let before = (LANES - (n - i)) as i32;
+    for j in 0..LANES {
+        let last = square(n - LANES + j);
+        rest[j] += if j as i32 >= before { last } else { 0.0 };
+    }
+    for j in 0..LANES {
+        lanes[j] += f64::from(rest[j]);
+    }
+    total(&lanes)
 }
 
 /// Folds `n` elements in any order and in their own type.
