@@ -2,8 +2,7 @@
 //! `resize_`). The operator goes on with the memory that it saw first, which stays valid and keeps its size.
 
 use crate::tensor::{Body, BodyRef, Replacement, Tensor, WeakTensor};
-use smallvec::SmallVec;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,33 +10,58 @@ use std::sync::atomic::{AtomicU64, Ordering};
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+    static RUN: Cell<Option<Run>> = const { Cell::new(None) };
+    /// What this thread's runs have seen of tensors that are not what they were made as, the innermost run's last; nothing stands
+    /// for that.
+    static SEEN: RefCell<Vec<(WeakTensor, Option<Arc<Body>>)>> = const { RefCell::new(Vec::new()) };
 }
 
+#[derive(Clone, Copy)]
 struct Run {
     /// What [`CHANGES`] was when it began.
     since: u64,
-    /// What was seen of tensors that are not what they were made as; nothing stands for that.
-    seen: SmallVec<[(WeakTensor, Option<Arc<Body>>); 4]>,
+    /// Which part of [`SEEN`] is its own.
+    first: usize,
+    end: usize,
 }
 
 /// Ends a run, also when it panics.
 struct End(Option<Run>);
 
 impl Drop for End {
+    #[inline]
     fn drop(&mut self) {
-        let outer = self.0.take();
-        let ended = RUN.with(|run| std::mem::replace(&mut *run.borrow_mut(), outer));
-        // Outside of the borrow: bodies may be freed here.
-        drop(ended);
+        if let Some(run) = RUN.replace(self.0)
+            && run.first < run.end
+        {
+            forget(run.first);
+        }
     }
 }
 
+#[cold]
+fn forget(first: usize) {
+    let ended = SEEN.with_borrow_mut(|seen| seen.split_off(first));
+    // Outside of the borrow: bodies may be freed here.
+    drop(ended);
+}
+
 /// Runs an operator, for which no tensor changes but those that it changes itself.
+#[inline]
 pub fn with_snapshot<T>(run: impl FnOnce() -> T) -> T {
-    let begun = Run { since: CHANGES.load(Ordering::Acquire), seen: SmallVec::new() };
-    let _end = End(RUN.replace(Some(begun)));
+    let outer = RUN.get();
+    let first = outer.map_or(0, |outer| outer.end);
+    RUN.set(Some(Run { since: CHANGES.load(Ordering::Acquire), first, end: first }));
+    let _end = End(outer);
     run()
+}
+
+impl Run {
+    /// Remembers what it sees of a tensor.
+    fn see(self, tensor: &Tensor, body: Option<Arc<Body>>) {
+        SEEN.with_borrow_mut(|seen| seen.push((tensor.downgrade(), body)));
+        RUN.set(Some(Run { end: self.end + 1, ..self }));
+    }
 }
 
 /// Counts a change. The tensor is already marked as changed: an operator that begins later looks at that mark.
@@ -49,15 +73,16 @@ impl Tensor {
     /// What this tensor shows, which may have changed.
     pub(super) fn replaced_body(&self, replaced: &Replacement) -> BodyRef<'_> {
         let Some(now) = &replaced.body else { return BodyRef::Original(&self.0.body) };
-        let shown = RUN.with(|run| {
-            let mut run = run.borrow_mut();
-            let run = run.as_mut()?;
-            if let Some((_, seen)) = run.seen.iter().find(|(known, _)| known.is(self)) {
-                return Some(seen.clone());
-            }
-            let seen = if replaced.since > run.since { None } else { Some(now.clone()) };
-            run.seen.push((self.downgrade(), seen.clone()));
-            Some(seen)
+        let shown = RUN.get().map(|run| {
+            let known = SEEN.with_borrow(|seen| {
+                let own = seen.get(run.first..).unwrap_or_default();
+                own.iter().find(|(known, _)| known.is(self)).map(|(_, body)| body.clone())
+            });
+            known.unwrap_or_else(|| {
+                let body = if replaced.since > run.since { None } else { Some(now.clone()) };
+                run.see(self, body.clone());
+                body
+            })
         });
         match shown {
             None => BodyRef::Replaced(now.clone()),
@@ -69,12 +94,16 @@ impl Tensor {
 
 /// Notes that the run itself gave `tensor` this body.
 pub(super) fn note(tensor: &Tensor, body: &Arc<Body>) {
-    RUN.with(|run| {
-        if let Some(run) = &mut *run.borrow_mut() {
-            run.seen.retain(|(known, _)| !known.is(tensor));
-            run.seen.push((tensor.downgrade(), Some(body.clone())));
-        }
+    let Some(run) = RUN.get() else { return };
+    let known = SEEN.with_borrow_mut(|seen| {
+        let own = seen.get_mut(run.first..).unwrap_or_default();
+        let known = own.iter_mut().find(|(known, _)| known.is(tensor))?;
+        Some(known.1.replace(body.clone()))
     });
+    // What was seen before is dropped outside of the borrow.
+    if known.is_none() {
+        run.see(tensor, Some(body.clone()));
+    }
 }
 
 #[cfg(test)]
