@@ -43,7 +43,7 @@ use flags::{BATCHED, CONJ_NEG, DUAL, OWN_TANGENTS, REPLACED, REQUIRES, RETAINS, 
 use host::HostState;
 use leaf::grad_type::GradTypeCell;
 
-use crate::base::{DType, Device, Dims, Error, Guidance, Result, try_alloc};
+use crate::base::{DType, Device, Dims, Error, Guidance, OnceBox, Result, try_alloc};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
@@ -64,7 +64,7 @@ struct Inner {
     edge: Option<Edge>,
     flags: AtomicU8,
     view: Option<View>,
-    extra: OnceLock<Box<Extra>>,
+    extra: OnceBox<Extra>,
     /// The Python object that shows this tensor, while there is one.
     host: AtomicPtr<c_void>,
 }
@@ -173,7 +173,7 @@ impl Tensor {
             edge,
             flags: AtomicU8::new(flags),
             view,
-            extra: OnceLock::new(),
+            extra: OnceBox::default(),
             host: AtomicPtr::new(std::ptr::null_mut()),
         }))
     }
@@ -201,13 +201,17 @@ impl Tensor {
         Tensor::make(body, edge, flags | conj_neg, view)
     }
 
+    #[inline]
     pub fn body(&self) -> BodyRef<'_> {
-        if self.flags() & REPLACED != 0
-            && let Some(extra) = self.0.extra.get()
-        {
-            return self.replaced_body(&lock(&extra.replaced));
+        if self.flags() & REPLACED == 0 { BodyRef::Original(&self.0.body) } else { self.body_now() }
+    }
+
+    #[inline(never)]
+    fn body_now(&self) -> BodyRef<'_> {
+        match self.0.extra.get() {
+            Some(extra) => self.replaced_body(&lock(&extra.replaced)),
+            None => BodyRef::Original(&self.0.body),
         }
-        BodyRef::Original(&self.0.body)
     }
 
     /// The body that this tensor was made with, unless it was replaced since; nothing where an operator needs more than the bytes.
@@ -249,7 +253,7 @@ impl Tensor {
     }
 
     fn extra(&self) -> &Extra {
-        self.0.extra.get_or_init(Box::default)
+        self.0.extra.get_or_default()
     }
 
     pub fn shape(&self) -> Dims {
@@ -337,8 +341,17 @@ impl Tensor {
         self.history().is_some()
     }
 
+    #[inline]
     pub fn requires_grad(&self) -> bool {
         let flags = self.flags();
+        match flags & (VIEW | REPLACED | BATCHED) {
+            0 => flags & REQUIRES != 0 || self.0.edge.is_some(),
+            _ => self.requires_grad_now(flags),
+        }
+    }
+
+    #[inline(never)]
+    fn requires_grad_now(&self, flags: u8) -> bool {
         let wanted = |flags| flags & REQUIRES != 0;
         wanted(flags)
             || self.has_history()
@@ -352,6 +365,10 @@ impl Tensor {
 
     /// Where the gradient of this tensor flows: its node, or the leaf's end of the graph.
     pub fn edge(&self) -> Option<Edge> {
+        let flags = self.flags();
+        if flags & (VIEW | REPLACED | BATCHED | REQUIRES) == 0 {
+            return self.0.edge.clone();
+        }
         if let Some(edge) = self.history() {
             return Some(edge);
         }

@@ -1,7 +1,7 @@
 //! Values that nodes keep for their derivatives: as bytes, or as what a pack hook made of them.
 
 use crate::base::{Error, Guidance, Result};
-use crate::tensor::dual_levels::DualLevel;
+use crate::tensor::dual_levels::{DualLevel, any_level};
 use crate::tensor::host::{count_hosted, uncount_hosted};
 use crate::tensor::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
 use crate::tensor::{Body, REPLACED, REQUIRES, Tensor, WeakTensor, anomaly, lock};
@@ -294,37 +294,46 @@ pub fn freed_error(node: Option<&Node>) -> Error {
 }
 
 impl<'a> Step<'a> {
+    /// A turn that has no values yet.
+    #[inline]
+    pub fn new(node: &'a NodeRef, grads: &'a [Option<Tensor>], create_graph: bool, wanted: u64) -> Step<'a> {
+        let (values, tangents) = (SmallVec::new(), SavedTangents::new());
+        Step { node, grads, create_graph, wanted, values, tangents, freed: false }
+    }
+
     /// Takes the node's saved values, for good unless `keep`. Packed ones are unpacked, once each and in order.
-    pub fn new(
-        node: &'a NodeRef,
-        grads: &'a [Option<Tensor>],
-        create_graph: bool,
-        wanted: u64,
-        keep: bool,
-    ) -> Result<Step<'a>> {
+    pub fn take(&mut self, keep: bool) -> Result<()> {
+        let (node, values) = (self.node, &mut self.values);
         let mut saves = node.saves();
         let (freed, lost) = (saves.freed, saves.lost);
-        let mut values: SmallVec<[Saved; 2]> = if keep {
-            saves.values.iter().map(Saved::share).collect()
+        if keep {
+            values.extend(saves.values.iter().map(Saved::share));
         } else {
             saves.freed = true;
-            saves.lost |= !saves.values.is_empty() || saves.number;
-            std::mem::take(&mut saves.values)
-        };
+            saves.lost |= saves.number;
+            if !saves.values.is_empty() {
+                saves.lost = true;
+                *values = std::mem::take(&mut saves.values);
+            }
+        }
         drop(saves);
         let packed = values.iter().any(|s| s.body().is_none());
         let before: Option<SmallVec<[Saved; 2]>> =
             (packed && !keep).then(|| values.iter().map(Saved::share).collect());
-        if let Err(error) = make_ready(node, &mut values, packed, lost) {
+        if let Err(error) = make_ready(node, values, packed, lost) {
             if !keep {
                 // Nothing was derived: the node has what it had.
                 let mut saves = node.saves();
-                (saves.freed, saves.lost, saves.values) = (freed, lost, before.unwrap_or(values));
+                (saves.freed, saves.lost) = (freed, lost);
+                saves.values = before.unwrap_or_else(|| std::mem::take(values));
             }
             return Err(error);
         }
-        let tangents = Node::tangents(node, keep);
-        Ok(Step { node, grads, create_graph, wanted, values, tangents, freed })
+        if any_level() {
+            self.tangents = Node::tangents(node, keep);
+        }
+        self.freed = freed;
+        Ok(())
     }
 
     pub fn wants(&self, edge: usize) -> bool {

@@ -187,12 +187,22 @@ pub struct InForce(Vec<Arc<dyn Pack>>);
 impl InForce {
     #[inline]
     pub fn now() -> InForce {
-        InForce(STATE.with_borrow(|state| state.hooks.clone()))
+        InForce(if active() { STATE.with_borrow(|state| state.hooks.clone()) } else { Vec::new() })
     }
 }
 
 impl Drop for InForce {
+    #[inline]
     fn drop(&mut self) {
+        if active() || !self.0.is_empty() {
+            self.restore();
+        }
+    }
+}
+
+impl InForce {
+    #[cold]
+    fn restore(&mut self) {
         STATE.with_borrow_mut(|state| {
             let same = state.hooks.len() == self.0.len()
                 && state.hooks.iter().zip(&self.0).all(|(now, then)| Arc::ptr_eq(now, then));
