@@ -76,22 +76,24 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
 
 /// Copies values from wherever they are, converting dtype.
 pub fn carry(out: &Body, src: &Body) -> Result<()> {
-    if out.numel() == 0 || out.device().is_meta() {
+    let (to, from) = (out.device(), src.device());
+    if out.numel() == 0 || to.is_meta() {
         return Ok(());
     }
-    if src.device().is_meta() {
+    if from.is_meta() {
         return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
     }
     if !(out.conj_neg.is_none() && src.conj_neg.is_none()) {
         return crate::operator::conj_neg::copy(out, src);
     }
-    if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+    let on_host = to.is_cpu() && from.is_cpu();
+    if !on_host && out.dtype == src.dtype && out.dtype.is_complex() {
         return carry(&out.as_parts(), &src.as_parts());
     }
-    if out.dtype.is_complex() != src.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+    if !on_host && out.dtype.is_complex() != src.dtype.is_complex() {
         return copy_part(out, src);
     }
-    if out.device() == src.device() {
+    if to == from {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
@@ -190,7 +192,9 @@ pub fn in_dtype(body: Body, dtype: DType) -> Result<Body> {
 /// A new body of the same values; dense layouts (transposed ones too) are kept.
 pub fn preserved(body: &Body) -> Result<Body> {
     let mut out = Body::new(body.shape(), body.dtype, body.device())?;
-    out.layout = dense_like(&body.layout);
+    if out.layout.strides != body.layout.strides {
+        out.layout = dense_like(&body.layout);
+    }
     copy(&out, body)?;
     Ok(out)
 }

@@ -39,7 +39,7 @@ pub mod impl_ {
                 |py, $($argument,)* $($names)?| {
                     // SAFETY: Python calls PyO3, and PyO3 this, with what the entry takes; the last may name keywords.
                     $crate::python::entry::guarded(|| unsafe {
-                        $($crate::python::entry::check_names(py, $names)?;)?
+                        $(if !$names.is_null() { $crate::python::entry::check_names(py, $names)?; })?
                         $entry(py, $($argument,)* $($names)?)
                     })
                 }
@@ -60,12 +60,8 @@ pub fn guarded<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
 /// Refuses a keyword too long for the memory that is left: PyO3's messages repeat it.
 ///
 /// # Safety
-/// `names` is null or an object: a tuple of names, a dictionary with them as keys, or none of either (`pow`'s third operand).
-#[inline]
+/// `names` is an object: a tuple of names, a dictionary with them as keys, or none of either (`pow`'s third operand).
 pub unsafe fn check_names(py: Python<'_>, names: *mut ffi::PyObject) -> PyResult<()> {
-    if names.is_null() {
-        return Ok(());
-    }
     // SAFETY: as the caller promises.
     let names = unsafe { Bound::from_borrowed_ptr(py, names) };
     if let Ok(names) = names.cast::<PyTuple>() {

@@ -3,7 +3,6 @@
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loop, MAX_IN};
-use crate::operator::overlap::overlaps;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
 use crate::operator::write::Write;
 use crate::storage::Storage;
@@ -185,11 +184,14 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     }
     let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
+    let start = dense_like(body, body)?.cast_mut();
     for (i, operand) in operands.iter().enumerate() {
         inputs[i] = match operand {
+            Operand::Tensor(t) if t.same(target) => start,
             Operand::Tensor(t) => {
                 let other = t.original_body()?;
-                if overlaps(other, body) {
+                // Other parts of the target's memory would be read after they were written.
+                if other.storage.same(&body.storage) {
                     return None;
                 }
                 dense_like(body, other)?
@@ -199,12 +201,11 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
     let over = op.forward.loop_for_number(last, dtype).unwrap_or(kernel).over?;
-    let start = dense_like(body, body)?.cast_mut();
     let write = Write::begin(target, false);
     Some(write.and_then(|write| {
         write.put(body, None, |_| {
             if n > 0 {
-                // SAFETY: all operands hold `n` dense elements of the kernel's type, and share all of the target's or none.
+                // SAFETY: all operands hold `n` dense elements of the kernel's type, and share the target's or none of them.
                 unsafe { over(n, start, &inputs) };
             }
             Ok(())

@@ -53,7 +53,7 @@ fn is_long(args: &[Arg]) -> CoreResult<bool> {
 }
 
 /// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
-#[inline]
+#[inline(always)]
 pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
     if long { py.detach(|| with_snapshot(run)) } else { attached(run) }
 }

@@ -89,6 +89,7 @@ fn watched_product<'py>(
     }
 }
 
+#[inline(never)]
 fn compute<'py>(
     py: Python<'py>,
     op: &'static Pointwise,
@@ -98,7 +99,7 @@ fn compute<'py>(
     finish(py, op, operands)
 }
 
-#[inline]
+#[inline(always)]
 fn finish<'py>(py: Python<'py>, op: &'static Pointwise, operands: &[Operand]) -> PyResult<Bound<'py, PyAny>> {
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
     wrap(py, running(py, long, || apply(op, operands))?)
