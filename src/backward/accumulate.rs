@@ -40,7 +40,7 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     // One node may lead to leaves without number.
     crate::storage::reserve::check()?;
     let tensor = leaf.tensor_again(&turn.node);
-    if tensor.history().is_some() {
+    if !tensor.is_leaf() {
         return Err(Guidance::new("leaf variable has been moved into the graph interior")
             .note("leaf", tensor.describe().0, None)
             .advice("compute from what it was before the write anew")

@@ -297,9 +297,10 @@ fn derive(
     let _turn = node.begin_turn();
     crate::storage::reserve::check()?;
     try_alloc::check_list(node.edges.len().max(grads.len()))?;
+    let mut step = Step::new(node, grads, create_graph, wanted);
     let results = match &node.kind {
         Kind::Op(derivative) => {
-            let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
+            step.take(retain_graph)?;
             if grads.iter().all(Option::is_none) {
                 Grads::from_elem(None, node.edges.len())
             } else {
@@ -307,7 +308,7 @@ fn derive(
             }
         }
         Kind::Custom(custom) => {
-            let step = Step::new(node, grads, create_graph, wanted, true)?;
+            step.take(true)?;
             let results = custom.apply(&step)?;
             if !retain_graph {
                 node.release();

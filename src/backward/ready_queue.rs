@@ -153,6 +153,7 @@ impl ReadyQueue {
         Ok(())
     }
 
+    #[inline(never)]
     fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         let key = key(&edge.node);
         match self.waiting.get_mut(&key) {
@@ -192,6 +193,7 @@ impl ReadyQueue {
         self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
     }
 
+    #[inline(never)]
     fn wait(&mut self, turn: Turn) -> Result<()> {
         self.reserve_one()?;
         self.order.push(turn.place());

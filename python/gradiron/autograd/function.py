@@ -103,10 +103,10 @@ class FunctionMeta(type):
             cls._settle()
 
     def _settle(cls) -> None:
-        """What the class says of its calls, in the bits of `_style`: asked for once, not in each call."""
+        """What a call needs of the class, found out once: its class of contexts, and what it says of its calls, in bits."""
         boxed, once = getattr(cls, "boxed_grads_call", False), getattr(cls, "clear_saved_tensors_on_access", False)
         wrong = not isinstance(once, bool)
-        cls._style = cls._own_setup | 2 * bool(boxed) | 4 * (once is True) | 8 * wrong
+        cls._apply_with = cls._backward_cls, cls._own_setup | 2 * bool(boxed) | 4 * (once is True) | 8 * wrong
         heirs: list[Any] = cls.__subclasses__()
         for subclass in heirs:
             subclass._settle()
@@ -117,7 +117,7 @@ class Function(metaclass=FunctionMeta):
 
     _backward_cls: type
     _own_setup: bool
-    _style: int
+    _apply_with: tuple[type, int]
     #: Whether `vmap` may run the methods over samples; otherwise there is a `vmap` staticmethod, or none.
     generate_vmap_rule = False
     #: Whether `backward` gets the gradients in one list, `backward(ctx, grads)`: who takes them out of it frees them.
@@ -174,12 +174,14 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or (cls._own_setup and _has_defaults(cls.forward)):
-            args = (_bound if cls._own_setup else _placed)(cls.forward, args, kwargs)
+        context, style = cls._apply_with
+        own_setup = style & 1
+        if kwargs or (own_setup and _has_defaults(cls.forward)):
+            args = (_bound if own_setup else _placed)(cls.forward, args, kwargs)
         try:
-            return _apply(cls, cls._backward_cls, cls._style, args)
+            return _apply(cls, context, style, args)
         except TypeError:
-            if cls._own_setup:
+            if own_setup:
                 # What forward was not called with is told as if it had been asked before.
                 _bound(cls.forward, args, {})
             raise

@@ -125,7 +125,7 @@ def _apply_sparse(cls: Any, args: tuple[Any, ...]) -> Any:
         _classes[cls] = _of_values(cls)
     call = _Call(args)
     of_values = _classes[cls]
-    made = _core.apply_function(of_values, of_values._backward_cls, of_values._style, (*map(_values, args), call))
+    made = _core.apply_function(of_values, *of_values._apply_with, (*map(_values, args), call))
     return call.finish(made)
 
 

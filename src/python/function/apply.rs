@@ -1,6 +1,5 @@
 //! Calls of custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`.
 
-use crate::base::Result as CoreResult;
 use crate::python::function::batched;
 use crate::python::function::context::{Ctx, unrecorded};
 use crate::python::function::listed::Listed;
@@ -11,7 +10,7 @@ use crate::python::function::tangents;
 use crate::python::modes::profile;
 use crate::python::objects::tuple;
 use crate::python::wrapper::class::PyTensor;
-use crate::tensor::{Edge, Tensor, mode};
+use crate::tensor::{Edge, Marks, Tensor, mode};
 use crate::transforms::func;
 use crate::transforms::func::HideTransforms;
 use gradiron_macros::pyfunction;
@@ -33,7 +32,9 @@ pub fn apply_function<'py>(
     let inputs: SmallVec<[Option<Tensor>; 4]> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
     batched::check_function(class)?;
-    if inputs.iter().flatten().any(Tensor::is_batched) {
+    let mut flags = Marks::default();
+    inputs.iter().flatten().for_each(|t| flags |= t.marks());
+    if flags.is_batched() {
         return batched::apply_function(class, args, &inputs);
     }
     let ctx = context.call0()?;
@@ -41,8 +42,13 @@ pub fn apply_function<'py>(
     if recording {
         inputs.iter().flatten().try_for_each(Tensor::check_view)?;
     }
-    let edge = |t: &Option<Tensor>| t.as_ref().filter(|_| recording).map_or(Ok(None), Tensor::edge_of_many);
-    let edges = inputs.iter().map(edge).collect::<CoreResult<SmallVec<[Option<Edge>; 3]>>>()?;
+    let mut edges: SmallVec<[Option<Edge>; 3]> = SmallVec::new();
+    for input in &inputs {
+        edges.push(match input {
+            Some(t) if recording => t.edge_of_many()?,
+            _ => None,
+        });
+    }
     let needs = tuple(
         py,
         inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad)).to_owned()),
@@ -56,7 +62,7 @@ pub fn apply_function<'py>(
             state.options = Options::of(class, style)?;
         }
     }
-    let dual = inputs.iter().flatten().any(Tensor::is_dual);
+    let dual = flags.may_be_dual() && inputs.iter().flatten().any(Tensor::is_dual);
     let hidden = HideTransforms::start();
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
