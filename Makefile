@@ -57,8 +57,8 @@ test: $(READY)
 ## make lint     rustfmt, clippy, ruff, mypy: complains
 lint: $(READY)
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --profile quick --tests --features gradiron/python -- -D warnings
-	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/gpu-crates -- -D warnings
+	cargo clippy --locked --workspace --profile quick --tests --features gradiron/python,gradiron/bench -- -D warnings
+	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/gpu-crates,gradiron/bench -- -D warnings
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
@@ -108,7 +108,7 @@ examples: build
 
 ## make bench    criterion, then gradiron beside PyTorch (TORCH_PYTHON: a Python that has torch)
 bench: build
-	cargo bench --locked
+	cargo bench --locked --features bench
 	$(BIN)/python benches/compare.py
 
 ## make golden   asks PyTorch anew for all that tests/golden holds (TORCH_PYTHON: a Python that has torch)
