@@ -366,8 +366,9 @@ impl Tensor {
     /// Where the gradient of this tensor flows: its node, or the leaf's end of the graph.
     pub fn edge(&self) -> Option<Edge> {
         let flags = self.flags();
-        if flags & (VIEW | REPLACED | BATCHED | REQUIRES) == 0 {
-            return self.0.edge.clone();
+        if flags & (VIEW | REPLACED | BATCHED) == 0 {
+            let leaf = || (flags & REQUIRES != 0).then(|| Edge { node: self.leaf(), output: 0 });
+            return self.0.edge.clone().or_else(leaf);
         }
         if let Some(edge) = self.history() {
             return Some(edge);

@@ -175,13 +175,12 @@ class Function(metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         context, style = cls._apply_with
-        own_setup = style & 1
-        if kwargs or (own_setup and _has_defaults(cls.forward)):
-            args = (_bound if own_setup else _placed)(cls.forward, args, kwargs)
+        if kwargs or (style & 1 and _has_defaults(cls.forward)):
+            args = (_bound if style & 1 else _placed)(cls.forward, args, kwargs)
         try:
             return _apply(cls, context, style, args)
         except TypeError:
-            if own_setup:
+            if cls._own_setup:
                 # What forward was not called with is told as if it had been asked before.
                 _bound(cls.forward, args, {})
             raise
