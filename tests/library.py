@@ -67,7 +67,12 @@ def gpu_flushes():
 
 
 def subnormal(x):
-    return isinstance(x, float) and 0 < abs(x) < 1.1754943508222875e-38
+    return isinstance(x, float) and 0 < abs(x) < 2.0**-126
+
+
+def near_subnormal(x):
+    """A number, or its reciprocal, that has a subnormal one on the way to it."""
+    return isinstance(x, float) and (0 < abs(x) < 2.0**-118 or 2.0**126 <= abs(x) < float("inf"))
 
 
 def tensor(data, kind="float32", device="cpu", grad=False):

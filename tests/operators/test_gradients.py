@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_table import SAMPLES
 
-from library import IS_GRADIRON, NO_GPU, T, assert_values, devices, dtype, gpu_flushes, subnormal
+from library import IS_GRADIRON, NO_GPU, T, assert_values, devices, dtype, gpu_flushes, near_subnormal
 
 # These have no second derivative that is worth a number here, or their differences straddle a jump.
 JUMPS = {"floor", "ceil", "round", "trunc", "sign", "floor_divide"}
@@ -252,7 +252,7 @@ if IS_GRADIRON and not (NO_GPU or T._core._gpu.properties()["has_float64"]):
 @pytest.mark.parametrize("name", UNARY + BINARY)
 def test_gpu_equals_cpu_at_the_extremes(name):
     some = EXTREMES[:7] if name in ("sin", "cos") else EXTREMES
-    x = T.tensor([v for v in some if not (gpu_flushes() and subnormal(v))])
+    x = T.tensor([v for v in some if not (gpu_flushes() and near_subnormal(v))])
     y = x.cuda()
     function = getattr(T, name)
     here, there = (function(x), function(y)) if name in UNARY else (function(x[:, None], x), function(y[:, None], y))
