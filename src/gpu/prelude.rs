@@ -101,7 +101,86 @@ pub(super) fn knows(language: Value, expression: &str) -> bool {
 /// The expression as a kernel over `language` has it.
 pub(super) fn expression(language: Value, expression: &str, inputs: &[&str]) -> String {
     let renamed = rename(expression, inputs);
-    if language == Value::F64 { widened(&renamed) } else { renamed }
+    match language {
+        Value::F64 => widened(&renamed),
+        Value::F32 => with_quotients(&renamed),
+        _ => renamed,
+    }
+}
+
+/// Divisions as calls of `quotient`, which is exact where a driver's own is not.
+fn with_quotients(expression: &str) -> String {
+    if !expression.contains('/') {
+        return expression.to_owned();
+    }
+    let mut rest = expression;
+    let mut out = String::with_capacity(2 * expression.len());
+    while !rest.is_empty() {
+        out += &terms(&mut rest);
+        // What closes nothing: it stays as it is, and wgpu complains.
+        let end = rest.chars().next().map_or(0, char::len_utf8);
+        out += &rest[..end];
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// Terms and what stands between them, up to a bracket that closes.
+fn terms(rest: &mut &str) -> String {
+    let mut out = String::new();
+    loop {
+        out += &term(rest);
+        let end = rest.find(|c: char| !"+-<>=!&|^~%,; \n".contains(c)).unwrap_or(rest.len());
+        if end == 0 {
+            return out;
+        }
+        out += &rest[..end];
+        *rest = &rest[end..];
+    }
+}
+
+/// Factors with `*` and `/` between them.
+fn term(rest: &mut &str) -> String {
+    let mut left = factor(rest);
+    loop {
+        let after = rest.trim_start();
+        let Some(operator) = after.chars().next().filter(|c| "*/".contains(*c)) else { return left };
+        let after = after[1..].trim_start();
+        let unary = after.len() - after.trim_start_matches(['-', ' ']).len();
+        *rest = &after[unary..];
+        let right = format!("{}{}", &after[..unary], factor(rest));
+        left =
+            if operator == '/' { format!("quotient({left}, {right})") } else { format!("{left} * {right}") };
+    }
+}
+
+/// A number, a name, a call, or what stands in brackets, with what follows at once.
+fn factor(rest: &mut &str) -> String {
+    let mut out = String::new();
+    loop {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
+        let mut end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        // The sign of a power of ten.
+        let word = &rest[..end];
+        if word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+            && word.ends_with('e')
+            && rest[end..].starts_with(['+', '-'])
+        {
+            let digits = &rest[end + 1..];
+            end += 1 + digits.find(|c: char| !is_word(c)).unwrap_or(digits.len());
+        }
+        out += &rest[..end];
+        *rest = &rest[end..];
+        if !rest.starts_with(['(', '[']) {
+            return out;
+        }
+        out += &rest[..1];
+        *rest = &rest[1..];
+        out += &terms(rest);
+        let close = usize::from(rest.starts_with([')', ']']));
+        out += &rest[..close];
+        *rest = &rest[close..];
+    }
 }
 
 /// Fractions marked as f64: a choice between two of them would be of f32.
@@ -176,6 +255,22 @@ mod tests {
     #[test]
     fn inputs_are_renamed() {
         assert_eq!(rename("a*exp(-std)+exp( a1 )", &["a", "std", "exp"]), "a_*exp(-std_)+exp( a1 )");
+    }
+
+    #[test]
+    fn divisions_are_calls() {
+        for (text, want) in [
+            ("x + y", "x + y"),
+            ("a / b", "quotient(a, b)"),
+            ("a * b / c * d - e / f", "quotient(a * b, c) * d - quotient(e, f)"),
+            ("-(x + 1.0) / exp(-x / 2.5e-3)", "-quotient((x + 1.0), exp(-quotient(x, 2.5e-3)))"),
+            ("a / -b + c[i / 2]", "quotient(a, -b) + c[quotient(i, 2)]"),
+            ("select(x / y, z, lt(x, y / z)) * w", "select(quotient(x, y), z, lt(x, quotient(y, z))) * w"),
+            ("a / b / c", "quotient(quotient(a, b), c)"),
+            ("(a / b) < c && !(d / e >= f)", "(quotient(a, b)) < c && !(quotient(d, e) >= f)"),
+        ] {
+            assert_eq!(with_quotients(text), want);
+        }
     }
 
     #[test]

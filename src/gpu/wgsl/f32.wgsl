@@ -20,7 +20,24 @@ fn minimum(a: f32, b: f32) -> f32 {
 fn fmax(a: f32, b: f32) -> f32 { return select(select(select(b, a, a >= b), a, is_nan(b)), b, is_nan(a)); }
 fn fmin(a: f32, b: f32) -> f32 { return select(select(select(b, a, a <= b), a, is_nan(b)), b, is_nan(a)); }
 fn sign(x: f32) -> f32 { return select(0.0, 1.0, x > 0.0) - select(0.0, 1.0, x < 0.0); }
-fn recip(x: f32) -> f32 { return 1.0 / x; }
+// As IEEE rounds it. A driver's own division may be off by two units in the last place, so that x / x is less than 1, and
+// may take the reciprocal of a large number for zero.
+fn quotient(a: f32, b: f32) -> f32 {
+  let small = select(1.0, 2.3283064e-10, abs(b) > 4.2e37);
+  let x = a * small;
+  let y = b * small;
+  let near = x / y;
+  // What near * y lacks of x, from halves whose products are exact: not every driver's fma rounds once.
+  let product = pin(near * y);
+  let high = bitcast<f32>(bitcast<u32>(near) & 0xfffff000u);
+  let low = near - high;
+  let y_high = bitcast<f32>(bitcast<u32>(y) & 0xfffff000u);
+  let y_low = y - y_high;
+  let rounded = ((high * y_high - product) + high * y_low + low * y_high) + low * y_low;
+  let better = near + ((x - product) - rounded) / y;
+  return select(near, better, is_finite(better) && !(near == 0.0));
+}
+fn recip(x: f32) -> f32 { return quotient(1.0, x); }
 fn rsqrt(x: f32) -> f32 { return 1.0 / sqrt(x); }
 fn acosh_slope(x: f32) -> f32 { return rsqrt(x * x - 1.0); }
 fn angle(x: f32) -> f32 { return select(select(0.0, 3.14159265, x < 0.0), x, is_nan(x)); }
@@ -225,7 +242,7 @@ fn remainder(a: f32, b: f32) -> f32 {
   let flips = !(r == 0.0) && ((r < 0.0) != (b < 0.0));
   return select(r, r + b, flips && is_finite(r));
 }
-fn trunc_div(a: f32, b: f32) -> f32 { return trunc(a / b); }
+fn trunc_div(a: f32, b: f32) -> f32 { return trunc(quotient(a, b)); }
 fn floor_div(a: f32, b: f32) -> f32 {
   if (b == 0.0) { return a / b; }
   let r = fmod(a, b);

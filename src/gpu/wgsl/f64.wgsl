@@ -1,5 +1,6 @@
 // What is exact over f64. Drivers return garbage for f64 transcendental functions: ours are in the files beside.
 // Infinity and NaN as the optimiser cannot know them: the last word of the immediates is always zero.
+fn quotient(a: f64, b: f64) -> f64 { return a / b; }
 fn inf() -> f64 { return bitcast<f64>(0x7ff0000000000000lu | u64(given[7].w)); }
 fn nan() -> f64 { return bitcast<f64>(0x7ff8000000000000lu | u64(given[7].w)); }
 fn is_nan(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu; }
