@@ -1,6 +1,7 @@
 """Python's own allocations fail, one after another, while calls run: what follows is an exception, never a death or a panic."""
 
 import inspect
+import sys
 
 import pytest
 
@@ -128,6 +129,7 @@ CALLS = {
 }
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="CPython itself dies when memory fails while it makes a function")
 @pytest.mark.parametrize("topic", CALLS)
 def test_python_has_no_memory(topic):
     calls = "".join(f"starved(lambda: {call})\n" for call in CALLS[topic])
