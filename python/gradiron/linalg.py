@@ -14,6 +14,9 @@ from ._core import linalg_eigvalsh as eigvalsh
 from ._core import linalg_householder_product as householder_product
 from ._core import linalg_inv as inv
 from ._core import linalg_inv_ex as inv_ex
+from ._core import linalg_ldl_factor as ldl_factor
+from ._core import linalg_ldl_factor_ex as ldl_factor_ex
+from ._core import linalg_ldl_solve as ldl_solve
 from ._core import linalg_lstsq as lstsq
 from ._core import linalg_lu as lu
 from ._core import linalg_lu_factor as lu_factor
@@ -57,6 +60,9 @@ __all__ = [
     "householder_product",
     "inv",
     "inv_ex",
+    "ldl_factor",
+    "ldl_factor_ex",
+    "ldl_solve",
     "lstsq",
     "lu",
     "lu_factor",

@@ -103,6 +103,7 @@ CALLS = {
     "linalg_solve_ex": (f(2, 2), f(2, 2)),
     "linalg_solve_triangular": (f(2, 2), f(2, 2), True),
     "linalg_lu_solve": (f(2, 2), T.tensor([1, 2], dtype=T.int32), f(2, 2)),
+    "linalg_ldl_solve": (f(2, 2), T.tensor([1, 2], dtype=T.int32), f(2, 2)),
     "lu_solve": (f(2, 2), f(2, 2), T.tensor([1, 2], dtype=T.int32)),
     "lu_unpack": (f(2, 2), T.tensor([1, 2], dtype=T.int32)),
     "linalg_householder_product": (f(3, 3), f(3)),

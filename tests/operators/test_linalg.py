@@ -117,6 +117,66 @@ def test_solutions(kind):
     near(L.multi_dot([a[0], a[1], v[0]]), a[0] @ a[1] @ v[0])
 
 
+@kinds
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("lead", [(), (3,), (2, 2)], ids=str)
+def test_triangles_and_blocks(kind, hermitian, lead):
+    """Of matrices that are not positive; those with zeros on the diagonal need blocks of two rows."""
+    a, b = draw(*lead, 6, 6, kind=kind), draw(*lead, 6, 2, kind=kind)
+    a = a + (a.mH if hermitian else a.mT)
+    for given in (a, a - T.diag_embed(a.diagonal(dim1=-2, dim2=-1))):
+        ld, pivots = L.ldl_factor(given, hermitian=hermitian)
+        assert pivots.dtype is T.int32 and T.equal(ld, ld.tril()) and ld.mT.is_contiguous()
+        near(given @ L.ldl_solve(ld, pivots, b, hermitian=hermitian), b)
+        near(L.ldl_solve(ld, pivots.long(), b, hermitian=hermitian), L.solve(given, b))
+        # Only one triangle is read.
+        assert T.equal(L.ldl_factor(given.tril(), hermitian=hermitian).LD, ld)
+    assert (pivots < 0).any()
+    assert L.ldl_factor_ex(a, hermitian=hermitian).info.tolist() == T.zeros(lead).tolist()
+
+
+def test_blocks_are_those_of_lapack():
+    ld, pivots = L.ldl_factor(T.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0], [2.0, 3.0, 0.0]]))
+    assert_values(ld, [[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [1.5, 0.5, -3.0]])
+    assert pivots.tolist() == [-3, -3, 3]
+    ld, pivots, info = L.ldl_factor_ex(T.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    assert_values(ld, [[4.0, 0.0], [0.5, 0.0]])
+    assert pivots.tolist() == [2, 2] and info.item() == 2
+    i = 1j
+    ld, pivots = L.ldl_factor(T.tensor([[1 + i, 4 * i], [-4 * i, 2]]), hermitian=True)
+    assert_values(ld, [[1, 0], [-4 * i, 2]])
+    assert pivots.tolist() == [-2, -2]
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_one_factored_matrix_solves_many_right_sides():
+    ld, pivots = L.ldl_factor(T.tensor([[0.0, 2.0], [2.0, 0.0]]))
+    b = T.arange(8.0).reshape(2, 2, 2)
+    assert_values(L.ldl_solve(ld, pivots, b), (b.flip(1) / 2).tolist())
+    assert_values(L.ldl_solve(ld, pivots, b, out=T.empty(0)), (b.flip(1) / 2).tolist())
+    assert_values(T.vmap(L.ldl_solve, (None, None, 0))(ld, pivots, b), (b.flip(1) / 2).tolist())
+    assert T.vmap(L.ldl_factor)(b + b.mT)[1].shape == (2, 2)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+def test_triangles_and_blocks_have_no_derivative():
+    a = T.eye(2, requires_grad=True)
+    ld, pivots = L.ldl_factor(a)
+    with pytest.raises(RuntimeError, match="^derivative for aten::linalg_ldl_factor_ex is not implemented"):
+        ld.sum().backward()
+    solution = L.ldl_solve(ld.detach(), pivots, a)
+    with pytest.raises(RuntimeError, match="^derivative for aten::linalg_ldl_solve is not implemented"):
+        solution.sum().backward()
+    with pytest.raises(NotImplementedError, match="^Trying to use forward AD with aten::linalg_ldl_factor_ex that does not"):
+        T.func.jvp(lambda x: L.ldl_factor(x).LD, (T.eye(2),), (T.eye(2),))
+
+
+@pytest.mark.gradiron
+def test_pivots_of_anybody_do_no_harm():
+    for pivots in ([-1, 2, -3], [0, 0, 0], [9, -9, 7], [3, -2, -2]):
+        assert L.ldl_solve(T.eye(3), T.tensor(pivots, dtype=T.int32), T.ones(3, 1)).shape == (3, 1)
+
+
 def test_determinants():
     a = T.tensor([[0.0, 2.0], [3.0, 4.0]], dtype=T.float64)
     assert L.det(a).item() == -6 and T.slogdet(a)[0].item() == -1
@@ -267,6 +327,25 @@ REFUSED = [
     (lambda: L.cond(T.eye(2), 7), "ValueError", "linalg.cond got an invalid norm type: 7"),
     (lambda: L.multi_dot([T.eye(2)]), "RuntimeError", "multi_dot(): expected at least 2 tensors but got 1"),
     (lambda: L.lstsq(T.eye(2), T.eye(2), driver="x"), "RuntimeError", "torch.linalg.lstsq: parameter `driver` should be one"),
+    (lambda: L.ldl_factor(T.ones(2, 3)), "RuntimeError", "torch.linalg.ldl_factor_ex: A must be batches of square matrices"),
+    (lambda: L.ldl_factor(T.eye(2).long()), "NotImplementedError", "torch.linalg.ldl_factor_ex: Expected a floating point or"),
+    (lambda: L.ldl_factor(T.eye(2).half()), "NotImplementedError", "\"ldl_factor_kernel_cpu\" not implemented for 'Half'"),
+    (lambda: L.ldl_solve(T.eye(2), T.ones(2), T.eye(2)), "RuntimeError", "torch.linalg.ldl_solve: Expected pivots to be integ"),
+    (
+        lambda: L.ldl_solve(T.eye(2), T.ones(3).int(), T.eye(2)),
+        "RuntimeError",
+        "torch.linalg.ldl_solve: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape [3] instead",
+    ),
+    (
+        lambda: L.ldl_solve(T.eye(2), T.ones(2).int(), T.ones(3, 1)),
+        "RuntimeError",
+        "Incompatible matrix sizes for torch.linalg.ldl_solve: each A matrix is 2 by 2 but each b matrix is 3 by 1",
+    ),
+    (
+        lambda: L.ldl_solve(T.eye(2), T.ones(2).int(), T.eye(2).double()),
+        "RuntimeError",
+        "Expected b and A to have the same dtype, but found b of type Double and A of type Float instead.",
+    ),
     (lambda: T.linalg.lu_factor(T.ones(2)), "RuntimeError", "torch.lu_factor: Expected tensor with 2 or more dimensions."),
     (
         lambda: L.cross(T.ones(2), T.ones(2)),
@@ -291,7 +370,10 @@ def test_the_error_has_a_class_of_its_own():
     result, info = L.solve_ex(T.zeros(2, 2), T.ones(2))
     assert info.item() == 1 and info.dtype is T.int32
     assert L.inv_ex(T.eye(2)).info.item() == 0 and L.cholesky_ex(-T.eye(2)).info.item() == 1
-    assert L.lu_factor_ex(T.zeros(2, 2)).info.item() == 1
+    assert L.lu_factor_ex(T.zeros(2, 2)).info.item() == 1 and L.ldl_factor_ex(T.zeros(2, 2)).info.item() == 1
+    for call in (L.ldl_factor, lambda a: L.ldl_factor_ex(a, check_errors=True)):
+        with pytest.raises(RuntimeError):
+            call(T.zeros(2, 2))
 
 
 def test_results_are_named():
@@ -310,7 +392,7 @@ def test_columns_lie_together():
 
 
 @pytest.mark.skipif(NO_GPU or not IS_GRADIRON, reason="without the GPU")
-@pytest.mark.parametrize("name", "cholesky qr inv det slogdet eigh svd lu_factor pinv matrix_exp lu".split())
+@pytest.mark.parametrize("name", "cholesky qr inv det slogdet eigh svd lu_factor ldl_factor pinv matrix_exp lu".split())
 def test_the_gpu_is_refused_by_name(name):
     with pytest.raises(NotImplementedError, match="linalg_|lu_"):
         getattr(L, name)(T.eye(2, device="cuda"))

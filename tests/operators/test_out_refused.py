@@ -57,6 +57,7 @@ def matrices():
         "linalg_cholesky": [a],
         "lu_unpack": [a, pivots],
         "linalg_lu_solve": [a, pivots, a],
+        "linalg_ldl_solve": [a, pivots, a],
         "lu_solve": [a, a, pivots],
         "linalg_solve_triangular": [a, a],
         "linalg_tensorinv": [T.eye(6).reshape(2, 3, 6)],

@@ -3,6 +3,7 @@
 pub mod cholesky;
 pub mod eig;
 pub mod eigh;
+pub mod ldl;
 pub mod lu;
 mod number;
 pub mod qr;
@@ -189,6 +190,39 @@ pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) 
         // SAFETY: handed on.
         each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
             lu::solve(factors.item(i), n, rows.item(i), right.item(i), adjoint);
+        });
+    });
+    Ok(())
+}
+
+/// Triangles and blocks of symmetric or Hermitian `a` in its place, of which the lower triangles are read; the rows that changed
+/// places, and the first element of the blocks that is zero (from 1, else 0).
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn ldl(a: Strided, pivots: Strided, info: Strided, hermitian: bool) -> Result<()> {
+    let n = sizes(&a)[0];
+    numbers!("ldl_factor_kernel_cpu", a.dtype, T => {
+        let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
+        // SAFETY: handed on.
+        each(count(&a, 2), n * n * n / 3, |i| unsafe {
+            infos.item(i)[0] = ldl::factor(matrices.item(i), n, rows.item(i), ldl::Kind { hermitian }) as i32;
+        });
+    });
+    Ok(())
+}
+
+/// Solves `a x = b` in the place of `b`, by what [`ldl`] made of `a`.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: bool) -> Result<()> {
+    let [n, columns] = sizes(&b);
+    numbers!("ldl_solve_kernel_cpu", b.dtype, T => {
+        let (factors, right, rows) = (Items::<T>::of(&ld, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
+        // SAFETY: handed on.
+        each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
+            ldl::solve(factors.item(i), n, rows.item(i), right.item(i), ldl::Kind { hermitian });
         });
     });
     Ok(())

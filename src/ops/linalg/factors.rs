@@ -51,6 +51,13 @@ pub fn batch_of(x: &Body, rest: &[usize]) -> Dims {
     shape
 }
 
+/// The same items for each of a wider batch.
+pub fn over_batch(x: &Body, batch: &[usize], rest: &[usize]) -> Body {
+    let mut shape = Dims::from_slice(batch);
+    shape.extend_from_slice(rest);
+    x.with_layout(x.layout.broadcast_to(&shape))
+}
+
 /// A code of success for each matrix.
 pub fn codes(x: &Body) -> Result<Body> {
     filled(lead(x), Scalar::Int(0), DType::I32, x.device())

@@ -26,11 +26,7 @@ pub fn factored(x: &Body) -> Result<[Body; 3]> {
 /// The solution of `A x = b`, or of `Aᴴ x = b`, for factored matrices; batches broadcast.
 pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<Body> {
     let batch = broadcast(lead(lu), lead(b))?;
-    let wide = |x: &Body, rest: &[usize]| {
-        let mut shape = batch.clone();
-        shape.extend_from_slice(rest);
-        x.with_layout(x.layout.broadcast_to(&shape))
-    };
+    let wide = |x: &Body, rest: &[usize]| over_batch(x, &batch, rest);
     let out = by_columns(&wide(b, &rows_and_columns(b.shape())))?;
     if out.numel() == 0 {
         return Ok(out);

@@ -9,6 +9,7 @@ mod factors;
 pub mod functions;
 pub(crate) mod gemm;
 pub mod inverse;
+pub mod ldl;
 pub mod lu;
 pub mod matmul;
 pub mod norms;

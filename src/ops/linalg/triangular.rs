@@ -14,11 +14,7 @@ fn solution(a: &Body, b: &Body, upper: bool, left: bool, unit: bool) -> Result<B
         return by_columns(&transposed(&solved)?);
     }
     let batch = broadcast(lead(a), lead(b))?;
-    let wide = |x: &Body| {
-        let mut shape = batch.clone();
-        shape.extend(rows_and_columns(x.shape()));
-        x.with_layout(x.layout.broadcast_to(&shape))
-    };
+    let wide = |x: &Body| over_batch(x, &batch, &rows_and_columns(x.shape()));
     let out = by_columns(&wide(b))?;
     if out.numel() == 0 {
         return Ok(out);
