@@ -255,6 +255,11 @@ def swapping():
     T.__future__.set_swap_module_params_on_conversion(False)
 
 
+def test_loading_over_no_memory_is_told_where_tensors_are_swapped(swapping):
+    with pytest.warns(UserWarning, match="for weight: copying from a non-meta parameter in the checkpoint to a meta parameter"):
+        nn.Linear(2, 2, bias=False, device="meta").load_state_dict({"weight": T.ones(2, 2)})
+
+
 def test_what_is_loaded_says_what_is_made_of_it(swapping):
     class Told(T.Tensor):
         answer = staticmethod(lambda own, given: given)

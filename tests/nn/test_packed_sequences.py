@@ -69,6 +69,8 @@ def test_pack_padded():
     ):
         with pytest.raises(RuntimeError, match=f"^{text}"):
             R.pack_padded_sequence(x, lengths, batch_first=True)
+    with pytest.raises(RuntimeError, match="^Cannot pack empty tensors."):
+        R.pack_padded_sequence(x[:, :0], T.ones(2, 1))
 
 
 def test_moves():

@@ -245,6 +245,13 @@ ERRORS = [
     (lambda: F.adaptive_avg_pool2d(plane(1, 3, 8, 8), -1), "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received {-1, -1}"),
     (lambda: F.adaptive_max_pool2d(plane(8, 8), 2), "adaptive_max_pool2d(): Expected 3D or 4D tensor, but got: [8, 8]"),
     (lambda: F.fractional_max_pool2d(plane(1, 3, 8, 8), 2, output_size=8), "fractional_max_pool2d(): pool height 2 too large relative to input height 8"),
+    (lambda: F.fractional_max_pool2d(plane(1, 3, 8, 8), (2,), 2), "fractional_max_pool2d: kernel_size must either be a single Int or tuple of Ints"),
+    (lambda: F.fractional_max_pool3d(plane(3, 8, 8, 8), 2, (2, 2)), "fractional_max_pool3d: output_size must either be a single Int or tuple of three Ints"),
+    (lambda: F.fractional_max_pool2d(plane(1, 3, 8, 8), 0, 2), "fractional_max_pool2d(): kernel size should be greater than zero, but got 0x0"),
+    (lambda: F.fractional_max_pool2d(plane(1, 0, 8, 8), 2, 2), "fractional_max_pool2d(): Expected input to have non-zero size for non-batch dimensions, but got[1, 0, 8, 8] with dimension 1 being empty."),
+    (lambda: F.fractional_max_pool2d(plane(1, 3, 8, 8), 2, -1), "Trying to create tensor with negative dimension -1: [1, 3, -1, -1]"),
+    (lambda: F.adaptive_max_pool2d(plane(1, 0, 8, 8), 2), "adaptive_max_pool2d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [1, 0, 8, 8] with dimension 1 being empty"),
+    (lambda: F.adaptive_avg_pool3d(plane(1, 0, 8, 8, 8), 2), "adaptive_avg_pool3d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes [1, 0, 8, 8, 8] with dimension 1 being empty"),
     (lambda: F.unfold(plane(1, 3, 8, 8), 20), "Given input with spatial size (8, 8), kernel_size=(20, 20), dilation=(1, 1), padding=(0, 0), calculated shape of the array of sliding blocks as (-11, -11), but its components must be at least one."),
     (lambda: F.fold(plane(2, 5, 49), (8, 8), 2), "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=5 and kernel_size=(2, 2)."),
 ]  # fmt: skip
@@ -255,6 +262,34 @@ def test_refusals(call, words):
     with pytest.raises(RuntimeError) as raised:
         call()
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("kind", ["avg", "max"])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_parts_without_windows_send_nothing_back(n, kind):
+    pool, x = getattr(F, f"adaptive_{kind}_pool{n}d"), T.zeros(2, 3, *[4] * n, requires_grad=True)
+    none = pool(x, 0)
+    assert none.shape == (2, 3, *[0] * n)
+    with pytest.raises(
+        RuntimeError, match=rf"^adaptive_{kind}_pool{max(n, 2)}d_backward\(\): Expected grad_output to have non-ze"
+    ):
+        none.sum().backward()
+    # A batch of none is no matter.
+    pool(x[:0], 2).sum().backward()
+    assert not x.grad.any()
+
+
+def test_no_windows_at_random_places():
+    assert F.fractional_max_pool2d(plane(2, 3, 8, 8), 2, (0, 1)).shape == (2, 3, 0, 1)
+    assert F.fractional_max_pool3d(plane(3, 8, 8, 8), 2, 0, return_indices=True)[1].shape == (3, 0, 0, 0)
+
+
+def test_channels_of_space_without_samples_stay_last():
+    x = distinct((2, 3, 4, 4, 4), 0).to(memory_format=T.channels_last_3d)[0].requires_grad_()
+    values = F.max_pool3d(x, 2)
+    assert values.stride() == (1, 12, 6, 3) and T.equal(values, F.max_pool3d(x.detach().contiguous(), 2))
+    (g,) = T.autograd.grad(values, x, T.ones_like(values))
+    assert g.stride() == x.stride() and g.sum() == values.numel()
 
 
 @pytest.mark.parametrize("dtype", [T.float32, T.float64, T.bfloat16])

@@ -157,7 +157,7 @@ def _fractional(n: int) -> None:
             count = 1 if input.dim() == n + 1 else input.size(0)
             shape = (count, input.size(-n - 1), n)
             _random_samples = _core.rand(shape, dtype=input.dtype, device=input.device)
-        return both(input, kernel_size, output_size, _random_samples)
+        return both(input, _listed(kernel_size, n), _listed(output_size, n), _random_samples)
 
     def pool(
         input: Tensor,

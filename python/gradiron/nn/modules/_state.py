@@ -136,6 +136,8 @@ def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign:
             )
             return
     swap = future.get_swap_module_params_on_conversion()
+    if own.is_meta and not given.is_meta and not assign:
+        warnings.warn(_NO_OP.format(key), stacklevel=2)
     try:
         with no_grad():
             if swap:
@@ -149,8 +151,6 @@ def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign:
             elif assign:
                 setattr(module, name, _as_kind(given, own))
             else:
-                if own.is_meta and not given.is_meta:
-                    warnings.warn(_NO_OP.format(key), stacklevel=2)
                 own.copy_(given)
     except Exception as error:
         errors.append(

@@ -1,8 +1,8 @@
 //! Pools whose windows divide the image into nearly equal parts.
 
 use super::{
-    as_line, as_plane, check_rank, fail, image, largest, means, one, per_dim, picked, returned, single,
-    three, zeros,
+    as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
+    single, three, zeros,
 };
 use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
@@ -24,7 +24,7 @@ fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
 }
 
 macro_rules! primitives {
-    ($($dims:literal $max_name:literal $avg_name:literal $Max:ident $MaxBack:ident $Avg:ident $AvgBack:ident;)*) => { $(
+    ($($dims:literal $max_name:literal $max_back:literal $avg_name:literal $avg_back:literal $Max:ident $MaxBack:ident $Avg:ident $AvgBack:ident;)*) => { $(
         #[primitive(batch = in_front, tangent = fn, results(result0, result1))]
         impl $Max {
             fn forward(input: &Tensor, #[hidden] output_size: &Ints) -> Result<[Body; 2]> {
@@ -43,6 +43,7 @@ macro_rules! primitives {
         impl $MaxBack {
             fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
                 let (g, input) = (grad_output.body(), input.body());
+                check_filled($max_back, "grad_output", g.shape(), 1)?;
                 let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
                 returned(&g, &indices.body(), &input, Some(&pool), $dims)
             }
@@ -75,6 +76,7 @@ macro_rules! primitives {
         impl $AvgBack {
             fn forward(grad_output: &Tensor, input: &Tensor) -> Result<Body> {
                 let (g, input) = (grad_output.body(), input.body());
+                check_filled($avg_back, "grad_output", g.shape(), 1)?;
                 let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
                 means($avg_name, &g, &pool, $dims, &[], Some(&input))
             }
@@ -94,9 +96,9 @@ macro_rules! primitives {
     )* };
 }
 primitives! {
-    2 "adaptive_max_pool2d" "adaptive_avg_pool2d" AdaptiveMaxPool2D AdaptiveMaxPool2DBackward AdaptiveAvgPool2D
-        AdaptiveAvgPool2DBackward;
-    3 "adaptive_max_pool3d_cpu" "adaptive_avg_pool3d_cpu" AdaptiveMaxPool3D AdaptiveMaxPool3DBackward AdaptiveAvgPool3D
+    2 "adaptive_max_pool2d" "adaptive_max_pool2d_backward" "adaptive_avg_pool2d" "adaptive_avg_pool2d_backward" AdaptiveMaxPool2D
+        AdaptiveMaxPool2DBackward AdaptiveAvgPool2D AdaptiveAvgPool2DBackward;
+    3 "adaptive_max_pool3d_cpu" "adaptive_max_pool3d_backward" "adaptive_avg_pool3d_cpu" "adaptive_avg_pool3d_backward" AdaptiveMaxPool3D AdaptiveMaxPool3DBackward AdaptiveAvgPool3D
         AdaptiveAvgPool3DBackward;
 }
 
@@ -111,11 +113,17 @@ fn check_parts(name: &str, input: &Tensor, dims: usize, colon: &str) -> Result<(
             shape.as_slice()
         ));
     }
-    match (shape.len() - dims..shape.len()).find(|&d| shape[d] == 0) {
+    // Planes without channels have means.
+    let first = if name == "adaptive_avg_pool2d" { shape.len() - dims } else { 1 };
+    check_filled(name, "input", &shape, first)
+}
+
+/// Refuses sizes of 0 from a dimension on.
+fn check_filled(name: &str, what: &str, shape: &[usize], first: usize) -> Result<()> {
+    match (first..shape.len()).find(|&d| shape[d] == 0) {
         Some(d) => fail(format!(
-            "{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {:?} with dimension \
-             {d} being empty",
-            shape.as_slice()
+            "{name}(): Expected {what} to have non-zero size for non-batch dimensions, but {what} has sizes {shape:?} with \
+             dimension {d} being empty"
         )),
         None => Ok(()),
     }
@@ -157,12 +165,7 @@ macro_rules! operators {
                 return fail(format!("{name}(): internal error: output_size.size() must be {}", $dims));
             }
             let sizes = per_dim(&output_size, $dims, &one());
-            if let Some(n) = sizes.iter().find(|&&n| n < 0) {
-                let lead = input.ndim() - $dims;
-                let shape: Vec<i64> =
-                    input.shape()[..lead].iter().map(|&n| n as i64).chain(sizes.iter().copied()).collect();
-                return fail(format!("Trying to create tensor with negative dimension {n}: {shape:?}"));
-            }
+            check_sizes(&input.shape(), &sizes)?;
             $Max::call(input, &sizes)
         }
     )* };
@@ -186,13 +189,7 @@ pub fn adaptive_max_pool1d(input: &Tensor, output_size: Ints) -> Result<[Tensor;
     check_rank("adaptive_max_pool1d", input)?;
     let size = single("adaptive_max_pool1d", "output_size", &output_size)?;
     let shape = input.shape();
-    if let Some(d) = (1..shape.len()).find(|&d| shape[d] == 0) {
-        return fail(format!(
-            "adaptive_max_pool1d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {:?} with \
-             dimension {d} being empty",
-            shape.as_slice()
-        ));
-    }
+    check_filled("adaptive_max_pool1d", "input", &shape, 1)?;
     let [values, indices] = as_plane(input, |x| adaptive_max_pool2d(x, smallvec![1, size]))?;
     Ok([as_line(&values)?, as_line(&indices)?])
 }

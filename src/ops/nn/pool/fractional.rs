@@ -1,6 +1,6 @@
 //! Pools whose windows begin at random places.
 
-use super::{WORDS, fail, one, per_dim, picked, resized, returned, three, zeros};
+use super::{check_sizes, fail, picked, resized, returned, three, zeros};
 use crate::base::numel;
 use crate::operator::{constant, views};
 use crate::ops::indexing::index;
@@ -38,11 +38,11 @@ fn at_random(
         // The numbers of a plane have the last dimension first.
         let column = if dims == 2 { 1 - d } else { d } as i64;
         let number = V::from(slices::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
-        let alpha = if many < 2 { 0.0 } else { last as f64 / (many - 1) as f64 };
+        let alpha = if many < 2 { 0.0 } else { last as f64 / (many as f64 - 1.0) };
         let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
         let steps = counted(many, 1, 2, device)?;
         let start = place(steps.clone()) - place(counted(1, 1, 2, device)?);
-        let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, (many - 1) as f64)?;
+        let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, many as f64 - 1.0)?;
         let start = select(start, Scalar::Int(last), at_end);
         let mut line: Dims = smallvec![1; ndim];
         (line[0], line[1 + d]) = (planes, many);
@@ -70,33 +70,38 @@ fn check_random(
     dims: usize,
 ) -> Result<()> {
     let (shape, given) = (input.shape(), samples.shape());
+    let ints = if dims == 2 { "Ints" } else { "three Ints" };
     for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
         if list.len() != dims {
-            return fail(format!(
-                "{name}: {what} must either be a single Int or tuple of {} Ints",
-                WORDS[dims]
-            ));
+            return fail(format!("{name}: {what} must either be a single Int or tuple of {ints}"));
         }
     }
+    if kernel.iter().any(|&n| n <= 0) {
+        let by = kernel.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
+        return fail(format!("{name}(): kernel size should be greater than zero, but got {by}"));
+    }
+    let call = if dims == 2 { name.to_owned() } else { format!("{name}_out") };
     let batched = shape.len() == dims + 2;
-    if (!batched && shape.len() != dims + 1) || shape[usize::from(batched)..].contains(&0) {
+    if !batched && shape.len() != dims + 1 {
         return fail(format!(
-            "{name}(): Expected {}D or {}D tensor, but got: {:?}",
+            "{call}(): Expected {}D or {}D tensor, but got: {:?}",
             dims + 1,
             dims + 2,
             shape.as_slice()
         ));
     }
-    let call = if dims == 2 { name.to_owned() } else { format!("{name}_out") };
+    if let Some(d) = (1..shape.len()).find(|&d| shape[d] == 0) {
+        return fail(format!(
+            "{call}(): Expected input to have non-zero size for non-batch dimensions, but got{:?} with dimension {d} being empty.",
+            shape.as_slice()
+        ));
+    }
     // (Those of space must not fit exactly, and are looked at in this order.)
     let axes: &[(usize, &str)] =
         if dims == 2 { &[(0, "height"), (1, "width")] } else { &[(0, "time"), (2, "width"), (1, "height")] };
     let offset = dims as i64 - 2;
     for &(d, axis) in axes {
         let size = shape[shape.len() - dims + d] as i64;
-        if kernel[d] <= 0 || output[d] <= 0 {
-            return fail(format!("{name}: kernel and output sizes must be greater than zero"));
-        }
         if output[d].saturating_add(kernel[d]).saturating_sub(1) > size - offset {
             return fail(format!(
                 "{call}(): pool {axis} {} too large relative to input {axis} {size}",
@@ -104,6 +109,7 @@ fn check_random(
             ));
         }
     }
+    check_sizes(&shape, output)?;
     if samples.dtype() != input.dtype() {
         return fail("Expect _random_samples to have the same dtype as input");
     }
@@ -190,12 +196,10 @@ macro_rules! pools {
             output_size: Ints,
             random_samples: &Tensor,
         ) -> Result<[Tensor; 2]> {
-            let (kernel, output) =
-                (per_dim(&kernel_size, $dims, &one()), per_dim(&output_size, $dims, &one()));
-            check_random(stringify!($name), input, &kernel, &output, random_samples, $dims)?;
+            check_random(stringify!($name), input, &kernel_size, &output_size, random_samples, $dims)?;
             let count = if input.ndim() == $dims + 2 { input.shape()[0] } else { 1 };
             let samples = slices::slice(random_samples, 0, Some(0), Some(count as i64), 1)?;
-            $Random::call(input, &kernel, &output, &samples)
+            $Random::call(input, &kernel_size, &output_size, &samples)
         }
     )* };
 }

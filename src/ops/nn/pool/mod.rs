@@ -44,12 +44,23 @@ fn converted(x: &Body, dtype: DType) -> Result<Body> {
 
 /// `out` in the memory format of `x`, if that has so many dimensions.
 fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
-    let format = MemoryFormat::suggested(&x.layout);
-    if format == MemoryFormat::Contiguous || x.layout.ndim() != dims + 2 {
+    // Space without samples is looked at as one sample.
+    let single = dims == 3 && x.layout.ndim() == 4;
+    let mut layout = x.layout.clone();
+    if single {
+        layout = layout.unsqueeze(0)?;
+        layout.strides[0] = x.numel();
+    }
+    let format = MemoryFormat::suggested(&layout);
+    if format == MemoryFormat::Contiguous || layout.ndim() != dims + 2 {
         return Ok(out);
     }
     let mut to = Body::new(out.shape(), out.dtype, out.device())?;
-    to.layout = format.layout(&to.layout)?;
+    to.layout = if single {
+        format.layout(&to.layout.unsqueeze(0)?)?.select(0, 0)?
+    } else {
+        format.layout(&to.layout)?
+    };
     copy(&to, &out)?;
     Ok(to)
 }
@@ -60,6 +71,14 @@ fn resized(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
     let lead = shape.len() - dims;
     (0..dims).for_each(|d| shape[lead + d] = sizes[3 - dims + d]);
     shape
+}
+
+/// Refuses results with negative sizes.
+fn check_sizes(shape: &[usize], sizes: &Ints) -> Result<()> {
+    let Some(n) = sizes.iter().find(|&&n| n < 0) else { return Ok(()) };
+    let lead = shape[..shape.len() - sizes.len()].iter().map(|&n| n as i64);
+    let all: Vec<i64> = lead.chain(sizes.iter().copied()).collect();
+    fail(format!("Trying to create tensor with negative dimension {n}: {all:?}"))
 }
 
 /// The type that a kernel computes in; halves by way of float.
@@ -143,7 +162,12 @@ fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: u
         if out.numel() > 0 {
             at_places(At::Add, &out, indices, g, dims)?;
         }
-        return formatted(out, input, dims);
+        // Parts of space come without gaps.
+        return if dims == 3 && pool.is_some_and(|pool| pool.adaptive) {
+            Ok(out)
+        } else {
+            formatted(out, input, dims)
+        };
     }
     let Some(pool) = pool else {
         fill(&out, Scalar::Int(0))?;
