@@ -57,6 +57,7 @@ CALLS = {
     "lu_unpack": ("T.lu_unpack", ["q", "p"], "Tensor Tensor"),
     "lu_solve": ("T.lu_solve", ["q", "q", "p"], "Tensor Tensor Tensor"),
     "linalg_lu_solve": ("T.linalg.lu_solve", ["q", "p", "q"], "Tensor Tensor Tensor"),
+    "linalg_ldl_solve": ("T.linalg.ldl_solve", ["q", "p", "q"], "Tensor Tensor Tensor"),
     "layer_norm": ("T.layer_norm", ["f", "[3]"], "Tensor Ints"),
     "rms_norm": ("T.rms_norm", ["f", "[3]"], "Tensor Ints"),
     "native_layer_norm": ("T.native_layer_norm", ["f", "[3]", "None", "None", "1e-5"], "Tensor Ints Any Any Float"),

@@ -1,5 +1,5 @@
 //! Symmetric and Hermitian matrices that need not be positive: their triangles and blocks, and what those solve.
-#![allow(non_snake_case, reason = "PyTorch's names are A, B and LD")]
+#![allow(non_snake_case, reason = "PyTorch's names are LD and B")]
 
 use super::factors::*;
 use crate::base::{broadcast, existing_dim};
@@ -19,8 +19,8 @@ fn unmoved<T>(op: &str) -> Result<T> {
 
 #[primitive(node = "NotImplemented", tangent = fn, batch = in_front, results(LD, pivots, info))]
 impl LinalgLdlFactorEx {
-    fn forward(A: &Tensor, hermitian: bool, #[hidden] checked: Checked) -> Result<[Body; 3]> {
-        let x = A.body();
+    fn forward(input: &Tensor, hermitian: bool, #[hidden] checked: Checked) -> Result<[Body; 3]> {
+        let x = input.body();
         let n = rows_and_columns(x.shape())[0];
         let (ld, info) = (by_columns(&x)?, codes(&x)?);
         let pivots = filled(&batch_of(&x, &[n]), Scalar::Int(0), DType::I32, x.device())?;
@@ -38,7 +38,7 @@ impl LinalgLdlFactorEx {
         }
         Ok([ld, pivots, info])
     }
-    fn d_A() -> Result<V> {
+    fn d_input() -> Result<V> {
         underived("linalg_ldl_factor_ex")
     }
     fn tangent() -> Result<[Tensor; 3]> {
@@ -50,33 +50,34 @@ impl LinalgLdlFactorEx {
 /// Hermitian ones, and the rows that changed places.
 #[operator(function, space = "linalg", returns(LD, pivots), out(declared), sample = "underived")]
 pub fn linalg_ldl_factor(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword]
     #[default(false)]
     hermitian: bool,
 ) -> Result<[Tensor; 2]> {
-    check(A)?;
-    let [ld, pivots, _] = LinalgLdlFactorEx::call(A, hermitian, Checked(Some("torch.linalg.ldl_factor")))?;
+    check(input)?;
+    let [ld, pivots, _] =
+        LinalgLdlFactorEx::call(input, hermitian, Checked(Some("torch.linalg.ldl_factor")))?;
     Ok([ld, pivots])
 }
 
 /// `linalg.ldl_factor` with codes in place of an error: which element of `D` is zero, or 0.
 #[operator(function, space = "linalg", returns(LD, pivots, info), out(declared), sample = "underived")]
 pub fn linalg_ldl_factor_ex(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword]
     #[default(false)]
     hermitian: bool,
     #[default(false)] check_errors: bool,
 ) -> Result<[Tensor; 3]> {
-    check(A)?;
+    check(input)?;
     let name = check_errors.then_some("torch.linalg.ldl_factor_ex");
-    LinalgLdlFactorEx::call(A, hermitian, Checked(name))
+    LinalgLdlFactorEx::call(input, hermitian, Checked(name))
 }
 
-fn check(A: &Tensor) -> Result<()> {
-    check_square("torch.linalg.ldl_factor_ex", A)?;
-    check_floating("torch.linalg.ldl_factor_ex", A, true)
+fn check(input: &Tensor) -> Result<()> {
+    check_square("torch.linalg.ldl_factor_ex", input)?;
+    check_floating("torch.linalg.ldl_factor_ex", input, true)
 }
 
 #[primitive(node = "NotImplemented", tangent = fn, batch = each)]
