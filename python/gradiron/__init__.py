@@ -119,11 +119,11 @@ _MODULES = """
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
 _ALSO_IN_NN = """
-    bilinear celu_ channel_shuffle cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle
-    pixel_unshuffle prelu rrelu_ selu_ threshold_
+    bilinear celu_ channel_shuffle conv_tbc cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist
+    pixel_shuffle pixel_unshuffle prelu rrelu_ selu_ threshold_
 """.split()
 _OF_NN = """
-    alpha_dropout alpha_dropout_ binary_cross_entropy_with_logits conv_tbc cosine_embedding_loss ctc_loss dropout_
+    alpha_dropout alpha_dropout_ binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dropout_
     feature_alpha_dropout feature_alpha_dropout_ feature_dropout feature_dropout_ grid_sampler_2d grid_sampler_3d
     hinge_embedding_loss kl_div margin_ranking_loss native_dropout native_group_norm norm_except_dim poisson_nll_loss
     triplet_margin_loss
@@ -171,6 +171,7 @@ _NAMES = {
     **dict.fromkeys(("_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo"), "sparse._compressed"),
     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter", *_SCRIPT_TYPES), "_C"),
     "vmap": "func",
+    **dict.fromkeys(("cond", "while_loop"), "_higher_order_ops"),
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),

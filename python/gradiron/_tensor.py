@@ -584,6 +584,12 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
     return _mapped("map2_", self, (x, y), callable)
 
 
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Nothing is left to do: the GPU has one queue, so that memory is used again only behind what was asked for before."""
+    if not self.is_cuda:
+        raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
+
+
 def is_distributed(self: Tensor) -> bool:
     """No."""
     return False
@@ -663,6 +669,7 @@ def install() -> None:
         "__array_wrap__": array_wrap,
         "map_": map_,
         "map2_": map2_,
+        "record_stream": record_stream,
         "is_distributed": is_distributed,
         "polygamma": polygamma,
         "polygamma_": polygamma_,

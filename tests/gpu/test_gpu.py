@@ -406,6 +406,7 @@ def test_streams_and_events_are_the_one_queue():
         x = T.ones(3, device="cuda") * 2
         event.record()
     stream.wait_stream(T.cuda.current_stream())
+    x.record_stream(T.cuda.current_stream())
     event.synchronize()
     assert event.query() and stream == T.cuda.default_stream() and x.tolist() == [2.0] * 3
     with pytest.raises(NotImplementedError, match="times"):

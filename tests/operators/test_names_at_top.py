@@ -76,7 +76,7 @@ def test_convolution_with_time_first():
     expected = T.nn.functional.conv1d(x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=1).permute(2, 0, 1)
     found = T.conv_tbc(x, weight, bias, 1)
     assert T.allclose(found, expected, atol=1e-5)
-    assert found.is_contiguous()
+    assert found.is_contiguous() and T.equal(T.nn.functional.conv_tbc(x, weight, bias, 1), found)
     with pytest.raises(RuntimeError, match="Bias size must equal dim 2 in the weight tensor"):
         T.conv_tbc(x, weight, T.ones(4))
 

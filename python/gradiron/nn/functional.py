@@ -16,6 +16,7 @@ from ._attention import (
 )
 from ._compositions import (
     alpha_dropout,
+    conv_tbc,
     cosine_similarity,
     dropout1d,
     dropout2d,
