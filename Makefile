@@ -18,7 +18,7 @@ WHEEL := $(VENV)/.wheel
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom machinery asan pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom machinery pytest vulkan clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -43,11 +43,11 @@ $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.
 demo: build
 	$(BIN)/python examples/demo.py
 
-## make test     format, lints, Rust tests, loom, machinery, AddressSanitizer, wheel, Python tests, stubs, examples of the docs
+## make test     format, lints, Rust tests, loom, machinery, wheel, Python tests, stubs, examples of the docs
 test: $(READY)
 	@# The last step of the wheel (LTO) keeps one core busy: it is built beside the Rust checks.
 	@$(MAKE) build > $(VENV)/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel; exit 130' INT TERM; \
-	$(MAKE) lint rust loom machinery asan || { kill $$wheel; exit 1; }; \
+	$(MAKE) lint rust loom machinery || { kill $$wheel; exit 1; }; \
 	wait $$wheel || { cat $(VENV)/wheel.log; exit 1; }
 	@# What neither lint compiles, the library without its tests and with the GPU, is the wheel: its warnings count, too.
 	@! grep -A 9 '^warning' $(VENV)/wheel.log
@@ -70,9 +70,11 @@ fix: $(READY)
 	$(BIN)/ruff check --fix python tests benches examples scripts
 	$(BIN)/ruff format python tests benches examples scripts
 
-## make rust     the Rust tests, the rooms' order (tests/layers.rs) included
+## make rust     the rooms' order (tests/layers.rs), and the Rust tests under AddressSanitizer, which lets what is too large be refused
 rust: vulkan
-	cargo test --locked --workspace --profile quick --lib --test layers
+	cargo test --locked --package gradiron-macros --profile quick --lib --test layers
+	ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=16 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/asan.supp:print_suppressions=0 \
+		RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" cargo test --locked --profile quick --target $(HOST) --lib
 
 ## make loom     every interleaving of the arena's threads
 loom:
@@ -81,11 +83,6 @@ loom:
 ## make machinery  whether what runs operators builds without any
 machinery:
 	cargo check --locked --manifest-path tests/machinery/Cargo.toml --target-dir target/machinery
-
-## make asan     the Rust tests under AddressSanitizer, which lets what is too large be refused
-asan:
-	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" cargo test --locked --profile quick --no-default-features \
-		--target $(HOST) --lib
 
 ## make pytest   the Python tests, on the wheel
 pytest: build vulkan
