@@ -1,5 +1,6 @@
 """Fixtures and markers that all topics share."""
 
+import gc
 import random
 
 import pytest
@@ -11,7 +12,7 @@ settings.register_profile(
     "default",
     deadline=None,
     max_examples=25,
-    derandomize=True,
+    database=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.load_profile("default")
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(config, items):
         for item in items:
             if item.get_closest_marker("gradiron"):
                 item.add_marker(skip)
+
+
+def pytest_collection_finish():
+    """The tests themselves are millions of objects, which no collection need look at."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_generate_tests(metafunc):

@@ -547,15 +547,6 @@ PATTERNS = [f for f in PATTERNS if f not in PARTS or there(PARTS[f])]
 named = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda f: f.__name__)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def quick_collections():
-    """What was there before need not be looked at thousands of times."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 def assert_collected(pattern):
     token = Token()
     ghost = weakref.ref(token)

@@ -8,7 +8,7 @@ import pickle
 import sys
 
 import pytest
-from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in, quick_collections  # noqa: F401
+from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in
 
 from library import NAME, T
 

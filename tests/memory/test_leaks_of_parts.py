@@ -5,7 +5,7 @@ import sys
 import weakref
 
 import pytest
-from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in, quick_collections  # noqa: F401
+from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in
 
 from library import T
 
