@@ -45,9 +45,9 @@ demo: build
 
 ## make test     format, lints, Rust tests, loom, machinery, wheel, Python tests, stubs, examples of the docs
 test: $(READY)
-	@# The last step of the wheel (LTO) keeps one core busy: it is built beside the Rust checks.
+	@# The last step of the wheel (LTO) keeps one core busy: it is built beside the Rust checks, and waits for none of them.
 	@$(MAKE) build > $(VENV)/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel; exit 130' INT TERM; \
-	$(MAKE) lint rust loom machinery || { kill $$wheel; exit 1; }; \
+	nice $(MAKE) lint loom machinery rust || { kill $$wheel; exit 1; }; \
 	wait $$wheel || { cat $(VENV)/wheel.log; exit 1; }
 	@# What neither lint compiles, the library without its tests and with the GPU, is the wheel: its warnings count, too.
 	@! grep -A 9 '^warning' $(VENV)/wheel.log
