@@ -8,7 +8,7 @@ import pickle
 import sys
 
 import pytest
-from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in
+from test_leaks import assert_collected, assert_memory_flat, patterns_in
 
 from library import NAME, T
 
