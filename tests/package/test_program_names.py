@@ -357,3 +357,22 @@ def test_exchanges_with_gradients_need_a_group():
     exchanges = module("distributed.nn")
     with pytest.raises(ValueError, match="^Default process group has not been initialized"):
         exchanges.all_reduce(T.ones(1))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_machine_tells_of_itself():
+    collect = module("utils.collect_env")
+    text = collect.get_pretty_env_info()
+    assert (
+        f"PyTorch version: {T.__version__}\n" in text
+        and "\nPython version: " in text
+        and f"Is CUDA available: {T.cuda.is_available()}" in text
+    )
+    assert collect.pretty_str(collect.get_env_info()) == text
+
+
+@ours
+def test_older_names_of_the_gpus_memory():
+    assert T.cuda.memory_cached() == T.cuda.memory_reserved() and T.cuda.max_memory_cached() == T.cuda.max_memory_reserved()
+    T.cuda.reset_max_memory_allocated()
+    T.cuda.ipc_collect()

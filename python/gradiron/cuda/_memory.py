@@ -63,6 +63,14 @@ def reset_peak_memory_stats(device: Any = None) -> None:
         core.reset_peak()
 
 
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
+def ipc_collect() -> None:
+    """Nothing: no memory of the GPU is shared with other processes."""
+
+
 def empty_cache() -> None:
     """Give memory that no tensor uses back to the driver."""
     if core is not None:
