@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from library import T, assert_values, devices
+from library import IS_GRADIRON, T, assert_values, devices
 
 F = T.nn.functional
 SEEDS = st.integers(0, 2**16)
@@ -345,6 +345,17 @@ def test_shuffles_keep_the_memory_format(name):
     call = getattr(F, name)
     made = call(x.contiguous(memory_format=T.channels_last), 2)
     assert made.is_contiguous(memory_format=T.channels_last) and T.equal(made, call(x, 2)) and call(x, 2).is_contiguous()
+
+
+def test_negative_slopes_of_rrelu_in_place():
+    x = T.tensor([-1.0, 1.0], requires_grad=True)
+    cases = [(-2.0, -2.0, True), (-3.0, -1.0, True)]
+    if IS_GRADIRON:  # PyTorch refuses the derivative.
+        cases += [(-3.0, -1.0, False), (-3.0, 1.0, False)]
+    for low, high, training in cases:
+        y = F.rrelu(x.clone(), low, high, training, inplace=True)
+        (g,) = T.autograd.grad(y.sum(), x)
+        assert g[0] == -y[0] and low <= g[0] <= high and g[1] == 1
 
 
 def test_rrelu_over_expanded_memory():

@@ -363,11 +363,14 @@ pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
 
 /// The factor of negative elements: the random one that was drawn, or the mean of the bounds.
 fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
-    let (lower, upper) = (lower.as_f64(), upper.as_f64());
-    if training && upper - lower > 1e-6 {
+    if training {
         return g * noise + zero_of(x);
     }
-    select(&g * ((lower + upper) / 2.0), select(zero_of(&x), &g, gt(&x, 0.0)), gt(&x, 0.0))
+    select(&g * middle(lower, upper), select(zero_of(&x), &g, gt(&x, 0.0)), gt(&x, 0.0))
+}
+
+fn middle(lower: Scalar, upper: Scalar) -> f64 {
+    (lower.as_f64() + upper.as_f64()) / 2.0
 }
 
 fn randomly_leaky(x: &Tensor, noise: &Tensor, [lower, upper]: [Scalar; 2], training: bool) -> Result<Body> {
@@ -375,8 +378,7 @@ fn randomly_leaky(x: &Tensor, noise: &Tensor, [lower, upper]: [Scalar; 2], train
         if training {
             return a::mul(x, noise);
         }
-        let slope = Scalar::Float((lower.as_f64() + upper.as_f64()) / 2.0);
-        apply(&leaky_relu::ROW, &[x.into(), Operand::Scalar(slope)])
+        apply(&leaky_relu::ROW, &[x.into(), Operand::Scalar(Scalar::Float(middle(lower, upper)))])
     })
 }
 
@@ -459,6 +461,11 @@ fn random_slope(
     })?;
     if !inplace {
         return RreluWithNoise::call(input, &noise, lower, upper, training);
+    }
+    let slope = middle(lower, upper);
+    if !training && slope < 0.0 {
+        // The result does not have the sign of the input.
+        return run(both_ways(&leaky_relu::ROW), input, &[Scalar::Float(slope)], true);
     }
     RreluWithNoise1::over(input, &noise, lower, upper, training)?;
     Ok(input.clone())

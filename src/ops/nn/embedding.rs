@@ -154,7 +154,7 @@ pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Resu
 #[cold]
 fn no_sparse() -> Error {
     Error::not_implemented(
-        "embedding: there are no sparse tensors, so sparse=True is refused; pass sparse=False",
+        "embedding: gradients are dense here, so sparse=True is refused; pass sparse=False",
     )
 }
 
