@@ -10,7 +10,7 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Not there, since gradiron has no sparse tensors: gradients are dense, and `Adam` takes them."""
+    """Not there, since gradients are dense: `Adam` takes them."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("SparseAdam needs sparse gradients, which gradiron does not have; use Adam instead")
