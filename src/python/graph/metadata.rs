@@ -64,7 +64,7 @@ pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
         return found.0.bind(py).clone();
     }
     let made = PyDict::new(py);
-    if let Some(stack) = node.trace.as_ref().and_then(|trace| trace.stack.as_deref()) {
+    if let Some(stack) = node.trace.as_ref().and_then(|trace| trace.stack.as_ref()?.text()) {
         // A traceback as Python's own functions give it: a text for each frame.
         let frames = stack.split("  File ").skip(1).map(|frame| format!("  File {frame}"));
         let list = pyo3::types::PyList::new(py, frames.collect::<Vec<_>>());

@@ -3,12 +3,12 @@
 use crate::base::{Line, try_alloc};
 use crate::python::objects::start_of;
 use crate::storage::reserve;
-use crate::tensor::anomaly;
+use crate::tensor::anomaly::{self, Stack};
 use gradiron_macros::pyfunction;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyList;
+use pyo3::types::{PyDict, PyList};
+use pyo3::{ffi, intern};
 use std::any::Any;
 
 fn install() {
@@ -85,26 +85,72 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
 
-/// Python's stack as text.
-fn here() -> Option<String> {
+/// Python's frames, innermost first.
+struct Frames(Vec<Frame>);
+
+struct Frame {
+    code: Py<PyAny>,
+    line: Option<i32>,
+    instruction: usize,
+}
+
+/// Python's stack.
+fn here() -> Option<Box<dyn Stack>> {
     // One call may make many nodes: without memory they get no traceback.
     if reserve::is_spent() {
         return None;
     }
     Python::attach(|py| {
-        let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
-        let lines = lines.cast::<PyList>().ok()?;
-        try_alloc::check_text(lines.len() * size_of::<String>()).ok()?;
-        let mut lines =
-            lines.iter().map(|line| start_of(line.cast()?)).collect::<PyResult<Vec<String>>>().ok()?;
-        // `Function.apply` is not the user's code.
         let own = format!("{}autograd/function.py", package(py));
-        while lines.last().is_some_and(|line| line.contains(&own)) {
-            lines.pop();
+        // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
+        let mut next = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+        let mut frames = Vec::new();
+        while let Some(frame) = next {
+            let code = frame.getattr(intern!(py, "f_code")).ok()?;
+            let file = code.getattr(intern!(py, "co_filename")).ok()?;
+            // `Function.apply` is not the user's code.
+            if !frames.is_empty() || start_of(file.cast().ok()?).ok()? != own {
+                let line = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
+                let instruction =
+                    frame.getattr(intern!(py, "f_lasti")).and_then(|n| n.extract()).unwrap_or(0);
+                frames.try_reserve(1).ok()?;
+                frames.push(Frame { code: code.unbind(), line, instruction });
+            }
+            next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none());
         }
-        try_alloc::check_text(lines.iter().map(String::len).sum()).ok()?;
-        Some(lines.concat())
+        Some(Box::new(Frames(frames)) as Box<dyn Stack>)
     })
+}
+
+impl Stack for Frames {
+    fn text(&self) -> Option<String> {
+        Python::attach(|py| self.lines(py).ok())
+    }
+}
+
+impl Frames {
+    fn lines(&self, py: Python<'_>) -> PyResult<String> {
+        let (traceback, summaries) = (py.import("traceback")?, PyList::empty(py));
+        for frame in self.0.iter().rev() {
+            let (code, more) = (frame.code.bind(py), PyDict::new(py));
+            // From 3.11 on Python knows which part of the line it is.
+            if let Ok(mut places) = code.call_method0("co_positions").and_then(|p| p.try_iter())
+                && let Some(place) = places.nth(frame.instruction / 2)
+            {
+                for (i, name) in ["end_lineno", "colno", "end_colno"].into_iter().enumerate() {
+                    more.set_item(name, place.as_ref().map_err(|e| e.clone_ref(py))?.get_item(i + 1)?)?;
+                }
+            }
+            let seen = (code.getattr("co_filename")?, frame.line, code.getattr("co_name")?);
+            summaries.append(traceback.call_method("FrameSummary", seen, Some(&more))?)?;
+        }
+        let lines = traceback.getattr("StackSummary")?.call_method1("from_list", (summaries,))?;
+        let lines = lines.call_method0("format")?.cast_into::<PyList>()?;
+        try_alloc::check_text(lines.len() * size_of::<String>())?;
+        let lines = lines.iter().map(|line| start_of(line.cast()?)).collect::<PyResult<Vec<String>>>()?;
+        try_alloc::check_text(lines.iter().map(String::len).sum())?;
+        Ok(lines.concat())
+    }
 }
 
 fn tell(text: &str) {

@@ -39,19 +39,24 @@ thread_local! {
 pub struct Host {
     /// The user's present line.
     pub line: fn() -> Option<Line>,
-    /// The present stack, as text.
-    pub here: fn() -> Option<String>,
+    /// The present stack.
+    pub here: fn() -> Option<Box<dyn Stack>>,
     /// Shows a report as a warning.
     pub tell: fn(&str),
     /// Adds a note to an exception of the user's.
     pub note: fn(&(dyn Any + Send + Sync), &str, &Line),
 }
 
+/// The host language's stack as it was; most are forgotten before somebody asks for the text.
+pub trait Stack: Send + Sync {
+    fn text(&self) -> Option<String>;
+}
+
 /// Where a node was made.
 pub struct Trace {
     pub line: Option<Line>,
     /// The stack, in anomaly mode.
-    pub stack: Option<Box<str>>,
+    pub stack: Option<Box<dyn Stack>>,
     pub parent: Option<Parent>,
 }
 
@@ -153,7 +158,7 @@ pub fn line() -> Option<Line> {
 #[cold]
 fn look() -> Option<Arc<Trace>> {
     let host = HOST.get()?;
-    let stack = if enabled() { (host.here)().map(Into::into) } else { None };
+    let stack = if enabled() { (host.here)() } else { None };
     let parent = TURN.with_borrow(|turn| turn.clone().filter(|parent| parent.depth < DEEPEST));
     Some(Arc::new(Trace { line: (host.line)(), stack, parent }))
 }
@@ -222,7 +227,7 @@ pub(in crate::tensor) fn report(name: &str, mut trace: Option<Arc<Trace>>) {
 }
 
 fn said(what: &str, did: &str, trace: Option<&Trace>) -> String {
-    match trace.and_then(|t| t.stack.as_deref()) {
+    match trace.and_then(|t| t.stack.as_ref()?.text()) {
         Some(stack) => format!("{what} Traceback of forward call that {did}:\n{stack}"),
         None => format!(
             "{what} No forward pass information available. Enable detect anomaly during forward pass for more \
