@@ -52,7 +52,7 @@ macro_rules! kernels {
     ($T:ident, $name:ident) => {
         mod $name {
             use super::*;
-            use crate::cpu::math::$T::{sigmoid, tanh};
+            use crate::cpu::math::$T::{multiply_add, sigmoid, tanh};
 
             fn at(view: &Strided, offset: usize) -> *mut $T {
                 view.ptr.cast::<$T>().wrapping_add(offset)
@@ -89,10 +89,10 @@ macro_rules! kernels {
                         let (input, forget) = (*kept.add(i), *kept.add(n + i));
                         let (new, output) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
                         let t = tanh(forget * *c.add(i) + input * new);
-                        let g = *dc.add(i) + *dh.add(i) * output * (1.0 - t * t);
+                        let g = *dc.add(i) + *dh.add(i) * output * multiply_add(-t, t, 1.0);
                         *to.add(i) = g * new * input * (1.0 - input);
                         *to.add(n + i) = g * *c.add(i) * forget * (1.0 - forget);
-                        *to.add(2 * n + i) = g * input * (1.0 - new * new);
+                        *to.add(2 * n + i) = g * input * multiply_add(-new, new, 1.0);
                         *to.add(3 * n + i) = *dh.add(i) * t * output * (1.0 - output);
                         *dc.add(i) = g * forget;
                     }
@@ -124,7 +124,7 @@ macro_rules! kernels {
                         let (reset, update) = (*kept.add(i), *kept.add(n + i));
                         let (new, state) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
                         let g = *dh.add(i);
-                        let of_new = g * (1.0 - update) * (1.0 - new * new);
+                        let of_new = g * (1.0 - update) * multiply_add(-new, new, 1.0);
                         let of_reset = of_new * state * reset * (1.0 - reset);
                         let of_update = g * (*h.add(i) - new) * update * (1.0 - update);
                         *to.add(i) = of_reset;
@@ -154,7 +154,7 @@ macro_rules! kernels {
                 unsafe fn plain_backward(n: usize, to: *mut $T, kept: *const $T, dh: *const $T, relu: bool) {
                     for i in 0..n {
                         let y = *kept.add(i);
-                        let slope = if relu { if y > 0.0 { 1.0 } else { 0.0 } } else { 1.0 - y * y };
+                        let slope = if relu { if y > 0.0 { 1.0 } else { 0.0 } } else { multiply_add(-y, y, 1.0) };
                         *to.add(i) = *dh.add(i) * slope;
                     }
                 }

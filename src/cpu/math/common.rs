@@ -93,6 +93,11 @@ macro_rules! integers {
         }
 
         #[inline(always)]
+        pub fn multiply_add(a: T, b: T, c: T) -> T {
+            product(a, b).wrapping_add(c)
+        }
+
+        #[inline(always)]
         pub fn maximum(a: T, b: T) -> T {
             a.max(b)
         }

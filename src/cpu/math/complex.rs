@@ -206,6 +206,11 @@ macro_rules! exact {
         }
 
         #[inline(always)]
+        pub fn multiply_add(a: T, b: T, c: impl Into<T>) -> T {
+            a * b + c.into()
+        }
+
+        #[inline(always)]
         pub fn recip(x: T) -> T {
             T::from(1.0) / x
         }

@@ -16,6 +16,12 @@ pub type T = f64;
 
 exact_float!();
 
+/// `a * b + c`, as GPUs round it.
+#[inline(always)]
+pub fn multiply_add(a: T, b: T, c: T) -> T {
+    a * b + c
+}
+
 /// The fast functions: see [`super::near`].
 pub mod near {
     use super::super::angle::LARGEST;

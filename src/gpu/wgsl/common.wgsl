@@ -13,6 +13,7 @@ fn truth(x: T) -> bool { return !(x == T(0)); }
 fn num(b: bool) -> T { return select(T(0), T(1), b); }
 fn neg(x: T) -> T { return -x; }
 fn square(x: T) -> T { return x * x; }
+fn multiply_add(a: T, b: T, c: T) -> T { return a * b + c; }
 // Numbers are real here: complex ones have no shaders.
 fn conj(x: T) -> T { return x; }
 fn zero_of(x: T) -> T { return T(0); }

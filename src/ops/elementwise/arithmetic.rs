@@ -283,10 +283,10 @@ pointwise! {
     /// `input`, but at most a number.
     [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max"] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
+    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
     [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),

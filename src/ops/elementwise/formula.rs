@@ -1,6 +1,7 @@
 //! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors. Rows bring their own;
 //! here are those made of several, or that depend on their operands' dtypes.
 
+use crate::base::Scalar;
 use crate::operator::{V, copies};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 
@@ -22,6 +23,7 @@ pub mod layouts {
     }
     combined! {
         ndtr(x);
+        multiply_add(a, b, c);
         constant_zero(x);
         zeroth_power(x);
         acosh_slope(x);
@@ -38,6 +40,11 @@ pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V
 /// The normal distribution up to `x`.
 pub fn ndtr(x: impl Into<V>) -> V {
     (erf(x.into() * std::f64::consts::FRAC_1_SQRT_2) + 1.0) * 0.5
+}
+
+/// `a * b + c`; of single numbers, rounded once.
+pub fn multiply_add(a: impl Into<V>, b: impl Into<V>, c: impl Into<V>) -> V {
+    V::apply(&a::addcmul::ROW, &[c.into(), a.into(), b.into(), V::Scalar(Scalar::Int(1))])
 }
 
 /// Zeros without an edge to `x`.
@@ -90,7 +97,7 @@ pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     if !x.is_complex() {
         return constant_zero(x);
     }
-    let slope = &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / (&x * conj(&x)).re();
+    let slope = &x * V::Scalar(Scalar::Complex(0.0, 1.0)) / (&x * conj(&x)).re();
     select(g.into() * slope, 0.0, eq(x, 0.0))
 }
 

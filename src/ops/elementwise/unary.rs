@@ -56,7 +56,7 @@ pointwise! {
     /// Hyperbolic cosine.
     [complex = |a| a.cosh()] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
     /// Hyperbolic tangent.
-    [complex = |a| a.tanh()] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
+    [complex = |a| a.tanh()] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(multiply_add(-y, y, 1.0));
     /// Inverse hyperbolic sine.
     [complex = |a| a.times_i().asin().over_i(), alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
