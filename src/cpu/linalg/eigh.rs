@@ -9,21 +9,19 @@ const STEPS: usize = 30;
 
 /// Values ascend; of `a` the lower triangle is read, and the vectors replace it. The number of elements beside the diagonal
 /// that did not vanish: 0 if all is well.
-pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T::Real]) -> Result<usize> {
+pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64]) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
     if a.iter().any(|x| !x.weight().is_finite()) {
         a.fill(T::real(f64::NAN));
-        values.fill(T::Real::real(f64::NAN));
+        values.fill(f64::NAN);
         return Ok(0);
     }
     let (mut diagonal, mut beside) = (try_alloc::filled(0.0, n)?, try_alloc::filled(0.0, n)?);
     tridiagonal(a, n, &mut diagonal, &mut beside)?;
     let left = diagonalize::<T>(&mut diagonal, &mut beside, a, n);
-    for (value, found) in values.iter_mut().zip(&diagonal) {
-        *value = T::Real::real(*found);
-    }
+    values.copy_from_slice(&diagonal);
     Ok(left)
 }
 
@@ -144,8 +142,7 @@ fn turn<T: Number>(z: &mut [T], n: usize, j: usize, cosine: f64, sine: f64) {
 
 /// Makes `d` the eigenvalues of the three diagonals, and `z` times their vectors of `z`.
 fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], z: &mut [T], n: usize) -> usize {
-    let epsilon = T::EPSILON / 2.0;
-    let safe = if T::EPSILON < 1e-10 { f64::MIN_POSITIVE } else { f64::from(f32::MIN_POSITIVE) };
+    let (epsilon, safe) = (f64::EPSILON / 2.0, f64::MIN_POSITIVE);
     let mut steps = n * STEPS;
     let mut start = 0;
     while start < n {

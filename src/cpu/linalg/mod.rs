@@ -12,7 +12,7 @@ pub mod triangular;
 
 use super::par;
 use crate::base::{DType, Fault, Result, Strided};
-pub use number::Number;
+use number::Stored;
 
 /// The items of a batch, each of which is `len` elements in a row.
 struct Items<T> {
@@ -59,7 +59,7 @@ fn sizes(x: &Strided) -> [usize; 2] {
     [x.shape[n - 2], x.shape[n - 1]]
 }
 
-/// Calls the code with `T` for the dtype: real and complex numbers of two widths.
+/// Calls the code with `T` for the dtype, which is [`Stored`]: real and complex numbers of two widths.
 macro_rules! numbers {
     ($op:literal, $dtype:expr, $T:ident => $code:expr) => {{
         use $crate::cpu::math::complex::Complex;
@@ -96,9 +96,11 @@ pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
     numbers!("cholesky_cpu", a.dtype, T => {
         let (matrices, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        each(count(&a, 2), n * n * n / 3, |i| unsafe { infos.item(i)[0] = cholesky::factor(matrices.item(i), n) as i32 });
-    });
-    Ok(())
+        try_each(count(&a, 2), n * n * n / 3, |i| unsafe {
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| Ok(cholesky::factor(a, n)))? as i32;
+            Ok(())
+        })
+    })
 }
 
 /// Solves `a x = b` in the place of `b` for triangles `a`.
@@ -110,11 +112,13 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
     numbers!("triangular_solve_cpu", b.dtype, T => {
         let (triangles, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&b, 2));
         // SAFETY: handed on.
-        each(count(&b, 2), n * n * columns, |i| unsafe {
-            triangular::solve(triangles.item(i), n, right.item(i), upper, unit);
-        });
-    });
-    Ok(())
+        try_each(count(&b, 2), n * n * columns, |i| unsafe {
+            T::read(triangles.item(i), |a| T::edit(right.item(i), |b| {
+                triangular::solve(a, n, b, upper, unit);
+                Ok(())
+            }))
+        })
+    })
 }
 
 /// Eigenvalues of `a` and vectors in its place; `info` counts values that were not found. Real matrices have no imaginary parts.
@@ -128,11 +132,11 @@ pub unsafe fn eig(a: Strided, values: Strided, info: Strided, real: bool) -> Res
         let infos = Items::<i32>::of(&info, 0);
         // SAFETY: handed on.
         try_each(count(&a, 2), 25 * n * n * n, |i| unsafe {
-            infos.item(i)[0] = eig::decompose(matrices.item(i), n, found.item(i), real)? as i32;
+            let left = T::edit(matrices.item(i), |a| T::edit(found.item(i), |values| eig::decompose(a, n, values, real)))?;
+            infos.item(i)[0] = left as i32;
             Ok(())
-        })?;
-    });
-    Ok(())
+        })
+    })
 }
 
 /// Householder's reflectors of `a` below the diagonal, with `r` on and above it; their factors in `tau`.
@@ -144,9 +148,13 @@ pub unsafe fn reflect(a: Strided, tau: Strided) -> Result<()> {
     numbers!("geqrf_cpu", a.dtype, T => {
         let (matrices, factors) = (Items::<T>::of(&a, 2), Items::<T>::of(&tau, 1));
         // SAFETY: handed on.
-        each(count(&a, 2), 2 * m * n * m.min(n), |i| unsafe { qr::reflect(matrices.item(i), m, n, factors.item(i)) });
-    });
-    Ok(())
+        try_each(count(&a, 2), 2 * m * n * m.min(n), |i| unsafe {
+            T::edit(matrices.item(i), |a| T::edit(factors.item(i), |tau| {
+                qr::reflect(a, m, n, tau);
+                Ok(())
+            }))
+        })
+    })
 }
 
 /// The product of the reflectors that [`reflect`] made, over them.
@@ -158,9 +166,13 @@ pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
     numbers!("orgqr_cpu", q.dtype, T => {
         let (matrices, factors) = (Items::<T>::of(&q, 2), Items::<T>::of(&tau, 1));
         // SAFETY: handed on.
-        each(count(&q, 2), 2 * m * n * m.min(n), |i| unsafe { qr::product(matrices.item(i), m, n, factors.item(i)) });
-    });
-    Ok(())
+        try_each(count(&q, 2), 2 * m * n * m.min(n), |i| unsafe {
+            T::edit(matrices.item(i), |q| T::read(factors.item(i), |tau| {
+                qr::product(q, m, n, tau);
+                Ok(())
+            }))
+        })
+    })
 }
 
 /// `L` and `U` of `a` in its place, the rows that changed places (from 1), and the first pivot that is zero (from 1, else 0).
@@ -172,11 +184,11 @@ pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
     numbers!("lu_cpu", a.dtype, T => {
         let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        each(count(&a, 2), m * n * m.min(n), |i| unsafe {
-            infos.item(i)[0] = lu::factor(matrices.item(i), m, n, rows.item(i)) as i32;
-        });
-    });
-    Ok(())
+        try_each(count(&a, 2), m * n * m.min(n), |i| unsafe {
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| Ok(lu::factor(a, m, n, rows.item(i))))? as i32;
+            Ok(())
+        })
+    })
 }
 
 /// Solves `a x = b`, or `aᴴ x = b`, in the place of `b`, by what [`lu`] made of `a`.
@@ -188,11 +200,13 @@ pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) 
     numbers!("lu_solve_cpu", b.dtype, T => {
         let (factors, right, rows) = (Items::<T>::of(&lu, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
         // SAFETY: handed on.
-        each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
-            lu::solve(factors.item(i), n, rows.item(i), right.item(i), adjoint);
-        });
-    });
-    Ok(())
+        try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
+            T::read(factors.item(i), |lu| T::edit(right.item(i), |b| {
+                lu::solve(lu, n, rows.item(i), b, adjoint);
+                Ok(())
+            }))
+        })
+    })
 }
 
 /// Triangles and blocks of symmetric or Hermitian `a` in its place, of which the lower triangles are read; the rows that changed
@@ -241,17 +255,18 @@ pub unsafe fn determinant(
     let n = sizes(&lu)[0];
     numbers!("lu_cpu", lu.dtype, T => {
         let (factors, rows, found) = (Items::<T>::of(&lu, 2), Items::<i32>::of(&pivots, 1), Items::<T>::of(&out, 0));
-        let lines = logarithms.map(|x| Items::<<T as Number>::Real>::of(&x, 0));
+        let lines = logarithms.map(|x| Items::<<T as Stored>::Real>::of(&x, 0));
         // SAFETY: handed on.
-        each(count(&lu, 2), n, |i| unsafe {
-            let (value, size) = lu::determinant(factors.item(i), n, rows.item(i), lines.is_some());
-            found.item(i)[0] = value;
+        try_each(count(&lu, 2), n, |i| unsafe {
+            let factors = factors.item(i);
+            let (value, size) = T::read(factors, |lu| Ok(lu::determinant(lu, n, rows.item(i), lines.is_some())))?;
+            found.item(i)[0] = T::rounded(value);
             if let Some(lines) = &lines {
-                lines.item(i)[0] = <T as Number>::Real::real(size);
+                lines.item(i)[0] = <T as Stored>::Real::rounded(size);
             }
-        });
-    });
-    Ok(())
+            Ok(())
+        })
+    })
 }
 
 /// The permutations that pivots stand for.
@@ -277,10 +292,11 @@ pub unsafe fn eigh(a: Strided, values: Strided, info: Strided) -> Result<()> {
     let n = sizes(&a)[0];
     numbers!("linalg_eigh_cpu", a.dtype, T => {
         let matrices = Items::<T>::of(&a, 2);
-        let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
+        let (lines, infos) = (Items::<<T as Stored>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), 9 * n * n * n, |i| unsafe {
-            infos.item(i)[0] = eigh::decompose(matrices.item(i), n, lines.item(i))? as i32;
+            let left = T::edit(matrices.item(i), |a| Stored::edit(lines.item(i), |values| eigh::decompose(a, n, values)))?;
+            infos.item(i)[0] = left as i32;
             Ok(())
         })
     })
@@ -295,10 +311,13 @@ pub unsafe fn svd(a: Strided, values: Strided, v: Strided, info: Strided) -> Res
     let ([m, _], n) = (sizes(&a), sizes(&v)[0]);
     numbers!("linalg_svd_cpu", a.dtype, T => {
         let (matrices, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&v, 2));
-        let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
+        let (lines, infos) = (Items::<<T as Stored>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), 30 * m * n * n, |i| unsafe {
-            infos.item(i)[0] = svd::decompose(matrices.item(i), m, n, lines.item(i), right.item(i))? as i32;
+            let (values, right) = (lines.item(i), right.item(i));
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| {
+                T::edit(right, |v| Stored::edit(values, |values| svd::decompose(a, m, n, values, v)))
+            })? as i32;
             Ok(())
         })
     })

@@ -1,5 +1,7 @@
-//! What factorisations ask of a number: real or complex, of either width.
+//! What factorisations ask of a number, real or complex, and how it is stored.
 
+use crate::base::Result;
+use crate::cpu::element::scratch;
 use crate::cpu::math::complex::Complex;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -15,8 +17,6 @@ pub trait Number:
     + Neg<Output = Self>
     + 'static
 {
-    type Real: Number<Real = Self::Real>;
-    const EPSILON: f64;
     const COMPLEX: bool;
     fn new(re: f64, im: f64) -> Self;
     fn re(self) -> f64;
@@ -47,42 +47,115 @@ pub trait Number:
     }
 }
 
-macro_rules! number {
-    ($($T:ident),*) => { $(
-        impl Number for $T {
-            type Real = $T;
-            const EPSILON: f64 = $T::EPSILON as f64;
-            const COMPLEX: bool = false;
-            #[inline(always)]
-            fn new(re: f64, _: f64) -> $T { re as $T }
-            #[inline(always)]
-            fn re(self) -> f64 { f64::from(self) }
-            #[inline(always)]
-            fn im(self) -> f64 { 0.0 }
-            #[inline(always)]
-            fn conj(self) -> $T { self }
-            #[inline(always)]
-            fn scaled(self, by: f64) -> $T { self * by as $T }
-        }
+impl Number for f64 {
+    const COMPLEX: bool = false;
+    #[inline(always)]
+    fn new(re: f64, _: f64) -> f64 {
+        re
+    }
+    #[inline(always)]
+    fn re(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn im(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn conj(self) -> f64 {
+        self
+    }
+    #[inline(always)]
+    fn scaled(self, by: f64) -> f64 {
+        self * by
+    }
+}
 
-        impl Number for Complex<$T> {
-            type Real = $T;
-            const EPSILON: f64 = $T::EPSILON as f64;
-            const COMPLEX: bool = true;
+impl Number for Complex<f64> {
+    const COMPLEX: bool = true;
+    #[inline(always)]
+    fn new(re: f64, im: f64) -> Self {
+        Complex { re, im }
+    }
+    #[inline(always)]
+    fn re(self) -> f64 {
+        self.re
+    }
+    #[inline(always)]
+    fn im(self) -> f64 {
+        self.im
+    }
+    #[inline(always)]
+    fn conj(self) -> Self {
+        Complex { re: self.re, im: -self.im }
+    }
+    #[inline(always)]
+    fn scaled(self, by: f64) -> Self {
+        Complex { re: self.re * by, im: self.im * by }
+    }
+}
+
+/// A number as it lies in memory. All is computed in double precision, and rounded once where that is not what is stored.
+pub trait Stored: Copy + Send + Sync + 'static {
+    type Wide: Number;
+    type Real: Stored<Wide = f64>;
+    fn wide(self) -> Self::Wide;
+    fn rounded(x: Self::Wide) -> Self;
+    /// The numbers themselves, where they need no copy.
+    fn same(item: &mut [Self]) -> Option<&mut [Self::Wide]>;
+
+    /// Calls `body` with an item that it changes.
+    fn edit<R>(item: &mut [Self], body: impl FnOnce(&mut [Self::Wide]) -> Result<R>) -> Result<R> {
+        if let Some(item) = Self::same(item) {
+            return body(item);
+        }
+        let mut copy = Self::copy(item)?;
+        let made = body(&mut copy)?;
+        item.iter_mut().zip(copy).for_each(|(to, x)| *to = Self::rounded(x));
+        Ok(made)
+    }
+
+    /// Calls `body` with an item that it reads.
+    fn read<R>(item: &mut [Self], body: impl FnOnce(&[Self::Wide]) -> Result<R>) -> Result<R> {
+        match Self::same(item) {
+            Some(item) => body(item),
+            None => body(&Self::copy(item)?),
+        }
+    }
+
+    fn copy(item: &[Self]) -> Result<Vec<Self::Wide>> {
+        let mut copy = scratch(item.len(), Self::Wide::zero())?;
+        copy.iter_mut().zip(item).for_each(|(to, x)| *to = x.wide());
+        Ok(copy)
+    }
+}
+
+macro_rules! stored {
+    ($($T:ty, $Wide:ty, $Real:ty, |$x:ident| $wide:expr, $rounded:expr, $same:expr;)*) => { $(
+        impl Stored for $T {
+            type Wide = $Wide;
+            type Real = $Real;
             #[inline(always)]
-            fn new(re: f64, im: f64) -> Self { Complex { re: re as $T, im: im as $T } }
+            fn wide(self) -> $Wide {
+                let $x = self;
+                $wide
+            }
             #[inline(always)]
-            fn re(self) -> f64 { f64::from(self.re) }
-            #[inline(always)]
-            fn im(self) -> f64 { f64::from(self.im) }
-            #[inline(always)]
-            fn conj(self) -> Self { Complex { re: self.re, im: -self.im } }
-            #[inline(always)]
-            fn scaled(self, by: f64) -> Self { Complex { re: self.re * by as $T, im: self.im * by as $T } }
+            fn rounded($x: $Wide) -> $T {
+                $rounded
+            }
+            fn same($x: &mut [$T]) -> Option<&mut [$Wide]> {
+                $same
+            }
         }
     )* };
 }
-number!(f32, f64);
+stored! {
+    f32, f64, f32, |x| f64::from(x), x as f32, { let _ = x; None };
+    f64, f64, f64, |x| x, x, Some(x);
+    Complex<f32>, Complex<f64>, f32, |x| Complex { re: f64::from(x.re), im: f64::from(x.im) }, Complex { re: x.re as f32, im: x.im as f32 }, { let _ = x; None };
+    Complex<f64>, Complex<f64>, f64, |x| x, x, Some(x);
+}
 
 /// `y += a * x`
 #[inline]

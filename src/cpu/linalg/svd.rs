@@ -12,7 +12,7 @@ pub fn decompose<T: Number>(
     whole: &mut [T],
     m: usize,
     n: usize,
-    values: &mut [T::Real],
+    values: &mut [f64],
     v: &mut [T],
 ) -> Result<usize> {
     let a = &mut whole[..m * n];
@@ -25,9 +25,9 @@ pub fn decompose<T: Number>(
     // Scaled so that no square overflows or vanishes.
     let scale = if largest > 0.0 { largest } else { 1.0 };
     a.iter_mut().for_each(|x| *x = x.scaled(1.0 / scale));
-    let tolerance = T::EPSILON * (m as f64).sqrt();
+    let tolerance = f64::EPSILON * (m as f64).sqrt();
     // A column that depends on others is left with rounding errors only: it is not rotated any more.
-    let floor = T::EPSILON * length(a);
+    let floor = f64::EPSILON * length(a);
     let mut turned = true;
     let mut rounds = 0;
     while turned {
@@ -62,7 +62,7 @@ pub fn decompose<T: Number>(
     reorder(a, m, &order)?;
     reorder(v, n, &order)?;
     for (j, &(size, _)) in order.iter().enumerate() {
-        values[j] = T::Real::real(size * scale);
+        values[j] = size * scale;
         if size > floor {
             a[j * m..(j + 1) * m].iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
         } else {
