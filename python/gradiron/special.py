@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from ._core import (
     Tensor,
     add,
@@ -14,14 +12,17 @@ from ._core import (
     exp2,
     expm1,
     i0,
+    isinf,
     log1p,
     log_softmax,
     logit,
     logsumexp,
     polygamma,
     round,
+    sin,
     sinc,
     softmax,
+    where,
     xlogy,
 )
 from ._core import digamma as psi
@@ -114,8 +115,9 @@ modified_bessel_i0, modified_bessel_i1 = i0, i1
 
 
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`sin(input) / input`; 1 at 0."""
-    found = sinc(input / math.pi)
+    """`sin(input) / input`; 1 at 0, and 0 at infinity."""
+    zero = input == 0
+    found = where(zero, 1.0, where(isinf(input), 0.0, sin(input) / where(zero, 1.0, input)))
     return found if out is None else add(found, 0, out=out)
 
 

@@ -50,7 +50,7 @@ macro_rules! kernels {
                 } else if p.is_infinite() {
                     (0..n).map(gap).fold(0.0, |top: $T, d| if d > top || d.is_nan() { d } else { top })
                 } else {
-                    total(n, |i| gap(i).powf(power)).powf(1.0 / power)
+                    f64::from(total(n, |i| gap(i).powf(power))).powf(1.0 / p) as $T
                 }
             }
         }

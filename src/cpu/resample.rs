@@ -1,17 +1,37 @@
 //! Weighted sums along one dimension: what resizing is made of, and its gradient. Each place of the result is a sum of a few
-//! places of the source; both are dense blocks `[outer, along, inner]`.
+//! places of the source, in double precision; both are dense blocks `[outer, along, inner]`.
 
 use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Fault, ResampleWeights, Result, Strided};
 
+/// Elements that are summed side by side.
+const TOGETHER: usize = 32;
+
 macro_rules! kernels {
-    ($($T:ident, $run:ident, $add:ident, $line:ident;)*) => { $(
+    ($($T:ident, $run:ident, $block:ident, $lines:ident, $line:ident;)*) => { $(
+        /// Elements beside one another, of lines that are `n` long.
+        #[inline(always)]
+        unsafe fn $block<const N: usize>(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
+            let mut sums = [0.0; N];
+            // SAFETY: the caller's lines.
+            unsafe {
+                for (&place, &weight) in places.iter().zip(weights) {
+                    let from = from.add(place as usize * n).cast::<[$T; N]>().read_unaligned();
+                    (0..N).for_each(|i| sums[i] += weight * f64::from(from[i]));
+                }
+                to.cast::<[$T; N]>().write_unaligned(sums.map(|sum| sum as $T));
+            }
+        }
+
         simd_fn! {
-            unsafe fn $add(n: usize, to: *mut $T, from: *const $T, weight: $T, first: bool) {
-                for i in 0..n {
-                    let one = weight * *from.add(i);
-                    *to.add(i) = if first { one } else { *to.add(i) + one };
+            unsafe fn $lines(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
+                let whole = n - n % TOGETHER;
+                for i in (0..whole).step_by(TOGETHER) {
+                    $block::<TOGETHER>(n, to.add(i), from.add(i), places, weights);
+                }
+                for i in whole..n {
+                    $block::<1>(n, to.add(i), from.add(i), places, weights);
                 }
             }
         }
@@ -21,9 +41,9 @@ macro_rules! kernels {
                 for i in 0..starts.len() - 1 {
                     let mut sum = 0.0;
                     for k in starts[i] as usize..starts[i + 1] as usize {
-                        sum += weights[k] as $T * *from.add(places[k] as usize);
+                        sum += weights[k] * f64::from(*from.add(places[k] as usize));
                     }
-                    *to.add(i) = sum;
+                    *to.add(i) = sum as $T;
                 }
             }
         }
@@ -47,24 +67,18 @@ macro_rules! kernels {
                 let (o, i) = (row / n, row % n);
                 // SAFETY: as above.
                 unsafe {
-                    let to = to.get().add(row * inner);
-                    let all = taps.starts[i] as usize..taps.starts[i + 1] as usize;
-                    if all.is_empty() {
-                        std::slice::from_raw_parts_mut(to, inner).fill(0.0);
-                    }
-                    let first = all.start;
-                    for k in all {
-                        let from = from.get().add((o * length + taps.from[k] as usize) * inner).cast_const();
-                        $add(inner, to, from, taps.weights[k] as $T, k == first);
-                    }
+                    let taps_of = taps.starts[i] as usize..taps.starts[i + 1] as usize;
+                    let from = from.get().add(o * length * inner).cast_const();
+                    let (places, weights) = (&taps.from[taps_of.clone()], &taps.weights[taps_of]);
+                    $lines(inner, to.get().add(row * inner), from, places, weights);
                 }
             }));
         }
     )* };
 }
 kernels! {
-    f32, run_f32, add_f32, line_f32;
-    f64, run_f64, add_f64, line_f64;
+    f32, run_f32, block_f32, lines_f32, line_f32;
+    f64, run_f64, block_f64, lines_f64, line_f64;
 }
 
 /// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`.

@@ -13,12 +13,25 @@ pytestmark = pytest.mark.skipif(not IS_GRADIRON, reason="PyTorch's convolutions 
 F = T.nn.functional
 
 Function = Callable[..., Any]
+
+
+def gru(x: Any, *weights: Any) -> Any:
+    state = T.zeros(1, x.shape[1], weights[1].shape[1], dtype=x.dtype)
+    return T.gru(x, state, [w * 0.1 for w in weights], False, 1, 0.0, True, False, False)[0]
+
+
+def far_from_singular(a: Any) -> Any:
+    return a + 30 * T.eye(a.shape[-1], dtype=a.dtype)
+
+
 # What is computed, of which shapes, and the largest root of the mean square error, of the result and of each gradient, in
 # units of 2**-24 of what they are: it grows as the root of how many terms a register sums.
 CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
     ("matmul, inner", lambda a, b: a @ b, [(24, 4096), (4096, 20)], 5.2),
     ("matmul, rows", lambda a, b: a @ b, [(4096, 24), (24, 20)], 5.2),
     ("linear", F.linear, [(3000, 20), (30, 20), (30,)], 5.2),
+    ("linear, some terms", F.linear, [(1000, 20), (30, 20), (30,)], 3.1),
+    ("gru", gru, [(20, 16, 32), (192, 32), (192, 64)], 4.2),
     ("conv2d, few channels", lambda x, w: F.conv2d(x, w, padding=1), [(1, 3, 9, 9), (64, 3, 3, 3)], 2.9),
     ("conv2d, many positions", lambda x, w: F.conv2d(x, w, padding=1), [(2, 16, 48, 48), (16, 16, 3, 3)], 2.9),
     ("conv2d, 1x1", F.conv2d, [(4, 48, 32, 32), (24, 48, 1, 1)], 2.9),
@@ -31,6 +44,17 @@ CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
     ("instance_norm", F.instance_norm, [(4, 16, 32, 32)], 0.78),
     ("pdist", lambda x: F.pdist(x, 1.0), [(4, 256)], 1.5),
     ("sum", lambda x: x.sum(0), [(20000, 4)], 1.4),
+    ("solve", lambda a, b: T.linalg.solve(far_from_singular(a), b), [(4, 40, 40), (4, 40, 3)], 1.3),
+    (
+        "solve_triangular",
+        lambda a, b: T.linalg.solve_triangular(far_from_singular(a).triu(), b, upper=True),
+        [(4, 40, 40), (4, 40, 3)],
+        1.2,
+    ),
+    ("cholesky", lambda a: T.linalg.cholesky(far_from_singular(a + a.mT)), [(4, 40, 40)], 2.1),
+    ("qr", lambda a: T.linalg.qr(far_from_singular(a))[1], [(4, 40, 40)], 3),
+    ("nuclear norm", lambda a: T.linalg.matrix_norm(a, "nuc"), [(4, 40, 30)], 2.2),
+    ("interpolate", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [(2, 3, 20, 20)], 0.75),
 ]
 
 

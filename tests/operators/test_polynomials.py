@@ -75,6 +75,14 @@ def test_bessel_functions_by_other_names():
     assert T.allclose(S.spherical_bessel_j0(x), T.tensor(expected))
 
 
+def test_the_spherical_bessel_function_beside_its_zeros_and_far_away():
+    near = T.tensor([3.140625, 6.283203125, math.inf, -math.inf, math.nan])
+    found = S.spherical_bessel_j0(near).tolist()
+    expected = [math.sin(3.140625) / 3.140625, math.sin(6.283203125) / 6.283203125]
+    assert found[:2] == pytest.approx(expected, rel=2e-7)
+    assert found[2:4] == [0.0, 0.0] and math.isnan(found[4])
+
+
 def test_a_high_order_is_quick():
     x = T.tensor([0.5, -1.0], dtype=T.float64)
     assert T.allclose(S.chebyshev_polynomial_t(x, 100_000), T.tensor([-0.5, 1.0], dtype=T.float64))

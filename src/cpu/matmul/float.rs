@@ -19,6 +19,9 @@ const SHARE: usize = 32;
 /// Terms that `gemm` sums at a time, more of them where there are very many: long runs are inexact. It would cut sums only
 /// from the last of these on, and not always alike.
 const RUN: [usize; 2] = [192, 512];
+/// Of a transposed left matrix, whose product is a weight's gradient, fewer are summed at a time while there are no more terms than
+/// the second: PyTorch sums gradients of recurrent layers step by step.
+const TRANSPOSED: [usize; 2] = [64, 1024];
 /// For so few results `gemm` multiplies dense rows and columns in many lanes.
 const DOTS: usize = 256;
 /// Up to this size in every direction, packing costs more than the product.
@@ -52,10 +55,11 @@ fn shares(s: &Sizes) -> Option<usize> {
 /// How many terms of a product are summed at a time.
 fn run(s: &Sizes) -> usize {
     let dots = s.m * s.n <= DOTS && s.a[1] == 1 && s.b[0] == 1;
-    if s.k <= RUN[0] || dots {
+    let least = if s.a[0] == 1 && s.k <= TRANSPOSED[1] { TRANSPOSED[0] } else { RUN[0] };
+    if s.k <= least || dots {
         return s.k.max(1);
     }
-    let pieces = s.k.div_ceil(s.k.isqrt().clamp(RUN[0], RUN[1]));
+    let pieces = s.k.div_ceil(s.k.isqrt().clamp(least, RUN[1]));
     s.k.div_ceil(pieces).next_multiple_of(16)
 }
 
