@@ -219,11 +219,12 @@ pub unsafe fn ldl(a: Strided, pivots: Strided, info: Strided, hermitian: bool) -
     numbers!("ldl_factor_kernel_cpu", a.dtype, T => {
         let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        each(count(&a, 2), n * n * n / 3, |i| unsafe {
-            infos.item(i)[0] = ldl::factor(matrices.item(i), n, rows.item(i), ldl::Kind { hermitian }) as i32;
-        });
-    });
-    Ok(())
+        try_each(count(&a, 2), n * n * n / 3, |i| unsafe {
+            let (rows, kind) = (rows.item(i), ldl::Kind { hermitian });
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| Ok(ldl::factor(a, n, rows, kind)))? as i32;
+            Ok(())
+        })
+    })
 }
 
 /// Solves `a x = b` in the place of `b`, by what [`ldl`] made of `a`.
@@ -235,11 +236,13 @@ pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: boo
     numbers!("ldl_solve_kernel_cpu", b.dtype, T => {
         let (factors, right, rows) = (Items::<T>::of(&ld, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
         // SAFETY: handed on.
-        each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
-            ldl::solve(factors.item(i), n, rows.item(i), right.item(i), ldl::Kind { hermitian });
-        });
-    });
-    Ok(())
+        try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
+            T::read(factors.item(i), |ld| T::edit(right.item(i), |b| {
+                ldl::solve(ld, n, rows.item(i), b, ldl::Kind { hermitian });
+                Ok(())
+            }))
+        })
+    })
 }
 
 /// Determinants of what [`lu`] factored; with `sizes` their directions, and the logarithms of their sizes there.
