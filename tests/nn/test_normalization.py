@@ -250,3 +250,9 @@ def test_an_old_state_gives_a_module_on_meta_a_count():
     norm = T.nn.BatchNorm1d(2, device="meta")
     norm.load_state_dict({}, assign=True, strict=False)
     assert norm.num_batches_tracked.device.type == "cpu" and norm.num_batches_tracked.item() == 0
+
+
+def test_rows_of_millions_keep_their_digits():
+    x = T.rand(1 << 22)
+    found, wide = F.layer_norm(x, x.shape), F.layer_norm(x.double(), x.shape)
+    assert (found - wide).abs().max() < 1e-6

@@ -157,40 +157,58 @@ macro_rules! kernels {
                 ((a + e) + (b + f)) + ((c + g) + (d + h))
             }
 
-            /// The sum of `term(i)` over `n`.
+            /// The sum of `term(i)` over a block.
             #[inline(always)]
-            fn total(n: usize, term: impl Fn(usize) -> $T) -> f64 {
-                let whole = n - n % LANES;
+            fn block_total(block: std::ops::Range<usize>, term: &impl Fn(usize) -> $T) -> f64 {
+                let whole = block.end - block.len() % LANES;
                 let mut lanes = [0.0; LANES];
-                for i in (0..whole).step_by(LANES) {
+                for i in (block.start..whole).step_by(LANES) {
                     for j in 0..LANES {
                         lanes[j] += term(i + j);
                     }
                 }
-                for i in whole..n {
+                for i in whole..block.end {
                     lanes[(i - whole) % LANES] += term(i);
                 }
                 join(&lanes)
             }
 
-            /// The sums of two terms.
+            /// The sum of `term(i)` over `n`.
             #[inline(always)]
-            fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [f64; 2] {
-                let whole = n - n % LANES;
+            fn total(n: usize, term: impl Fn(usize) -> $T) -> f64 {
+                (0..n).step_by(BLOCK).map(|first| block_total(first..n.min(first + BLOCK), &term)).sum()
+            }
+
+            /// The sums of two terms over a block.
+            #[inline(always)]
+            fn block_totals(block: std::ops::Range<usize>, term: &impl Fn(usize) -> [$T; 2]) -> [f64; 2] {
+                let whole = block.end - block.len() % LANES;
                 let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
-                for i in (0..whole).step_by(LANES) {
+                for i in (block.start..whole).step_by(LANES) {
                     for j in 0..LANES {
                         let [x, y] = term(i + j);
                         a[j] += x;
                         b[j] += y;
                     }
                 }
-                for i in whole..n {
+                for i in whole..block.end {
                     let [x, y] = term(i);
                     a[(i - whole) % LANES] += x;
                     b[(i - whole) % LANES] += y;
                 }
                 [join(&a), join(&b)]
+            }
+
+            /// The sums of two terms.
+            #[inline(always)]
+            fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [f64; 2] {
+                let mut sums = [0.0; 2];
+                for first in (0..n).step_by(BLOCK) {
+                    let [a, b] = block_totals(first..n.min(first + BLOCK), &term);
+                    sums[0] += a;
+                    sums[1] += b;
+                }
+                sums
             }
 
             simd_fn! {
@@ -360,39 +378,22 @@ macro_rules! kernels {
 
             simd_fn! {
                 unsafe fn run_sum(n: usize, x: *const $T) -> f64 {
-                    let mut sum = 0.0;
-                    for first in (0..n).step_by(BLOCK) {
-                        let x = x.add(first);
-                        sum += total(BLOCK.min(n - first), |i| *x.add(i));
-                    }
-                    sum
+                    total(n, |i| *x.add(i))
                 }
             }
 
             simd_fn! {
                 unsafe fn run_spread(n: usize, x: *const $T, mean: $T) -> f64 {
-                    let mut sum = 0.0;
-                    for first in (0..n).step_by(BLOCK) {
-                        let x = x.add(first);
-                        sum += total(BLOCK.min(n - first), |i| {
-                            let d = *x.add(i) - mean;
-                            d * d
-                        });
-                    }
-                    sum
+                    total(n, |i| {
+                        let d = *x.add(i) - mean;
+                        d * d
+                    })
                 }
             }
 
             simd_fn! {
                 unsafe fn run_dots(n: usize, g: *const $T, x: *const $T, mean: $T) -> [f64; 2] {
-                    let mut sums = [0.0; 2];
-                    for first in (0..n).step_by(BLOCK) {
-                        let (g, x) = (g.add(first), x.add(first));
-                        let [a, b] = totals(BLOCK.min(n - first), |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)]);
-                        sums[0] += a;
-                        sums[1] += b;
-                    }
-                    sums
+                    totals(n, |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)])
                 }
             }
 
