@@ -202,3 +202,31 @@ def test_scores_of_halves_are_not_rounded(kind):
     T.manual_seed(0)
     wanted = attend(q.double(), k.double(), v.double(), dropout_p=0.5)
     assert made.dtype is kind and T.allclose(made.double(), wanted, rtol=0.01, atol=0.01)
+
+
+@pytest.mark.skipif(NO_GPU or not IS_GRADIRON, reason="without the GPU")
+@pytest.mark.parametrize("mask", [None, "causal", "seen"])
+def test_a_gpu_makes_many_weights_block_by_block(mask):
+    queries, keys = 1200, 1250
+    masks = {"attn_mask": drawn(queries, keys, seed=7) > -1} if mask == "seen" else {"is_causal": mask == "causal"}
+    got = []
+    for device in ("cpu", "cuda"):
+        shape = {"batch": 1, "heads": 3, "queries": queries, "keys": keys, "dtype": T.float32}
+        q, k, v = (t.detach().to(device).requires_grad_() for t in operands(**shape))
+        own = {name: m.to(device) if T.is_tensor(m) else m for name, m in masks.items()}
+        y = attend(q, k, v, **own)
+        assert y.device.type == device
+        y.backward(drawn(*y.shape, seed=9, dtype=T.float32).to(device))
+        got.append([t.cpu() for t in (y.detach(), q.grad, k.grad, v.grad)])
+    for ours, theirs in zip(*got, strict=True):
+        T.testing.assert_close(theirs, ours, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.skipif(NO_GPU or not IS_GRADIRON, reason="without the GPU")
+def test_a_gpu_never_holds_all_weights():
+    n = 5000
+    q, k, v = (t.detach().cuda() for t in operands(batch=1, heads=1, queries=n, keys=n, dtype=T.float32))
+    before = T.cuda.memory_allocated()
+    T.cuda.reset_peak_memory_stats()
+    attend(q, k, v).sum().item()
+    assert T.cuda.max_memory_allocated() - before < 4 * n * n

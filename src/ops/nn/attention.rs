@@ -1,5 +1,5 @@
-//! Attention: values weighted by the products of queries and keys. On the CPU in tiles; else, and where the weights themselves are
-//! needed, by matrix products and a softmax.
+//! Attention: values weighted by the products of queries and keys. On the CPU in tiles, on a GPU in blocks of queries where all
+//! weights would be many; else, and where the weights themselves are needed, by matrix products and a softmax.
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
@@ -12,19 +12,27 @@ use crate::ops::reduction::softmax::softmax;
 use crate::ops::shape::triangle::triu;
 use crate::ops::shape::{squeeze, view};
 
-/// A mask to add under which queries see no later keys.
-fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
+/// How many weights a GPU holds at once.
+const HELD: usize = 1 << 22;
+
+/// A mask to add under which queries, of which the first is number `first`, see no later keys.
+fn causal_mask(first: usize, queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
     let blind = filled(&[queries, keys], Scalar::Float(f64::NEG_INFINITY), dtype, device)?;
-    triu(&Tensor::new(blind), 1).map(V::from)
+    triu(&Tensor::new(blind), 1 + first as i64).map(V::from)
 }
 
 /// The weights; a row whose keys are all masked is zero.
 fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
+    weights_from(0, query, key, mask, causal, scale)
+}
+
+/// The weights of the queries from number `first` on.
+fn weights_from(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     let mut scores = (query * scale).matmul(key.mt());
     let shape = scores.shape();
     if causal && let V::Tensor(t) = &scores {
         let [queries, keys] = [shape[shape.len() - 2], shape[shape.len() - 1]];
-        scores = match causal_mask(queries, keys, t.dtype(), t.device()) {
+        scores = match causal_mask(first, queries, keys, t.dtype(), t.device()) {
             Ok(mask) => scores + mask,
             Err(error) => V::from(Err(error)),
         };
@@ -104,6 +112,93 @@ impl Own {
     }
 }
 
+/// Block by block of queries, as a GPU does it.
+#[cfg(feature = "gpu")]
+mod blocks {
+    use super::{HELD, Own, weights_from};
+    use crate::operator::{constant, inplace};
+    use crate::ops::prelude::*;
+    use crate::ops::shape::slices::Narrow;
+    use crate::tensor::mode;
+    use std::ops::Range;
+
+    /// Some of the queries or keys of a tensor.
+    fn rows(of: &Tensor, range: &Range<usize>) -> Result<Tensor> {
+        Narrow::call(of, 2, range.start as i64, range.len() as i64)
+    }
+
+    fn add_rows(to: &Tensor, range: &Range<usize>, made: V) -> Result<()> {
+        let part = rows(to, range)?;
+        inplace::copy_into(&part, &(V::from(&part) + made).tensor()?)
+    }
+
+    /// A block of queries, the keys that it sees, and their weights.
+    struct Block {
+        queries: Range<usize>,
+        keys: Range<usize>,
+        query: Tensor,
+        key: V,
+        value: V,
+        weights: V,
+    }
+
+    impl Own {
+        /// Calls `each` for one block of queries after the other, so few of them that their weights are held at once.
+        fn by_blocks(&self, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
+            let [query, key, value] =
+                [&self.query, &self.key, &self.value].map(|body| Tensor::new(body.clone()));
+            let mask = self.mask.as_ref().map(|mask| Tensor::new(mask.clone()));
+            let [queries, keys] = [query.shape()[2], key.shape()[2]];
+            let most = (HELD / (query.shape()[0] * query.shape()[1] * keys)).max(1);
+            mode::with_grad(false, || {
+                for first in (0..queries).step_by(most) {
+                    let own = first..queries.min(first + most);
+                    let seen = 0..if self.causal { keys.min(own.end) } else { keys };
+                    let (query, key) = (rows(&query, &own)?, V::from(rows(&key, &seen)?));
+                    let mask = mask.as_ref().map(|mask| rows(mask, &own)).transpose()?.map(V::from);
+                    let weights = weights_from(first, &V::from(&query), &key, mask, self.causal, self.scale);
+                    let value = V::from(rows(&value, &seen)?);
+                    each(Block { queries: own, keys: seen, query, key, value, weights })?;
+                }
+                Ok(())
+            })
+        }
+
+        pub fn attention_by_blocks(&self, out: &Body) -> Result<()> {
+            let out = Tensor::new(out.clone());
+            self.by_blocks(|block| {
+                inplace::copy_into(
+                    &rows(&out, &block.queries)?,
+                    &block.weights.matmul(&block.value).tensor()?,
+                )
+            })
+        }
+
+        /// The gradients of the query, key and value, of which the last two start from zero.
+        pub fn backward_by_blocks(&self, to: &[Body; 3], g: &Body, wants: [bool; 3]) -> Result<()> {
+            let [to_query, to_key, to_value] = to.each_ref().map(|body| Tensor::new(body.clone()));
+            let g = Tensor::new(g.clone());
+            for to in [&to_key, &to_value] {
+                inplace::copy_into(to, &constant::zeros(&[], to.dtype(), to.device())?)?;
+            }
+            self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
+                let g = V::from(rows(&g, &queries)?);
+                if wants[0] || wants[1] {
+                    let of_p = g.matmul(value.mt());
+                    let slope = &p * (&of_p - (&of_p * &p).sum(&[-1], true)) * self.scale;
+                    if wants[0] {
+                        inplace::copy_into(&rows(&to_query, &queries)?, &slope.matmul(&key).tensor()?)?;
+                    }
+                    if wants[1] {
+                        add_rows(&to_key, &keys, slope.mt().matmul(V::from(&query)))?;
+                    }
+                }
+                if wants[2] { add_rows(&to_value, &keys, p.mt().matmul(g)) } else { Ok(()) }
+            })
+        }
+    }
+}
+
 fn scale_of(scale: Option<f64>, width: usize) -> f64 {
     scale.unwrap_or(1.0 / (width as f64).sqrt())
 }
@@ -127,7 +222,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
         fork!([&out, &own.query],
             cpu: kernel::attention(out.host()?, sums.host()?, own.operands()?),
-            gpu: Err(Error::runtime("attention is made of other operators there")))?;
+            gpu: own.attention_by_blocks(&out))?;
         if wide(dtype) == dtype {
             return Ok([out, sums]);
         }
@@ -184,7 +279,7 @@ impl ScaledDotProductFlashAttentionForCpu {
                 let to = kernel::Grads { query: made[0].host()?, key: made[1].host()?, value: made[2].host()? };
                 kernel::attention_backward(to, g.host()?, output.host()?, logsumexp.host()?, own.operands()?)
             },
-            gpu: Err(Error::runtime("attention is made of other operators there")))?;
+            gpu: own.backward_by_blocks(&made, &g, wants))?;
         let [query, key, value] = made;
         let keep = |want: bool, body: Body| want.then(|| in_dtype(body, dtype)).transpose();
         Ok([keep(wants[0], query)?, keep(wants[1], key)?, keep(wants[2], value)?])
@@ -300,7 +395,7 @@ fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     views::reshape(&wide, &joined)
 }
 
-/// Whether the kernel can take it.
+/// Whether its weights are never held at once: they are made where they are needed, and again for the backward.
 fn goes_in_tiles(
     query: &Tensor,
     key: &Tensor,
@@ -314,14 +409,15 @@ fn goes_in_tiles(
         let (own, full) = (mask.shape(), full());
         own.len() <= 4 && own.iter().rev().zip(full.iter().rev()).all(|(&n, &to)| n == to || n == 1)
     };
-    query.device().is_cpu()
-        && dropout_p == 0.0
+    let held = || full().iter().product::<usize>() <= HELD;
+    dropout_p == 0.0
         && q.len() == 4
         && k.len() == 4
         && q[..2] == k[..2]
         && q[3] == k[3]
         && k == v
         && q.iter().chain(&k).all(|&n| n > 0)
+        && (query.device().is_cpu() || !held())
         && mask.is_none_or(|mask| !mask.requires_grad() && stretches(mask))
 }
 
