@@ -279,6 +279,13 @@ def test_what_is_not_there_says_so():
             call()
 
 
+@pytest.mark.gradiron
+@pytest.mark.parametrize("layout", (T.sparse_coo, T.sparse_csr, T.sparse_csc))
+def test_parameters_are_not_sparse(layout):
+    with pytest.raises(NotImplementedError, match="a sparse tensor cannot be a parameter"):
+        T.nn.Parameter(T.ones(2, 2).to_sparse(layout=layout))
+
+
 def test_places_are_compressed():
     rows = T.tensor([0, 0, 2, 3])
     assert T._convert_indices_from_coo_to_csr(rows, 5).tolist() == [0, 2, 2, 3, 4, 4]

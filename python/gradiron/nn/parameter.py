@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._creation import strided
 
 __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
 
@@ -32,7 +33,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(data) in (Tensor, Parameter):
             return _core.make_subclass(cls, data, requires_grad)
         values = data.detach()
-        if data.is_sparse:
+        if data.layout is not strided:
             raise NotImplementedError("a sparse tensor cannot be a parameter: make one of its values")
         made = _core.make_subclass(type(data), values, requires_grad)
         made._is_param = True
