@@ -50,20 +50,27 @@ fn package(py: Python<'_>) -> &str {
     })
 }
 
+/// Python's frames, innermost first; none outside of Python code.
+pub fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
+    // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
+    let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+    std::iter::successors(innermost, move |frame| {
+        frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none())
+    })
+}
+
 /// The innermost line that is not gradiron's own.
 fn line() -> Option<Line> {
     Python::attach(|py| {
-        // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
-        let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
-        loop {
-            let code = frame.getattr("f_code").ok()?;
-            let file = start_of(code.getattr("co_filename").ok()?.cast().ok()?).ok()?;
+        for frame in frames(py) {
+            let code = frame.getattr(intern!(py, "f_code")).ok()?;
+            let file = start_of(code.getattr(intern!(py, "co_filename")).ok()?.cast().ok()?).ok()?;
             if !file.starts_with(package(py)) {
-                let number = frame.getattr("f_lineno").and_then(|n| n.extract()).ok()?;
+                let number = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
                 return Some(Line { file: file.into(), number });
             }
-            frame = frame.getattr("f_back").ok().filter(|f| !f.is_none())?;
         }
+        None
     })
 }
 
@@ -85,7 +92,7 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
 
-/// Python's frames, innermost first.
+/// What is kept of frames, innermost first.
 struct Frames(Vec<Frame>);
 
 struct Frame {
@@ -102,23 +109,20 @@ fn here() -> Option<Box<dyn Stack>> {
     }
     Python::attach(|py| {
         let own = format!("{}autograd/function.py", package(py));
-        // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
-        let mut next = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
-        let mut frames = Vec::new();
-        while let Some(frame) = next {
+        let mut kept = Vec::new();
+        for frame in frames(py) {
             let code = frame.getattr(intern!(py, "f_code")).ok()?;
             let file = code.getattr(intern!(py, "co_filename")).ok()?;
             // `Function.apply` is not the user's code.
-            if !frames.is_empty() || start_of(file.cast().ok()?).ok()? != own {
-                let line = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
-                let instruction =
-                    frame.getattr(intern!(py, "f_lasti")).and_then(|n| n.extract()).unwrap_or(0);
-                frames.try_reserve(1).ok()?;
-                frames.push(Frame { code: code.unbind(), line, instruction });
+            if kept.is_empty() && start_of(file.cast().ok()?).ok()? == own {
+                continue;
             }
-            next = frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none());
+            let line = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
+            let instruction = frame.getattr(intern!(py, "f_lasti")).and_then(|n| n.extract()).unwrap_or(0);
+            kept.try_reserve(1).ok()?;
+            kept.push(Frame { code: code.unbind(), line, instruction });
         }
-        Some(Box::new(Frames(frames)) as Box<dyn Stack>)
+        Some(Box::new(Frames(kept)) as Box<dyn Stack>)
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::base::lock;
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
+use crate::python::modes::anomaly::frames;
 use crate::python::objects::{name_of, text_of, to_list};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::mode;
@@ -136,18 +137,12 @@ fn shape_of(object: &Bound<'_, PyAny>) -> Vec<usize> {
 fn stack() -> Vec<String> {
     const DEEPEST: usize = 64;
     Python::attach(|py| {
-        let mut lines = Vec::new();
-        let mut frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe")).ok();
-        while let Some(at) = frame.take().filter(|f| !f.is_none() && lines.len() < DEEPEST) {
-            let read = || -> PyResult<String> {
-                let code = at.getattr("f_code")?;
-                let (file, name) = (code.getattr("co_filename")?, code.getattr("co_name")?);
-                Ok(format!("{file}({}): {name}", at.getattr("f_lineno")?))
-            };
-            lines.extend(read().ok());
-            frame = at.getattr("f_back").ok();
-        }
-        lines
+        let read = |at: Bound<'_, PyAny>| -> PyResult<String> {
+            let code = at.getattr("f_code")?;
+            let (file, name) = (code.getattr("co_filename")?, code.getattr("co_name")?);
+            Ok(format!("{file}({}): {name}", at.getattr("f_lineno")?))
+        };
+        frames(py).filter_map(|at| read(at).ok()).take(DEEPEST).collect()
     })
 }
 
