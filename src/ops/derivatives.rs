@@ -64,3 +64,9 @@ impl std::ops::Neg for &V {
 pub fn underived<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }
+
+/// The derivative of an operator that PyTorch's autograd does not know.
+#[cold]
+pub fn not_in_autograd<T>(op: &str) -> Result<T> {
+    Err(Error::runtime(format!("derivative for aten::{op} is not implemented")))
+}

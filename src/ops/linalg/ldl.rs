@@ -5,12 +5,8 @@ use super::factors::*;
 use crate::base::{broadcast, existing_dim};
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{duplicate, filled};
+use crate::ops::derivatives::not_in_autograd;
 use crate::ops::prelude::*;
-
-/// Refuses a gradient in PyTorch's words.
-fn underived<T>(op: &str) -> Result<T> {
-    Err(Error::runtime(format!("derivative for aten::{op} is not implemented")))
-}
 
 /// Refuses a tangent in PyTorch's words.
 fn unmoved<T>(op: &str) -> Result<T> {
@@ -39,7 +35,7 @@ impl LinalgLdlFactorEx {
         Ok([ld, pivots, info])
     }
     fn d_input() -> Result<V> {
-        underived("linalg_ldl_factor_ex")
+        not_in_autograd("linalg_ldl_factor_ex")
     }
     fn tangent() -> Result<[Tensor; 3]> {
         unmoved("linalg_ldl_factor_ex")
@@ -97,10 +93,10 @@ impl LinalgLdlSolve {
         Ok(out)
     }
     fn d_LD() -> Result<V> {
-        underived("linalg_ldl_solve")
+        not_in_autograd("linalg_ldl_solve")
     }
     fn d_B() -> Result<V> {
-        underived("linalg_ldl_solve")
+        not_in_autograd("linalg_ldl_solve")
     }
     fn tangent() -> Result<Tensor> {
         unmoved("linalg_ldl_solve")

@@ -7,6 +7,7 @@ use crate::operator::detached::shallow;
 use crate::operator::generator::Generator;
 use crate::operator::views::ints;
 use crate::operator::{copies, kernel};
+use crate::ops::derivatives::not_in_autograd;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
@@ -20,11 +21,6 @@ fn empty_body(like: &Body) -> Result<Body> {
 fn need(kernel: &'static str, dtype: DType, halves: bool) -> Result<()> {
     let known = matches!(dtype, DType::F32 | DType::F64) || (halves && dtype.is_float());
     if known { Ok(()) } else { Err(Fault::NoKernel { op: kernel, dtype }.into()) }
-}
-
-/// Refuses a gradient in PyTorch's words.
-fn underived<T>(op: &str) -> Result<T> {
-    Err(Error::runtime(format!("derivative for aten::{op} is not implemented")))
 }
 
 /// Operands of one dtype, broadcast to one shape.
@@ -81,13 +77,13 @@ impl Binomial {
         Ok(out)
     }
     fn d_count() -> Result<V> {
-        underived("binomial")
+        not_in_autograd("binomial")
     }
     fn d_prob() -> Result<V> {
-        underived("binomial")
+        not_in_autograd("binomial")
     }
     fn tangent() -> Result<Tensor> {
-        underived("binomial")
+        not_in_autograd("binomial")
     }
 }
 
@@ -125,7 +121,7 @@ impl StandardGammaGrad {
         Err(Error::not_implemented("the derivative for '_standard_gamma_grad' is not implemented."))
     }
     fn tangent() -> Result<Tensor> {
-        underived("_standard_gamma_grad")
+        not_in_autograd("_standard_gamma_grad")
     }
 }
 
@@ -145,10 +141,10 @@ impl SampleDirichlet {
         Ok(copies::to_dtype(&inside, alpha.dtype)?.body().clone())
     }
     fn d_input() -> Result<V> {
-        underived("_sample_dirichlet")
+        not_in_autograd("_sample_dirichlet")
     }
     fn tangent() -> Result<Tensor> {
-        underived("_sample_dirichlet")
+        not_in_autograd("_sample_dirichlet")
     }
 }
 
@@ -165,10 +161,10 @@ impl DirichletGrad {
     }
     fn derivative(wants: [bool; 3]) -> Result<[Option<V>; 3]> {
         let _ = wants;
-        underived("_dirichlet_grad")
+        not_in_autograd("_dirichlet_grad")
     }
     fn tangent() -> Result<Tensor> {
-        underived("_dirichlet_grad")
+        not_in_autograd("_dirichlet_grad")
     }
 }
 
