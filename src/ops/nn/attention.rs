@@ -21,13 +21,8 @@ fn causal_mask(first: usize, queries: usize, keys: usize, dtype: DType, device: 
     triu(&Tensor::new(blind), 1 + first as i64).map(V::from)
 }
 
-/// The weights; a row whose keys are all masked is zero.
-fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
-    weights_from(0, query, key, mask, causal, scale)
-}
-
-/// The weights of the queries from number `first` on.
-fn weights_from(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
+/// The weights of queries, of which the first is number `first`; a row whose keys are all masked is zero.
+fn weights(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     let mut scores = (query * scale).matmul(key.mt());
     let shape = scores.shape();
     if causal && let V::Tensor(t) = &scores {
@@ -49,6 +44,12 @@ fn weights_from(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool,
     });
     let blind = eq(top, f64::NEG_INFINITY);
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)
+}
+
+/// The gradient of the scores before they are scaled, by that of the result and the weights.
+fn slope(g: &V, value: &V, weights: &V, scale: f64) -> V {
+    let of_weights = g.matmul(value.mt());
+    weights * (&of_weights - (&of_weights * weights).sum(&[-1], true)) * scale
 }
 
 /// A new body with the layout of another, but a dense last dimension.
@@ -115,7 +116,7 @@ impl Own {
 /// Block by block of queries, as a GPU does it.
 #[cfg(feature = "gpu")]
 mod blocks {
-    use super::{HELD, Own, weights_from};
+    use super::{HELD, Own, slope, weights};
     use crate::operator::{constant, inplace};
     use crate::ops::prelude::*;
     use crate::ops::shape::slices::Narrow;
@@ -156,7 +157,7 @@ mod blocks {
                     let seen = 0..if self.causal { keys.min(own.end) } else { keys };
                     let (query, key) = (rows(&query, &own)?, V::from(rows(&key, &seen)?));
                     let mask = mask.as_ref().map(|mask| rows(mask, &own)).transpose()?.map(V::from);
-                    let weights = weights_from(first, &V::from(&query), &key, mask, self.causal, self.scale);
+                    let weights = weights(first, &V::from(&query), &key, mask, self.causal, self.scale);
                     let value = V::from(rows(&value, &seen)?);
                     each(Block { queries: own, keys: seen, query, key, value, weights })?;
                 }
@@ -184,8 +185,7 @@ mod blocks {
             self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
                 let g = V::from(rows(&g, &queries)?);
                 if wants[0] || wants[1] {
-                    let of_p = g.matmul(value.mt());
-                    let slope = &p * (&of_p - (&of_p * &p).sum(&[-1], true)) * self.scale;
+                    let slope = slope(&g, &value, &p, self.scale);
                     if wants[0] {
                         inplace::copy_into(&rows(&to_query, &queries)?, &slope.matmul(&key).tensor()?)?;
                     }
@@ -244,12 +244,8 @@ impl ScaledDotProductFlashAttentionForCpu {
     ) -> [Option<V>; 3] {
         let _ = dropout_p;
         let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
-        let p = weights(&query, &key, attn_mask, is_causal, scale);
-        let slope = || {
-            let of_p = g.matmul(value.mt());
-            &p * (&of_p - (&of_p * &p).sum(&[-1], true)) * scale
-        };
-        let slope = (wants[0] || wants[1]).then(slope);
+        let p = weights(0, &query, &key, attn_mask, is_causal, scale);
+        let slope = (wants[0] || wants[1]).then(|| slope(&g, &value, &p, scale));
         [
             slope.as_ref().filter(|_| wants[0]).map(|slope| slope.matmul(&key)),
             slope.as_ref().filter(|_| wants[1]).map(|slope| slope.mt().matmul(&query)),
@@ -318,7 +314,7 @@ fn composed(
         return crate::operator::copies::to_dtype(&made, dtype);
     }
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
-    let p = weights(&query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;
+    let p = weights(0, &query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;
     let p = if dropout_p > 0.0 { super::dropout(&p, dropout_p, true)? } else { p };
     matmul::matmul(&p, value)
 }
