@@ -113,10 +113,7 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
         let (triangles, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&b, 2));
         // SAFETY: handed on.
         try_each(count(&b, 2), n * n * columns, |i| unsafe {
-            T::read(triangles.item(i), |a| T::edit(right.item(i), |b| {
-                triangular::solve(a, n, b, upper, unit);
-                Ok(())
-            }))
+            T::apply(triangles.item(i), right.item(i), |a, b| triangular::solve(a, n, b, upper, unit))
         })
     })
 }
@@ -167,10 +164,7 @@ pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
         let (matrices, factors) = (Items::<T>::of(&q, 2), Items::<T>::of(&tau, 1));
         // SAFETY: handed on.
         try_each(count(&q, 2), 2 * m * n * m.min(n), |i| unsafe {
-            T::edit(matrices.item(i), |q| T::read(factors.item(i), |tau| {
-                qr::product(q, m, n, tau);
-                Ok(())
-            }))
+            T::apply(factors.item(i), matrices.item(i), |tau, q| qr::product(q, m, n, tau))
         })
     })
 }
@@ -201,10 +195,7 @@ pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) 
         let (factors, right, rows) = (Items::<T>::of(&lu, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
         // SAFETY: handed on.
         try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
-            T::read(factors.item(i), |lu| T::edit(right.item(i), |b| {
-                lu::solve(lu, n, rows.item(i), b, adjoint);
-                Ok(())
-            }))
+            T::apply(factors.item(i), right.item(i), |lu, b| lu::solve(lu, n, rows.item(i), b, adjoint))
         })
     })
 }
@@ -237,10 +228,8 @@ pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: boo
         let (factors, right, rows) = (Items::<T>::of(&ld, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
         // SAFETY: handed on.
         try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
-            T::read(factors.item(i), |ld| T::edit(right.item(i), |b| {
-                ldl::solve(ld, n, rows.item(i), b, ldl::Kind { hermitian });
-                Ok(())
-            }))
+            let kind = ldl::Kind { hermitian };
+            T::apply(factors.item(i), right.item(i), |ld, b| ldl::solve(ld, n, rows.item(i), b, kind))
         })
     })
 }

@@ -123,6 +123,20 @@ pub trait Stored: Copy + Send + Sync + 'static {
         }
     }
 
+    /// Calls `body` with an item that it reads and one that it changes.
+    fn apply(
+        read: &mut [Self],
+        edit: &mut [Self],
+        body: impl FnOnce(&[Self::Wide], &mut [Self::Wide]),
+    ) -> Result<()> {
+        Self::read(read, |x| {
+            Self::edit(edit, |y| {
+                body(x, y);
+                Ok(())
+            })
+        })
+    }
+
     fn copy(item: &[Self]) -> Result<Vec<Self::Wide>> {
         let mut copy = scratch(item.len(), Self::Wide::zero())?;
         copy.iter_mut().zip(item).for_each(|(to, x)| *to = x.wide());
