@@ -40,6 +40,16 @@ def test_skip_init():
     after = T.rand(1)
     T.manual_seed(0)
     assert T.rand(1) == after
+    assert nn.utils.skip_init(nn.Linear, 3, 2, device="meta").weight.is_meta
+
+    class Filled(nn.Module):
+        def __init__(self, device):
+            super().__init__()
+            self.weight = nn.Parameter(T.zeros(2, device=device))
+            seen.append(self.weight.device.type)
+
+    seen = []
+    assert nn.utils.skip_init(Filled).weight.device.type == "cpu" and seen == ["meta"]
     with pytest.raises(RuntimeError, match="^Module must support a 'device' arg to skip initialization"):
         nn.utils.skip_init(nn.ReLU)
     with pytest.raises(RuntimeError, match="^Expected a Module; got <class 'int'>"):
