@@ -140,9 +140,23 @@ def test_products(device):
     close(T.addmm(T.ones(3, 5, device=device), s, x), 1 + d @ x)
     scaled = T.sparse.addmm(T.ones(3, 5, device=device), s, x, beta=0.5, alpha=2)
     close(scaled, 0.5 + 2 * (d @ x))
-    close(
-        T.nn.functional.linear(left[:, :2], T.ones(3, 2, device=device).to_sparse()), left[:, :2] @ T.ones(2, 3, device=device)
-    )
+    linear = T.nn.functional.linear
+    close(linear(left[:, :2], T.ones(3, 2, device=device).to_sparse()), left[:, :2] @ T.ones(2, 3, device=device))
+
+
+@pytest.mark.parametrize("layout", [T.sparse_coo, T.sparse_csr])
+@pytest.mark.parametrize("shape", [(4,), (2, 5, 4), (0, 3, 4), (2, 1, 3, 4)])
+def test_linear_of_any_number_of_dimensions(layout, shape, device):
+    d, x = dense_sample(device), other(shape, device, grad=True)
+    s = d.to_sparse(layout=layout)
+    close(T.nn.functional.linear(x, s), x @ d.t())
+    close(T.nn.functional.linear(x, s, T.ones(3, device=device)), x @ d.t() + 1)
+    close(x @ s.t(), x @ d.t())
+    c = other((*shape[:-1], 3), device, seed=2)
+    made, expected = (T.autograd.grad(T.nn.functional.linear(x, w), x, c)[0] for w in (s, d))
+    close(made, expected)
+    with pytest.raises(RuntimeError, match="^expand is unsupported for Sparse"):
+        T.matmul(s, T.ones(2, 4, 5, device=device))
 
 
 def test_arithmetic():

@@ -38,13 +38,15 @@ def check_matrices(a: Any, b: Any) -> None:
 
 
 def matmul(input: Any, other: Any) -> Tensor:
-    """`mm`, or the product of a matrix and a vector."""
+    """`mm`; one of the two may be a vector, or the dense first one a batch of matrices."""
     if not isinstance(other, Tensor):
         return NotImplemented
     if input.dim() == 2 and other.dim() == 1:
         return mv(input, other)
     if input.dim() == 1 and other.dim() == 2:
         return mv(_transposed(other), input)
+    if input.dim() > 2 and other.dim() == 2 and not is_coo(input):
+        return mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[1])
     if max(input.dim(), other.dim()) > 2:
         raise RuntimeError("expand is unsupported for Sparse tensors")
     return mm(input, other)
@@ -99,5 +101,5 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
-    made = mm(input, _transposed(weight))
+    made = matmul(input, _transposed(weight))
     return made if bias is None else made + bias
