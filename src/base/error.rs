@@ -79,7 +79,7 @@ fn beyond(index: Option<(i64, usize)>, size: usize) -> String {
 
 fn apart(name: &str, here: Device, others: Device, op: &str) -> String {
     if here.is_meta() || others.is_meta() {
-        return scattered(here, others);
+        return scattered(others, here);
     }
     format!(
         "Expected all tensors to be on the same device, but got {name} is on {here}, different from other tensors on \
@@ -88,14 +88,10 @@ fn apart(name: &str, here: Device, others: Device, op: &str) -> String {
 }
 
 fn scattered(a: Device, b: Device) -> String {
-    match (a, b) {
-        (Device::Meta, other) | (other, Device::Meta) => {
-            format!("Tensor on device {other} is not on the expected device meta!")
-        }
-        _ => format!(
-            "Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!"
-        ),
+    if a.is_meta() || b.is_meta() {
+        return format!("Tensor on device {b} is not on the expected device {a}!");
     }
+    format!("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")
 }
 
 impl Error {

@@ -109,7 +109,9 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
             Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
             Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}
             // The message names the GPU first.
-            Some(d) if d.is_cpu() => return Err(Fault::Devices { a: body.device(), b: d }.into()),
+            Some(d) if d.is_cpu() && !body.device().is_meta() => {
+                return Err(Fault::Devices { a: body.device(), b: d }.into());
+            }
             Some(d) => return Err(Fault::Devices { a: d, b: body.device() }.into()),
         }
         only_zero_dim &= body.layout.ndim() == 0;
