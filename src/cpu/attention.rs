@@ -236,6 +236,7 @@ macro_rules! kernels {
                         out: [self.columns, 1],
                         a: [q.strides[2], 1],
                         b: [1, k.strides[2]],
+                        threads: false,
                     };
                     let query = at(&q, of.start(&q, self.head) + self.first_query * q.strides[2]);
                     let key = at(&k, of.start(&k, self.head) + self.first_key * k.strides[2]);
@@ -310,6 +311,7 @@ macro_rules! kernels {
                                     out: [width, 1],
                                     a: [columns, 1],
                                     b: [v.strides[2], 1],
+                                    threads: false,
                                 };
                                 $product(p, made.as_mut_ptr(), scores.as_ptr(), value, 1.0, 1.0)?;
                             }
@@ -363,7 +365,7 @@ macro_rules! kernels {
                             for first_key in (0..of.seen(first_query + rows)).step_by(KEYS) {
                                 let columns = KEYS.min(keys - first_key);
                                 let tile = Tile { head, first_query, rows, first_key, columns };
-                                let product = |sizes, out, a, b| Product { sizes, out, a, b };
+                                let product = |sizes, out, a, b| Product { sizes, out, a, b, threads: false };
                                 // SAFETY: as above; the buffers have room for a tile.
                                 unsafe {
                                     let by = tile.scores(&of, p.as_mut_ptr())?;

@@ -1,26 +1,72 @@
-//! The triangle whose square is a positive matrix.
+//! The triangle whose square is a positive matrix: that of the first half, then of what it leaves of the second.
 
-use super::number::{Number, add_scaled, columns};
+use super::blocks::{Block, Factor, add_product};
+use super::number::{Number, add_scaled};
+use super::triangular;
+use crate::base::Result;
+
+/// So few columns are found one after the other.
+const FEW: usize = 24;
+/// A square with at most so many columns is as fast whole as by its lower triangle.
+const WHOLE: usize = 64;
 
 /// `L` over the lower triangle of `a`, zeros above it. The order of the first leading minor that is not positive, or 0.
-pub fn factor<T: Number>(a: &mut [T], n: usize) -> usize {
-    let mut info = 0;
-    for j in 0..n {
-        let pivot = a[j * n + j].re();
-        if pivot <= 0.0 || pivot.is_nan() {
-            info = j + 1;
-            break;
-        }
-        let root = pivot.sqrt();
-        a[j * n + j] = T::real(root);
-        a[j * n + j + 1..(j + 1) * n].iter_mut().for_each(|x| *x = x.scaled(1.0 / root));
-        for k in j + 1..n {
-            let (left, right) = columns(a, n, j, k);
-            add_scaled(&mut right[k..], -left[k].conj(), &left[k..]);
-        }
-    }
+pub fn factor<T: Number>(a: &mut [T], n: usize) -> Result<usize> {
+    let info = block(a, Block::new(n, n))?;
     for j in 1..n {
         a[j * n..j * n + j].fill(T::zero());
     }
-    info
+    Ok(info)
+}
+
+fn block<T: Number>(x: &mut [T], a: Block) -> Result<usize> {
+    let n = a.rows;
+    if n <= FEW {
+        return Ok(few(x, a));
+    }
+    let half = n / 2;
+    let (above, rest) = (a.part(0..half, 0..half), a.part(half..n, half..n));
+    let info = block(x, above)?;
+    if info > 0 {
+        return Ok(info);
+    }
+    let below = a.part(half..n, 0..half);
+    triangular::solve_from_right(x, above, below)?;
+    subtract_square(x, rest, below)?;
+    let info = block(x, rest)?;
+    Ok(if info > 0 { half + info } else { 0 })
+}
+
+fn few<T: Number>(x: &mut [T], a: Block) -> usize {
+    for j in 0..a.rows {
+        let pivot = x[a.place(j, j)].re();
+        if pivot <= 0.0 || pivot.is_nan() {
+            return j + 1;
+        }
+        let root = pivot.sqrt();
+        let end = a.column(a.columns - 1).end;
+        let (left, right) = x[..end].split_at_mut(a.column(j).end);
+        let column = &mut left[a.place(j, j)..];
+        column[0] = T::real(root);
+        column[1..].iter_mut().for_each(|x| *x = x.scaled(1.0 / root));
+        for (k, rest) in right.chunks_mut(a.lead).enumerate() {
+            // Each column begins where the one before it ends.
+            let rest = &mut rest[a.lead - (a.rows - j - k - 1)..];
+            add_scaled(rest, -column[k + 1].conj(), &column[k + 1..]);
+        }
+    }
+    0
+}
+
+/// Takes `b bᴴ` from the lower triangle of a block.
+pub fn subtract_square<T: Number>(x: &mut [T], a: Block, b: Block) -> Result<()> {
+    let (n, k) = (a.rows, b.columns);
+    if n <= WHOLE {
+        return add_product(x, a, -1.0, Factor::own(b), Factor::own(b).adjoint());
+    }
+    let half = n / 2;
+    let (above, below) = (b.part(0..half, 0..k), b.part(half..n, 0..k));
+    subtract_square(x, a.part(0..half, 0..half), above)?;
+    add_product(x, a.part(half..n, 0..half), -1.0, Factor::own(below), Factor::own(above).adjoint())?;
+    subtract_square(x, a.part(half..n, half..n), below)
 }

@@ -1,15 +1,23 @@
 //! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which QL and QR steps then make one.
 
-use super::number::{Number, add_scaled, dot};
+use super::blocks::{Block, Factor, add_product};
+use super::columns::{add_columns, dots, hermitian_product};
+use super::number::{Number, add_scaled, columns, dot};
 use super::qr;
+use super::turns::{Turns, rotation};
 use crate::base::{Result, try_alloc};
+use crate::cpu::element::scratch;
 
 /// This many steps for each value always suffice, except for NaN.
 const STEPS: usize = 30;
+/// So many columns are reflected before the rest of the matrix is.
+const PANEL: usize = 32;
+/// A square with at most so many columns is as fast whole as by its lower triangle.
+const WHOLE: usize = 64;
 
-/// Values ascend; of `a` the lower triangle is read, and the vectors replace it. The number of elements beside the diagonal
+/// Values ascend; of `a` the lower triangle is read, and with `vectors` they replace it. The number of elements beside the diagonal
 /// that did not vanish: 0 if all is well.
-pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64]) -> Result<usize> {
+pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
@@ -18,42 +26,111 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64]) -> Result
         values.fill(f64::NAN);
         return Ok(0);
     }
-    let (mut diagonal, mut beside) = (try_alloc::filled(0.0, n)?, try_alloc::filled(0.0, n)?);
-    tridiagonal(a, n, &mut diagonal, &mut beside)?;
-    let left = diagonalize::<T>(&mut diagonal, &mut beside, a, n);
-    values.copy_from_slice(&diagonal);
+    let mut beside = try_alloc::filled(0.0, n)?;
+    let tau = tridiagonal(a, n, values, &mut beside)?;
+    if vectors {
+        basis(a, n, &tau)?;
+    }
+    let mut turns = Turns::of(vectors.then_some(&mut *a), n, n)?;
+    let left = diagonalize(values, &mut beside, &mut turns)?;
+    turns.done()?;
+    if left == 0 {
+        sort(a, n, values, vectors);
+    }
     Ok(left)
 }
 
-/// Leaves the diagonal and what lies beside it, and the product of the reflectors in `a`.
-fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<()> {
-    let mut tau = try_alloc::filled(T::zero(), n.saturating_sub(1))?;
-    let (mut v, mut w) = (try_alloc::filled(T::zero(), n)?, try_alloc::filled(T::zero(), n)?);
-    a[0] = T::real(a[0].re());
-    for i in 0..n - 1 {
-        let factor = qr::reflector(&mut a[i * n + i + 1..(i + 1) * n]);
-        beside[i] = a[i * n + i + 1].re();
-        tau[i] = factor;
-        if factor != T::zero() {
-            a[i * n + i + 1] = T::one();
-            let (v, w) = (&mut v[..n - i - 1], &mut w[..n - i - 1]);
-            v.copy_from_slice(&a[i * n + i + 1..(i + 1) * n]);
-            multiply(a, n, i + 1, v, w);
-            w.iter_mut().for_each(|x| *x = *x * factor);
-            let half = (factor * dot(w, v)).scaled(-0.5);
-            add_scaled(w, half, v);
-            for j in 0..v.len() {
-                let column = &mut a[(i + 1 + j) * n + i + 1 + j..(i + 2 + j) * n];
-                add_scaled(column, -w[j].conj(), &v[j..]);
-                add_scaled(column, -v[j].conj(), &w[j..]);
-            }
-        }
-        let next = (i + 1) * n + i + 1;
-        a[next] = T::real(a[next].re());
-        diagonal[i] = a[i * n + i].re();
+/// Ascending values, and their vectors with them.
+fn sort<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
+    if !vectors {
+        return values.sort_unstable_by(f64::total_cmp);
     }
-    diagonal[n - 1] = a[n * n - 1].re();
-    // The reflectors move one column to the right, below a first unit vector.
+    for i in 0..n {
+        let least = (i..n).fold(i, |least, j| if values[j] < values[least] { j } else { least });
+        if least != i {
+            values.swap(i, least);
+            let (x, y) = columns(a, n, i, least);
+            x.swap_with_slice(y);
+        }
+    }
+}
+
+/// Leaves the diagonal and what lies beside it, and the reflectors in `a`, whose factors are returned. A panel takes `v wᴴ + w vᴴ`
+/// from the rest of the matrix, where the columns of `v` are its reflectors.
+fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<Vec<T>> {
+    let mut tau = try_alloc::filled(T::zero(), n - 1)?;
+    let mut w = scratch(n * PANEL.min(n), T::zero())?;
+    let mut factors = [T::zero(); PANEL];
+    let take = |factors: &mut [T], to: &mut [T], columns: &[T]| {
+        factors.iter_mut().for_each(|x| *x = -*x);
+        add_columns(to, columns, n, factors);
+    };
+    for first in (0..n).step_by(PANEL) {
+        let last = n.min(first + PANEL);
+        for i in first..last {
+            let factors = &mut factors[..i - first];
+            let (before, rest) = a.split_at_mut(i * n);
+            let (column, behind) = rest.split_at_mut(n);
+            let v = &before[first * n..];
+            let (earlier, w) = w.split_at_mut((i - first) * n);
+            // What the panel has taken from this column so far.
+            factors.iter_mut().enumerate().for_each(|(p, x)| *x = earlier[p * n + i].conj());
+            take(factors, &mut column[i..], &v[i.min(v.len())..]);
+            factors.iter_mut().enumerate().for_each(|(p, x)| *x = v[p * n + i].conj());
+            take(factors, &mut column[i..], &earlier[i.min(earlier.len())..]);
+            diagonal[i] = column[i].re();
+            if i + 1 == n {
+                break;
+            }
+            let column = &mut column[i + 1..];
+            let factor = qr::reflector(column);
+            (tau[i], beside[i]) = (factor, column[0].re());
+            column[0] = T::one();
+            let w = &mut w[i + 1..n];
+            hermitian_product(w, &behind[i + 1..], n, column);
+            let (v, earlier) = (&v[(i + 1).min(v.len())..], &earlier[(i + 1).min(earlier.len())..]);
+            dots(factors, earlier, n, column);
+            take(factors, w, v);
+            dots(factors, v, n, column);
+            take(factors, w, earlier);
+            w.iter_mut().for_each(|x| *x = *x * factor);
+            let half = (factor * dot(w, column)).scaled(-0.5);
+            add_scaled(w, half, column);
+        }
+        let width = last - first;
+        let square = Block::new(n, n);
+        let (rest, v) = (square.part(last..n, last..n), square.part(last..n, first..last));
+        take_squares(a, rest, v, &w, Block::new(n, width).part(last..n, 0..width))?;
+    }
+    Ok(tau)
+}
+
+/// Takes `v wᴴ + w vᴴ` from the lower triangle of a block of `a`.
+fn take_squares<T: Number>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
+    let (n, k) = (rest.rows, v.columns);
+    let mut both = |out: Block, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
+        let part = |x: Block, rows: &std::ops::Range<usize>| x.part(rows.clone(), 0..k);
+        let (v_rows, v_columns) = (part(v, &rows), part(v, &columns));
+        let (w_rows, w_columns) = (part(of_w, &rows), part(of_w, &columns));
+        add_product(a, out, -1.0, Factor::own(v_rows), Factor::of(w, w_columns).adjoint())?;
+        add_product(a, out, -1.0, Factor::of(w, w_rows), Factor::own(v_columns).adjoint())
+    };
+    if n <= WHOLE {
+        return both(rest, 0..n, 0..n);
+    }
+    let half = n / 2;
+    both(rest.part(half..n, 0..half), half..n, 0..half)?;
+    let (low, high) = (0..half, half..n);
+    for rows in [low, high] {
+        let part = |x: Block| x.part(rows.clone(), 0..k);
+        take_squares(a, rest.part(rows.clone(), rows.clone()), part(v), w, part(of_w))?;
+    }
+    Ok(())
+}
+
+/// Makes the product of the reflectors of them.
+fn basis<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> {
+    // They move one column to the right, behind a first unit vector.
     for j in (1..n).rev() {
         let (left, right) = a.split_at_mut(j * n);
         right[1..n].copy_from_slice(&left[(j - 1) * n + 1..j * n]);
@@ -61,40 +138,7 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
     }
     a[..n].fill(T::zero());
     a[0] = T::one();
-    if n > 1 {
-        // Without its first row and column, the rest is a square of its own.
-        let m = n - 1;
-        let mut inner = try_alloc::with_capacity(m * m)?;
-        (1..n).for_each(|j| inner.extend_from_slice(&a[j * n + 1..(j + 1) * n]));
-        qr::product(&mut inner, m, m, &tau);
-        for j in 0..m {
-            a[(j + 1) * n + 1..(j + 2) * n].copy_from_slice(&inner[j * m..(j + 1) * m]);
-        }
-    }
-    Ok(())
-}
-
-/// The product of a Hermitian matrix, the lower triangle of `a` from row `first` on, with `v`.
-fn multiply<T: Number>(a: &[T], n: usize, first: usize, v: &[T], out: &mut [T]) {
-    out.fill(T::zero());
-    for j in 0..v.len() {
-        let column = &a[(first + j) * n + first + j..(first + j + 1) * n];
-        out[j] = out[j] + T::real(column[0].re()) * v[j];
-        add_scaled(&mut out[j + 1..], v[j], &column[1..]);
-        out[j] = out[j] + dot(&column[1..], &v[j + 1..]);
-    }
-}
-
-/// The rotation (c, s) that turns (f, g) to (r, 0), and r.
-fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
-    if g == 0.0 {
-        return (1.0, 0.0, f);
-    }
-    if f == 0.0 {
-        return (0.0, if g < 0.0 { -1.0 } else { 1.0 }, g.abs());
-    }
-    let r = f.hypot(g).copysign(f);
-    (f / r, g / r, r)
+    qr::product(a, Block::new(n, n).part(1..n, 1..n), tau)
 }
 
 /// The eigenvalues of [[a, b], [b, c]], the larger by magnitude first, and the vector (cosine, sine) of that.
@@ -126,22 +170,9 @@ fn pair(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
     if one == two { (first, second, -sine, cosine) } else { (first, second, cosine, sine) }
 }
 
-/// Turns columns `j` and `j + 1`.
-fn turn<T: Number>(z: &mut [T], n: usize, j: usize, cosine: f64, sine: f64) {
-    if cosine == 1.0 && sine == 0.0 {
-        return;
-    }
-    let (left, right) = z[j * n..(j + 2) * n].split_at_mut(n);
-    let (c, s) = (T::real(cosine), T::real(sine));
-    for (x, y) in left.iter_mut().zip(right) {
-        let next = *y;
-        *y = c * next - s * *x;
-        *x = s * next + c * *x;
-    }
-}
-
-/// Makes `d` the eigenvalues of the three diagonals, and `z` times their vectors of `z`.
-fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], z: &mut [T], n: usize) -> usize {
+/// Makes `d` the eigenvalues of the three diagonals, in any order, and turns their vectors.
+fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
+    let n = d.len();
     let (epsilon, safe) = (f64::EPSILON / 2.0, f64::MIN_POSITIVE);
     let mut steps = n * STEPS;
     let mut start = 0;
@@ -167,43 +198,30 @@ fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], z: &mut [T], n: usize) -
             continue;
         }
         if !norm.is_finite() {
-            return last - first;
+            return Ok(last - first);
         }
         // From the smaller end.
         let done = if d[last].abs() < d[first].abs() {
-            upwards(d, e, z, n, [first, last], [epsilon, safe], &mut steps)
+            upwards(d, e, turns, [first, last], [epsilon, safe], &mut steps)?
         } else {
-            downwards(d, e, z, n, [first, last], [epsilon, safe], &mut steps)
+            downwards(d, e, turns, [first, last], [epsilon, safe], &mut steps)?
         };
         if !done {
-            return e[..n - 1].iter().filter(|x| **x != 0.0).count().max(1);
+            return Ok(e[..n - 1].iter().filter(|x| **x != 0.0).count().max(1));
         }
     }
-    for i in 0..n.saturating_sub(1) {
-        let mut least = i;
-        for j in i + 1..n {
-            if d[j] < d[least] {
-                least = j;
-            }
-        }
-        if least != i {
-            d.swap(i, least);
-            (0..n).for_each(|r| z.swap(i * n + r, least * n + r));
-        }
-    }
-    0
+    Ok(0)
 }
 
 /// QL steps over the block: values are found from its first on.
 fn downwards<T: Number>(
     d: &mut [f64],
     e: &mut [f64],
-    z: &mut [T],
-    n: usize,
+    turns: &mut Turns<T>,
     [mut l, last]: [usize; 2],
     [epsilon, safe]: [f64; 2],
     steps: &mut usize,
-) -> bool {
+) -> Result<bool> {
     while l <= last {
         let small = |m: usize| e[m] * e[m] <= epsilon * epsilon * d[m].abs() * d[m + 1].abs() + safe;
         let m = (l..last).find(|&m| small(m)).unwrap_or(last);
@@ -217,13 +235,13 @@ fn downwards<T: Number>(
         }
         if m == l + 1 {
             let (first, second, cosine, sine) = pair(d[l], e[l], d[l + 1]);
-            turn(z, n, l, cosine, sine);
+            turns.push(l, cosine, sine)?;
             (d[l], d[l + 1], e[l]) = (first, second, 0.0);
             l += 2;
             continue;
         }
         if *steps == 0 {
-            return false;
+            return Ok(false);
         }
         *steps -= 1;
         let mut g = (d[l + 1] - p) / (2.0 * e[l]);
@@ -242,24 +260,23 @@ fn downwards<T: Number>(
             p = s * r;
             d[i + 1] = g + p;
             g = c * r - b;
-            turn(z, n, i, c, -s);
+            turns.push(i, c, -s)?;
         }
         d[l] -= p;
         e[l] = g;
     }
-    true
+    Ok(true)
 }
 
 /// QR steps over the block: values are found from its last on.
 fn upwards<T: Number>(
     d: &mut [f64],
     e: &mut [f64],
-    z: &mut [T],
-    n: usize,
+    turns: &mut Turns<T>,
     [first, last]: [usize; 2],
     [epsilon, safe]: [f64; 2],
     steps: &mut usize,
-) -> bool {
+) -> Result<bool> {
     // One beyond the value that is sought.
     let mut end = last + 1;
     while end > first {
@@ -276,13 +293,13 @@ fn upwards<T: Number>(
         }
         if m + 1 == l {
             let (one, two, cosine, sine) = pair(d[l - 1], e[l - 1], d[l]);
-            turn(z, n, l - 1, cosine, sine);
+            turns.push(l - 1, cosine, sine)?;
             (d[l - 1], d[l], e[l - 1]) = (one, two, 0.0);
             end -= 2;
             continue;
         }
         if *steps == 0 {
-            return false;
+            return Ok(false);
         }
         *steps -= 1;
         let mut g = (d[l - 1] - p) / (2.0 * e[l - 1]);
@@ -301,10 +318,10 @@ fn upwards<T: Number>(
             p = s * r;
             d[i] = g + p;
             g = c * r - b;
-            turn(z, n, i, c, s);
+            turns.push(i, c, s)?;
         }
         d[l] -= p;
         e[l - 1] = g;
     }
-    true
+    Ok(true)
 }

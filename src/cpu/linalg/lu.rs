@@ -1,59 +1,112 @@
 //! Gauss' elimination, with the largest element of a column as its pivot.
 
-use super::number::{Number, add_scaled, columns};
-use super::triangular;
+use super::blocks::{Block, Factor, add_product};
+use super::number::{Number, add_scaled};
+use super::triangular::{self, Triangle};
+use crate::base::Result;
+
+/// So few columns are eliminated one after the other.
+const FEW: usize = 8;
 
 /// `L` without its diagonal of ones, and `U`, over an `m` by `n` matrix; `pivots[k]` is the row, counted from 1, that changed
 /// places with row `k`. The first pivot that is zero, counted from 1, or 0.
-pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> usize {
-    let mut info = 0;
-    for k in 0..m.min(n) {
-        let column = &a[k * m..(k + 1) * m];
-        let mut best = k;
-        for i in k + 1..m {
-            if column[i].weight() > column[best].weight() {
-                best = i;
-            }
-        }
+pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Result<usize> {
+    let info = block(a, Block::new(m, n), pivots)?;
+    Ok(info.map_or(0, |k| k + 1))
+}
+
+/// The left half, then what that leaves of the right one. Pivots count from 1; the first that is zero from 0.
+fn block<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Result<Option<usize>> {
+    let (m, n, count) = (a.rows, a.columns, pivots.len());
+    if count <= FEW {
+        return Ok(few(x, a, pivots));
+    }
+    let half = (count / 2).next_multiple_of(FEW);
+    let first = block(x, a.part(0..m, 0..half), &mut pivots[..half])?;
+    exchange(x, a.part(0..m, half..n), &pivots[..half]);
+    let (beside, rest) = (a.part(0..half, half..n), a.part(half..m, half..n));
+    let triangle = Triangle { upper: false, unit: true, adjoint: false };
+    triangular::solve_blocks(x, None, a.part(0..half, 0..half), beside, triangle)?;
+    add_product(x, rest, -1.0, Factor::own(a.part(half..m, 0..half)), Factor::own(beside))?;
+    let second = block(x, rest, &mut pivots[half..])?;
+    exchange(x, a.part(half..m, 0..half), &pivots[half..]);
+    pivots[half..].iter_mut().for_each(|row| *row += half as i32);
+    Ok(first.or(second.map(|k| half + k)))
+}
+
+/// Where the largest element is, the first of them.
+fn largest<T: Number>(column: &[T]) -> usize {
+    // Eight at once: the compiler may not reorder one search.
+    let mut most = [column[0].weight(); 8];
+    let larger = |most: &mut f64, x: &T| *most = if x.weight() > *most { x.weight() } else { *most };
+    let (eights, rest) = column.as_chunks::<8>();
+    for eight in eights {
+        most.iter_mut().zip(eight).for_each(|(most, x)| larger(most, x));
+    }
+    most.iter_mut().zip(rest).for_each(|(most, x)| larger(most, x));
+    let most = most.into_iter().fold(column[0].weight(), |a, b| if b > a { b } else { a });
+    column.iter().position(|x| x.weight() == most).unwrap_or(0)
+}
+
+fn few<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Option<usize> {
+    let mut zero = None;
+    for k in 0..pivots.len() {
+        let best = k + largest(&x[a.place(k, k)..a.column(k).end]);
         pivots[k] = best as i32 + 1;
-        if column[best].weight() == 0.0 {
-            info = if info == 0 { k + 1 } else { info };
+        if x[a.place(best, k)].weight() == 0.0 {
+            zero = zero.or(Some(k));
         } else {
             if best != k {
-                (0..n).for_each(|j| a.swap(j * m + k, j * m + best));
+                (0..a.columns).for_each(|j| x.swap(a.place(k, j), a.place(best, j)));
             }
-            let scale = T::one() / a[k * m + k];
-            a[k * m + k + 1..(k + 1) * m].iter_mut().for_each(|x| *x = *x * scale);
+            let scale = T::one() / x[a.place(k, k)];
+            x[a.place(k + 1, k)..a.column(k).end].iter_mut().for_each(|x| *x = *x * scale);
         }
-        for j in k + 1..n {
-            let (left, right) = columns(a, m, k, j);
-            let factor = -right[k];
-            add_scaled(&mut right[k + 1..], factor, &left[k + 1..]);
+        let (left, right) = x[..a.column(a.columns - 1).end].split_at_mut(a.column(k).end);
+        let factors = &left[a.place(k + 1, k)..];
+        for rest in right.chunks_mut(a.lead) {
+            let rest = &mut rest[a.lead - a.rows + k..];
+            let factor = -rest[0];
+            add_scaled(&mut rest[1..], factor, factors);
         }
     }
-    info
+    zero
+}
+
+/// Exchanges rows one after the other.
+fn exchange<T: Number>(x: &mut [T], a: Block, pivots: &[i32]) {
+    for j in 0..a.columns {
+        let column = &mut x[a.column(j)];
+        for (k, &pivot) in pivots.iter().enumerate() {
+            column.swap(k, (pivot - 1) as usize);
+        }
+    }
 }
 
 /// Solves `a x = b`, or `aᴴ x = b`, for each column of `b`, in its place, by what [`factor`] made of `a`.
-pub fn solve<T: Number>(lu: &[T], n: usize, pivots: &[i32], b: &mut [T], adjoint: bool) {
+pub fn solve<T: Number>(lu: &[T], n: usize, pivots: &[i32], b: &mut [T], adjoint: bool) -> Result<()> {
     if n == 0 {
-        return;
+        return Ok(());
     }
-    let exchange = |b: &mut [T], k: usize| {
-        let other = (pivots[k] - 1) as usize;
-        if other != k && other < n {
-            b.chunks_exact_mut(n).for_each(|column| column.swap(k, other));
+    let exchange = |column: &mut [T], k: usize| {
+        // Pivots may be anybody's: what is no row changes nothing.
+        let other = (pivots[k] as usize).wrapping_sub(1);
+        if other < n {
+            column.swap(k, other);
         }
     };
+    let (lower, upper) =
+        (Triangle { upper: false, unit: true, adjoint }, Triangle { upper: true, unit: false, adjoint });
     if adjoint {
-        triangular::solve_adjoint(lu, n, b, true, false);
-        triangular::solve_adjoint(lu, n, b, false, true);
-        (0..n).rev().for_each(|k| exchange(b, k));
+        triangular::solve(lu, n, b, upper)?;
+        triangular::solve(lu, n, b, lower)?;
+        b.chunks_exact_mut(n).for_each(|column| (0..n).rev().for_each(|k| exchange(column, k)));
     } else {
-        (0..n).for_each(|k| exchange(b, k));
-        triangular::solve(lu, n, b, false, true);
-        triangular::solve(lu, n, b, true, false);
+        b.chunks_exact_mut(n).for_each(|column| (0..n).for_each(|k| exchange(column, k)));
+        triangular::solve(lu, n, b, lower)?;
+        triangular::solve(lu, n, b, upper)?;
     }
+    Ok(())
 }
 
 /// `x` with length 1, or zero; a real NaN has none.

@@ -1,6 +1,9 @@
 //! Factorisations of column-major matrices: one file each, with LAPACK's signs and pivots.
 
+mod bidiagonal;
+mod blocks;
 pub mod cholesky;
+mod columns;
 pub mod eig;
 pub mod eigh;
 pub mod ldl;
@@ -8,10 +11,14 @@ pub mod lu;
 mod number;
 pub mod qr;
 pub mod svd;
+#[cfg(test)]
+mod tests;
 pub mod triangular;
+mod turns;
 
 use super::par;
 use crate::base::{DType, Fault, Result, Strided};
+use blocks::Block;
 use number::Stored;
 
 /// The items of a batch, each of which is `len` elements in a row.
@@ -97,7 +104,7 @@ pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
         let (matrices, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), n * n * n / 3, |i| unsafe {
-            infos.item(i)[0] = T::edit(matrices.item(i), |a| Ok(cholesky::factor(a, n)))? as i32;
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| cholesky::factor(a, n))? as i32;
             Ok(())
         })
     })
@@ -108,12 +115,12 @@ pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
 /// # Safety
 /// As [`cholesky`].
 pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) -> Result<()> {
-    let [n, columns] = sizes(&b);
+    let ([n, columns], kind) = (sizes(&b), triangular::Triangle { upper, unit, adjoint: false });
     numbers!("triangular_solve_cpu", b.dtype, T => {
         let (triangles, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&b, 2));
         // SAFETY: handed on.
         try_each(count(&b, 2), n * n * columns, |i| unsafe {
-            T::apply(triangles.item(i), right.item(i), |a, b| triangular::solve(a, n, b, upper, unit))
+            T::apply(triangles.item(i), right.item(i), |a, b| triangular::solve(a, n, b, kind))
         })
     })
 }
@@ -146,10 +153,7 @@ pub unsafe fn reflect(a: Strided, tau: Strided) -> Result<()> {
         let (matrices, factors) = (Items::<T>::of(&a, 2), Items::<T>::of(&tau, 1));
         // SAFETY: handed on.
         try_each(count(&a, 2), 2 * m * n * m.min(n), |i| unsafe {
-            T::edit(matrices.item(i), |a| T::edit(factors.item(i), |tau| {
-                qr::reflect(a, m, n, tau);
-                Ok(())
-            }))
+            T::edit(matrices.item(i), |a| T::edit(factors.item(i), |tau| qr::reflect(a, m, n, tau)))
         })
     })
 }
@@ -164,7 +168,7 @@ pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
         let (matrices, factors) = (Items::<T>::of(&q, 2), Items::<T>::of(&tau, 1));
         // SAFETY: handed on.
         try_each(count(&q, 2), 2 * m * n * m.min(n), |i| unsafe {
-            T::apply(factors.item(i), matrices.item(i), |tau, q| qr::product(q, m, n, tau))
+            T::apply(factors.item(i), matrices.item(i), |tau, q| qr::product(q, Block::new(m, n), tau))
         })
     })
 }
@@ -179,7 +183,7 @@ pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
         let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), m * n * m.min(n), |i| unsafe {
-            infos.item(i)[0] = T::edit(matrices.item(i), |a| Ok(lu::factor(a, m, n, rows.item(i))))? as i32;
+            infos.item(i)[0] = T::edit(matrices.item(i), |a| lu::factor(a, m, n, rows.item(i)))? as i32;
             Ok(())
         })
     })
@@ -229,7 +233,10 @@ pub unsafe fn ldl_solve(ld: Strided, pivots: Strided, b: Strided, hermitian: boo
         // SAFETY: handed on.
         try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
             let kind = ldl::Kind { hermitian };
-            T::apply(factors.item(i), right.item(i), |ld, b| ldl::solve(ld, n, rows.item(i), b, kind))
+            T::apply(factors.item(i), right.item(i), |ld, b| {
+                ldl::solve(ld, n, rows.item(i), b, kind);
+                Ok(())
+            })
         })
     })
 }
@@ -275,41 +282,43 @@ pub unsafe fn exchanges(pivots: Strided, from: Strided, to: Strided) -> Result<(
     Ok(())
 }
 
-/// Ascending eigenvalues of Hermitian matrices, of which the lower triangles are read; their vectors in the place of `a`.
-/// `info` is not 0 where the iteration did not end.
+/// Ascending eigenvalues of Hermitian matrices, of which the lower triangles are read; with `vectors`, these
+/// in the place of `a`. `info` is not 0 where the iteration did not end.
 ///
 /// # Safety
 /// As [`cholesky`]; `values` has the real dtype.
-pub unsafe fn eigh(a: Strided, values: Strided, info: Strided) -> Result<()> {
+pub unsafe fn eigh(a: Strided, values: Strided, info: Strided, vectors: bool) -> Result<()> {
     let n = sizes(&a)[0];
     numbers!("linalg_eigh_cpu", a.dtype, T => {
         let matrices = Items::<T>::of(&a, 2);
         let (lines, infos) = (Items::<<T as Stored>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), 9 * n * n * n, |i| unsafe {
-            let left = T::edit(matrices.item(i), |a| Stored::edit(lines.item(i), |values| eigh::decompose(a, n, values)))?;
+            let left = T::edit(matrices.item(i), |a| Stored::edit(lines.item(i), |values| eigh::decompose(a, n, values, vectors)))?;
             infos.item(i)[0] = left as i32;
             Ok(())
         })
     })
 }
 
-/// Descending singular values of the first columns of `a`, as many as `v` has and at most as many as `a` has rows; left vectors in
-/// their place, and in the columns behind what completes a basis; right ones as columns of `v`. `info` is not 0 where the iteration did not end.
+/// Descending singular values of the first columns of `a`, as many as there are values and at most as many as `a` has rows. With
+/// `v`, left vectors in their place, and in the columns behind what completes a basis; right ones as columns of `v`. `info` is not
+/// 0 where the steps did not end.
 ///
 /// # Safety
 /// As [`cholesky`]; `values` has the real dtype.
-pub unsafe fn svd(a: Strided, values: Strided, v: Strided, info: Strided) -> Result<()> {
-    let ([m, _], n) = (sizes(&a), sizes(&v)[0]);
+pub unsafe fn svd(a: Strided, values: Strided, v: Option<Strided>, info: Strided) -> Result<()> {
+    let (m, n) = (sizes(&a)[0], values.shape.last().map_or(0, |&n| n));
     numbers!("linalg_svd_cpu", a.dtype, T => {
-        let (matrices, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&v, 2));
+        let (matrices, right) = (Items::<T>::of(&a, 2), v.map(|v| Items::<T>::of(&v, 2)));
         let (lines, infos) = (Items::<<T as Stored>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        try_each(count(&a, 2), 30 * m * n * n, |i| unsafe {
-            let (values, right) = (lines.item(i), right.item(i));
-            infos.item(i)[0] = T::edit(matrices.item(i), |a| {
-                T::edit(right, |v| Stored::edit(values, |values| svd::decompose(a, m, n, values, v)))
-            })? as i32;
+        try_each(count(&a, 2), 8 * m * n * n, |i| unsafe {
+            let (a, values) = (matrices.item(i), lines.item(i));
+            infos.item(i)[0] = T::edit(a, |a| Stored::edit(values, |values| match &right {
+                Some(right) => T::edit(right.item(i), |v| svd::decompose(a, m, n, values, Some(v))),
+                None => svd::decompose(a, m, n, values, None),
+            }))? as i32;
             Ok(())
         })
     })

@@ -23,6 +23,8 @@ pub trait Number:
     fn im(self) -> f64;
     fn conj(self) -> Self;
     fn scaled(self, by: f64) -> Self;
+    /// Numbers as the real ones that they are made of.
+    fn parts(items: &mut [Self]) -> &mut [f64];
 
     fn zero() -> Self {
         Self::new(0.0, 0.0)
@@ -69,6 +71,9 @@ impl Number for f64 {
     fn scaled(self, by: f64) -> f64 {
         self * by
     }
+    fn parts(items: &mut [f64]) -> &mut [f64] {
+        items
+    }
 }
 
 impl Number for Complex<f64> {
@@ -92,6 +97,10 @@ impl Number for Complex<f64> {
     #[inline(always)]
     fn scaled(self, by: f64) -> Self {
         Complex { re: self.re * by, im: self.im * by }
+    }
+    fn parts(items: &mut [Self]) -> &mut [f64] {
+        // SAFETY: a complex number is two f64, one after the other.
+        unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), 2 * items.len()) }
     }
 }
 
@@ -127,14 +136,9 @@ pub trait Stored: Copy + Send + Sync + 'static {
     fn apply(
         read: &mut [Self],
         edit: &mut [Self],
-        body: impl FnOnce(&[Self::Wide], &mut [Self::Wide]),
+        body: impl FnOnce(&[Self::Wide], &mut [Self::Wide]) -> Result<()>,
     ) -> Result<()> {
-        Self::read(read, |x| {
-            Self::edit(edit, |y| {
-                body(x, y);
-                Ok(())
-            })
-        })
+        Self::read(read, |x| Self::edit(edit, |y| body(x, y)))
     }
 
     fn copy(item: &[Self]) -> Result<Vec<Self::Wide>> {

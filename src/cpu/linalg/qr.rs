@@ -1,6 +1,15 @@
 //! Householder's reflectors, with LAPACK's signs: the diagonal of `r` has the sign opposite to what it was made of.
 
-use super::number::{Number, add_scaled, columns, dot, length};
+use super::blocks::{Block, Factor, add_product};
+use super::columns::dots;
+use super::number::{Number, add_scaled, length};
+use crate::base::Result;
+use crate::cpu::element::scratch;
+
+/// So many columns are reflected together.
+const PANEL: usize = 32;
+/// In narrower panels, or matrices with at most the second, each reflector is used alone.
+const NARROW: [usize; 2] = [8, 24];
 
 /// Makes the reflector of `x` that leaves only its first element: that becomes the length, the others the reflector's, whose
 /// first is 1. Returns its factor.
@@ -19,41 +28,136 @@ pub fn reflector<T: Number>(x: &mut [T]) -> T {
     T::new((beta - re) / beta, -im / beta)
 }
 
-/// Reflects a column by the reflector `tail`, whose first element is 1, with this factor.
-pub fn turn<T: Number>(column: &mut [T], tail: &[T], factor: T) {
-    let Some((head, rest)) = column.split_first_mut() else { return };
-    let along = (*head + dot(tail, rest)) * factor;
-    *head = *head - along;
-    add_scaled(rest, -along, tail);
+/// Reflects columns of `rest`, which start `lead` apart, by the reflector `tail`, whose first element is 1, with this factor.
+fn turn<T: Number>(rest: &mut [T], lead: usize, tail: &[T], factor: T) {
+    let mut along = [T::zero(); PANEL];
+    for columns in rest.chunks_mut(lead * PANEL) {
+        let count = columns.len().div_ceil(lead);
+        let along = &mut along[..count];
+        dots(along, &columns[1..], lead, tail);
+        for (column, along) in columns.chunks_mut(lead).zip(along) {
+            let along = (column[0] + along.conj()) * factor;
+            column[0] = column[0] - along;
+            add_scaled(&mut column[1..=tail.len()], -along, tail);
+        }
+    }
 }
 
 /// The reflectors of an `m` by `n` matrix below its diagonal, `r` on and above it.
-pub fn reflect<T: Number>(a: &mut [T], m: usize, n: usize, tau: &mut [T]) {
+pub fn reflect<T: Number>(a: &mut [T], m: usize, n: usize, tau: &mut [T]) -> Result<()> {
+    let (whole, count) = (Block::new(m, n), m.min(n));
+    if count <= NARROW[1] {
+        alone(a, whole, tau);
+        return Ok(());
+    }
+    for first in (0..count).step_by(PANEL) {
+        let last = count.min(first + PANEL);
+        panel(a, whole.part(first..m, first..last), &mut tau[first..last])?;
+        if last < n {
+            let panel = Reflectors::of(a, whole.part(first..m, first..last), &tau[first..last])?;
+            panel.apply(a, whole.part(first..m, last..n), true)?;
+        }
+    }
+    Ok(())
+}
+
+/// As [`reflect`], for a block with at most as many columns as rows: the left half, then what that leaves of the right one.
+fn panel<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) -> Result<()> {
+    let (m, n) = (block.rows, block.columns);
+    if n <= NARROW[0] {
+        alone(a, block, tau);
+        return Ok(());
+    }
+    let half = (n / 2).next_multiple_of(NARROW[0]);
+    let (left, right) = (block.part(0..m, 0..half), block.part(half..m, half..n));
+    panel(a, left, &mut tau[..half])?;
+    Reflectors::of(a, left, &tau[..half])?.apply(a, block.part(0..m, half..n), true)?;
+    panel(a, right, &mut tau[half..])
+}
+
+/// As [`reflect`], one reflector after the other.
+fn alone<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) {
+    let (m, n) = (block.rows, block.columns);
     for k in 0..m.min(n) {
-        let factor = reflector(&mut a[k * m + k..(k + 1) * m]);
-        tau[k] = factor;
-        for j in k + 1..n {
-            let (left, right) = columns(a, m, k, j);
-            turn(&mut right[k..], &left[k + 1..], factor.conj());
+        let (left, right) = a[..block.column(n - 1).end].split_at_mut(block.column(k).end);
+        let column = &mut left[block.place(k, k)..];
+        tau[k] = reflector(column);
+        if k + 1 < n {
+            let skipped = block.lead - (m - k);
+            turn(&mut right[skipped..], block.lead, &column[1..], tau[k].conj());
         }
     }
 }
 
-/// The first `n` columns of the product of the reflectors, over them.
-pub fn product<T: Number>(q: &mut [T], m: usize, n: usize, tau: &[T]) {
-    for j in tau.len()..n {
-        q[j * m..(j + 1) * m].fill(T::zero());
-        q[j * m + j] = T::one();
-    }
-    for k in (0..tau.len()).rev() {
-        let factor = tau[k];
-        for j in k + 1..n {
-            let (left, right) = columns(q, m, k, j);
-            turn(&mut right[k..], &left[k + 1..], factor);
+/// The product of reflectors as one: `1 - v t vᴴ` (compact WY), with a triangle `t`.
+pub struct Reflectors<T> {
+    v: Vec<T>,
+    t: Vec<T>,
+    size: Block,
+}
+
+impl<T: Number> Reflectors<T> {
+    /// Of those that stand below the diagonal of a block.
+    pub fn of(a: &[T], block: Block, tau: &[T]) -> Result<Reflectors<T>> {
+        let (m, n) = (block.rows, block.columns);
+        let (mut v, mut t) = (scratch(m * n, T::zero())?, scratch(n * n, T::zero())?);
+        for j in 0..n {
+            v[j * m + j] = T::one();
+            v[j * m + j + 1..(j + 1) * m].copy_from_slice(&a[block.place(j + 1, j)..block.place(m, j)]);
         }
-        let column = &mut q[k * m..(k + 1) * m];
-        column[..k].fill(T::zero());
-        column[k] = T::one() - factor;
-        column[k + 1..].iter_mut().for_each(|x| *x = -(factor * *x));
+        let (size, square) = (Block::new(m, n), Block::new(n, n));
+        let mut products = scratch(n * n, T::zero())?;
+        add_product(&mut products, square, 1.0, Factor::of(&v, size).adjoint(), Factor::of(&v, size))?;
+        for j in 0..n {
+            let (before, column) = t.split_at_mut(j * n);
+            let factor = -tau[j];
+            for k in 0..j {
+                add_scaled(&mut column[..=k], products[j * n + k] * factor, &before[k * n..k * n + k + 1]);
+            }
+            column[j] = tau[j];
+        }
+        Ok(Reflectors { v, t, size })
     }
+
+    /// Their product, or its adjoint, times a block.
+    pub fn apply(&self, x: &mut [T], block: Block, adjoint: bool) -> Result<()> {
+        let (n, columns) = (self.size.columns, block.columns);
+        let small = Block::new(n, columns);
+        let (mut w, mut turned) = (scratch(n * columns, T::zero())?, scratch(n * columns, T::zero())?);
+        let v = Factor::of(&self.v, self.size);
+        let t = Factor::of(&self.t, Block::new(n, n));
+        add_product(&mut w, small, 1.0, v.adjoint(), Factor::of(x, block))?;
+        add_product(&mut turned, small, 1.0, if adjoint { t.adjoint() } else { t }, Factor::of(&w, small))?;
+        add_product(x, block, -1.0, v, Factor::of(&turned, small))
+    }
+}
+
+/// The first columns of the product of the reflectors below the diagonal of a block, over them.
+pub fn product<T: Number>(q: &mut [T], block: Block, tau: &[T]) -> Result<()> {
+    let (m, n, count) = (block.rows, block.columns, tau.len());
+    let unit = |q: &mut [T], j: usize| {
+        q[block.column(j)].fill(T::zero());
+        q[block.place(j, j)] = T::one();
+    };
+    (count..n).for_each(|j| unit(q, j));
+    if n <= NARROW[1] {
+        for (k, &factor) in tau.iter().enumerate().rev() {
+            let (left, right) = q[..block.column(n - 1).end].split_at_mut(block.column(k).end);
+            let column = &mut left[block.column(k)];
+            if k + 1 < n {
+                turn(&mut right[block.lead - (m - k)..], block.lead, &column[k + 1..], factor);
+            }
+            column[..k].fill(T::zero());
+            column[k] = T::one() - factor;
+            column[k + 1..].iter_mut().for_each(|x| *x = -(factor * *x));
+        }
+        return Ok(());
+    }
+    for first in (0..count).step_by(PANEL).rev() {
+        let last = count.min(first + PANEL);
+        let panel = Reflectors::of(q, block.part(first..m, first..last), &tau[first..last])?;
+        (first..last).for_each(|j| unit(q, j));
+        panel.apply(q, block.part(first..m, first..n), false)?;
+    }
+    Ok(())
 }

@@ -1,114 +1,120 @@
-//! Singular values by Jacobi's rotations from one side: columns are turned until all are orthogonal.
+//! Singular values and vectors: of a bidiagonal matrix that reflectors leave.
 
-use super::number::{Number, columns, dot, length};
-use crate::base::{Result, try_alloc};
+use super::bidiagonal::{diagonalize, reduce};
+use super::blocks::{Block, Factor, add_product};
+use super::number::{Number, columns};
+use super::qr;
+use super::turns::Turns;
+use crate::base::Result;
+use crate::cpu::element::scratch;
 
-/// This many rounds over all pairs of columns always suffice, except for NaN.
-const ROUNDS: usize = 60;
+/// Rows that are multiplied at a time.
+const ROWS: usize = 64;
 
-/// Of an `m` by `n` matrix with `m >= n`: left vectors in its place, right ones as columns of `v`, values in descending
-/// order; columns behind it complete a basis. 1 if something is not finite, 2 if the rotations did not end, else 0.
+/// Of an `m` by `n` matrix with `m >= n`: values in descending order; with `v`, left vectors in its place, in the columns behind
+/// them what completes a basis, and right ones as columns of `v`. 1 if something is not finite, 2 if the steps did not end, else 0.
 pub fn decompose<T: Number>(
     whole: &mut [T],
     m: usize,
     n: usize,
     values: &mut [f64],
-    v: &mut [T],
+    mut v: Option<&mut [T]>,
 ) -> Result<usize> {
     let a = &mut whole[..m * n];
     if a.iter().any(|x| !x.weight().is_finite()) {
         return Ok(1);
     }
-    v.fill(T::zero());
-    (0..n).for_each(|i| v[i * n + i] = T::one());
+    // Scaled where squares could overflow or vanish; powers of two change no digit.
     let largest = a.iter().fold(0.0, |top: f64, x| top.max(x.weight()));
-    // Scaled so that no square overflows or vanishes.
-    let scale = if largest > 0.0 { largest } else { 1.0 };
-    a.iter_mut().for_each(|x| *x = x.scaled(1.0 / scale));
-    let tolerance = f64::EPSILON * (m as f64).sqrt();
-    // A column that depends on others is left with rounding errors only: it is not rotated any more.
-    let floor = f64::EPSILON * length(a);
-    let mut turned = true;
-    let mut rounds = 0;
-    while turned {
-        if rounds == ROUNDS {
-            return Ok(2);
-        }
-        (turned, rounds) = (false, rounds + 1);
-        for i in 0..n {
-            for j in i + 1..n {
-                let (x, y) = columns(a, m, i, j);
-                let between = dot(x, y);
-                let (p, q, size) = (dot(x, x).re(), dot(y, y).re(), between.size());
-                if size == 0.0 || size <= tolerance * (p * q).sqrt() || p.min(q).sqrt() <= floor {
-                    continue;
-                }
-                turned = true;
-                let ratio = (q - p) / (2.0 * size);
-                let t = if ratio >= 0.0 { 1.0 } else { -1.0 } / (ratio.abs() + ratio.hypot(1.0));
-                let cosine = 1.0 / t.hypot(1.0);
-                let sine = cosine * t;
-                // The phase that makes the product of the two columns real.
-                let phase = between.scaled(1.0 / size);
-                rotate(x, y, cosine, sine, phase);
-                let (x, y) = columns(v, n, i, j);
-                rotate(x, y, cosine, sine, phase);
-            }
-        }
+    let far = largest > 0.0 && !(1e-100..1e100).contains(&largest);
+    let scale = if far { 2f64.powi(-(largest.log2() as i32).clamp(-1000, 1000)) } else { 1.0 };
+    if far {
+        a.iter_mut().for_each(|x| *x = x.scaled(scale));
     }
-    let mut order = try_alloc::all((0..n).map(|j| (length(&a[j * m..(j + 1) * m]), j)))?;
-    // (Not `sort_by`, which takes memory.)
-    order.sort_unstable_by(|x, y| y.0.total_cmp(&x.0));
-    reorder(a, m, &order)?;
-    reorder(v, n, &order)?;
-    for (j, &(size, _)) in order.iter().enumerate() {
-        values[j] = size * scale;
-        if size > floor {
-            a[j * m..(j + 1) * m].iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
-        } else {
-            complete(a, m, j);
+    // The triangle of a tall matrix has the same values.
+    let tall = 5 * m >= 8 * n && n > 0;
+    let left = if tall {
+        let mut tau = scratch(n, T::zero())?;
+        qr::reflect(a, m, n, &mut tau)?;
+        let mut r = scratch(n * n, T::zero())?;
+        (0..n).for_each(|j| r[j * n..=j * n + j].copy_from_slice(&a[j * m..=j * m + j]));
+        let found = square(&mut r, n, n, n, values, v.as_deref_mut())?;
+        if v.is_some() {
+            let width = whole.len() / m.max(1);
+            qr::product(whole, Block::new(m, width), &tau)?;
+            times(whole, m, n, &r)?;
         }
-    }
-    (n..whole.len() / m.max(1)).for_each(|j| complete(whole, m, j));
-    Ok(0)
+        found
+    } else {
+        let width = whole.len() / m.max(1);
+        square(whole, m, n, width, values, v)?
+    };
+    values.iter_mut().for_each(|x| *x /= scale);
+    Ok(if left { 0 } else { 2 })
 }
 
-/// Turns the plane of two columns.
-fn rotate<T: Number>(x: &mut [T], y: &mut [T], cosine: f64, sine: f64, phase: T) {
-    let (c, s, back) = (T::real(cosine), T::real(sine), phase.conj());
-    for (x, y) in x.iter_mut().zip(y) {
-        let (a, b) = (*x, *y * back);
-        *x = c * a - s * b;
-        *y = s * a + c * b;
+/// As [`decompose`], for a matrix that is not very tall and needs no scale; whether all values were found.
+fn square<T: Number>(
+    whole: &mut [T],
+    m: usize,
+    n: usize,
+    width: usize,
+    values: &mut [f64],
+    mut v: Option<&mut [T]>,
+) -> Result<bool> {
+    let mut made = reduce(&mut whole[..m * n], m, n, v.as_deref_mut())?;
+    let vectors = v.is_some();
+    if let Some(v) = v.as_deref_mut() {
+        qr::product(whole, Block::new(m, width), &made.left)?;
+        // The first row and column of the reflectors from the right are those of the unit matrix.
+        v[..n].fill(T::zero());
+        v.iter_mut().step_by(n.max(1)).for_each(|x| *x = T::zero());
+        if n > 0 {
+            v[0] = T::one();
+            qr::product(v, Block::new(n, n).part(1..n, 1..n), &made.right)?;
+        }
     }
+    let mut turns = [Turns::of(vectors.then_some(&mut *whole), m, n)?, Turns::of(v.as_deref_mut(), n, n)?];
+    let found = diagonalize(&mut made.diagonal, &mut made.above, &mut turns)?;
+    turns.into_iter().try_for_each(Turns::done)?;
+    values.copy_from_slice(&made.diagonal);
+    for j in 0..n {
+        // The signs are those of the right vectors.
+        if values[j].is_sign_negative() {
+            values[j] = -values[j];
+            v.iter_mut().flat_map(|v| &mut v[j * n..(j + 1) * n]).for_each(|x| *x = -*x);
+        }
+    }
+    let Some(v) = v else {
+        values.sort_unstable_by(|x, y| y.total_cmp(x));
+        return Ok(found);
+    };
+    for j in 0..n {
+        let largest = (j..n).fold(j, |best, k| if values[k] > values[best] { k } else { best });
+        if largest != j {
+            values.swap(j, largest);
+            let (x, y) = columns(whole, m, j, largest);
+            x.swap_with_slice(y);
+            let (x, y) = columns(v, n, j, largest);
+            x.swap_with_slice(y);
+        }
+    }
+    Ok(found)
 }
 
-fn reorder<T: Number>(a: &mut [T], m: usize, order: &[(f64, usize)]) -> Result<()> {
-    let old = try_alloc::all(a.iter().copied())?;
-    for (to, &(_, from)) in order.iter().enumerate() {
-        a[to * m..(to + 1) * m].copy_from_slice(&old[from * m..(from + 1) * m]);
+/// Multiplies the first `n` columns of a matrix with `m` rows by a square from the right.
+fn times<T: Number>(a: &mut [T], m: usize, n: usize, square: &[T]) -> Result<()> {
+    let mut copy = scratch(ROWS.min(m) * n, T::zero())?;
+    for first in (0..m).step_by(ROWS) {
+        let last = m.min(first + ROWS);
+        let (rows, block) = (last - first, Block::new(m, n).part(first..last, 0..n));
+        for j in 0..n {
+            let column = &mut a[block.column(j)];
+            copy[j * rows..(j + 1) * rows].copy_from_slice(column);
+            column.fill(T::zero());
+        }
+        let of = (Factor::of(&copy, Block::new(rows, n)), Factor::of(square, Block::new(n, n)));
+        add_product(a, block, 1.0, of.0, of.1)?;
     }
     Ok(())
-}
-
-/// Makes column `j` a unit vector that is orthogonal to all before it, for a singular value of zero.
-fn complete<T: Number>(a: &mut [T], m: usize, j: usize) {
-    for axis in 0..m {
-        let (before, rest) = a.split_at_mut(j * m);
-        let column = &mut rest[..m];
-        column.fill(T::zero());
-        column[axis] = T::one();
-        // Twice, which is enough to be orthogonal to rounding.
-        for _ in 0..2 {
-            for other in before.chunks_exact(m) {
-                let along = dot(other, column);
-                super::number::add_scaled(column, -along, other);
-            }
-        }
-        let size = length(column);
-        if size > 0.5 / (m as f64).sqrt() {
-            column.iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
-            return;
-        }
-    }
 }

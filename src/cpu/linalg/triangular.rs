@@ -1,42 +1,166 @@
-//! Systems of equations with triangles, solved one unknown after the other.
+//! Systems of equations with triangles: each half of the unknowns in turn, which are then taken from the other's equations.
 
+use super::blocks::{Block, Factor, add_product};
 use super::number::{Number, add_scaled, dot};
+use crate::base::Result;
+use crate::cpu::simd::simd_fn;
 
-/// Solves `a x = b` for each column of `b`, in its place; of `a` only one triangle is read.
-pub fn solve<T: Number>(a: &[T], n: usize, b: &mut [T], upper: bool, unit: bool) {
+/// So few unknowns are found one after the other.
+const FEW: usize = 32;
+/// Right sides that are solved for together.
+const SIDES: usize = 8;
+
+/// Which triangle of a matrix is meant.
+#[derive(Clone, Copy)]
+pub struct Triangle {
+    pub upper: bool,
+    /// With ones on its diagonal.
+    pub unit: bool,
+    /// Its conjugate transpose.
+    pub adjoint: bool,
+}
+
+/// Solves `a x = b` for each column of `b`, in its place; of `a` only the triangle is read.
+pub fn solve<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) -> Result<()> {
     if n == 0 {
-        return;
+        return Ok(());
     }
-    for column in b.chunks_exact_mut(n) {
+    let sides = Block::new(n, b.len() / n);
+    solve_blocks(b, Some(a), Block::new(n, n), sides, kind)
+}
+
+/// As [`solve`], for the blocks `a` of `memory` and `b` of `x`; without memory of its own `a` lies in `x`, beside `b`.
+pub fn solve_blocks<T: Number>(
+    x: &mut [T],
+    memory: Option<&[T]>,
+    a: Block,
+    b: Block,
+    kind: Triangle,
+) -> Result<()> {
+    let (n, sides) = (b.rows, b.columns);
+    if n <= FEW {
+        few(x, memory, a, b, kind);
+        return Ok(());
+    }
+    let half = (n / 2).next_multiple_of(SIDES);
+    let (low, high) = (0..half, half..n);
+    let (first, then) = if kind.upper == kind.adjoint { (low, high) } else { (high, low) };
+    let part = |rows: &std::ops::Range<usize>| b.part(rows.clone(), 0..sides);
+    let square = |rows: &std::ops::Range<usize>| a.part(rows.clone(), rows.clone());
+    solve_blocks(x, memory, square(&first), part(&first), kind)?;
+    let (rows, columns) =
+        if kind.adjoint { (first.clone(), then.clone()) } else { (then.clone(), first.clone()) };
+    let beside = a.part(rows, columns);
+    let beside = memory.map_or(Factor::own(beside), |memory| Factor::of(memory, beside));
+    let beside = if kind.adjoint { beside.adjoint() } else { beside };
+    add_product(x, part(&then), -1.0, beside, Factor::own(part(&first)))?;
+    solve_blocks(x, memory, square(&then), part(&then), kind)
+}
+
+/// Solves for few unknowns.
+fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: Triangle) {
+    let (n, sides) = (b.rows, b.columns);
+    let mut triangle = [T::zero(); FEW * FEW];
+    for j in 0..n {
+        let column = &memory.unwrap_or(x)[a.column(j)];
+        triangle[j * n..(j + 1) * n].copy_from_slice(column);
+    }
+    let mut j = 0;
+    while sides - j >= SIDES {
+        let mut rows = [[T::zero(); SIDES]; FEW];
+        for s in 0..SIDES {
+            let column = &x[b.column(j + s)];
+            rows.iter_mut().zip(column).for_each(|(row, &x)| row[s] = x);
+        }
+        // SAFETY: it stays inside the arrays, which hold `n` rows and columns.
+        unsafe { eliminate::<T, SIDES>(n, triangle.as_ptr(), rows.as_mut_ptr().cast(), kind) };
+        for s in 0..SIDES {
+            let column = &mut x[b.column(j + s)];
+            rows.iter().zip(column).for_each(|(row, x)| *x = row[s]);
+        }
+        j += SIDES;
+    }
+    for j in j..sides {
+        one(&triangle[..n * n], n, &mut x[b.column(j)], kind);
+    }
+}
+
+simd_fn! {
+    /// Solves for `N` right sides that lie side by side.
+    ///
+    /// # Safety
+    /// There are `n` rows, and a triangle as large.
+    unsafe fn eliminate<T; N>(n: usize, a: *const T, rows: *mut T, kind: Triangle) where [T: Number] {
+        let row = |i: usize| rows.add(i * N).cast::<[T; N]>();
+        let forwards = kind.upper == kind.adjoint;
         for step in 0..n {
-            let k = if upper { n - 1 - step } else { step };
-            let line = &a[k * n..(k + 1) * n];
-            if !unit {
-                column[k] = column[k] / line[k];
+            let k = if forwards { step } else { n - 1 - step };
+            let mut known = row(k).read_unaligned();
+            if !kind.unit {
+                let pivot = *a.add(k * n + k);
+                let pivot = if kind.adjoint { pivot.conj() } else { pivot };
+                for x in &mut known {
+                    *x = *x / pivot;
+                }
+                row(k).write_unaligned(known);
             }
-            let found = column[k];
-            if upper {
-                add_scaled(&mut column[..k], -found, &line[..k]);
-            } else {
-                add_scaled(&mut column[k + 1..], -found, &line[k + 1..]);
+            let (from, to) = if forwards { (k + 1, n) } else { (0, k) };
+            for i in from..to {
+                let factor = if kind.adjoint { (*a.add(i * n + k)).conj() } else { *a.add(k * n + i) };
+                let mut rest = row(i).read_unaligned();
+                for s in 0..N {
+                    rest[s] = rest[s] - factor * known[s];
+                }
+                row(i).write_unaligned(rest);
             }
         }
     }
 }
 
-/// Solves `aᴴ x = b` for each column of `b`, in its place; `upper` says which triangle of `a` itself is read.
-pub fn solve_adjoint<T: Number>(a: &[T], n: usize, b: &mut [T], upper: bool, unit: bool) {
-    if n == 0 {
-        return;
-    }
-    for column in b.chunks_exact_mut(n) {
-        for step in 0..n {
-            let k = if upper { step } else { n - 1 - step };
-            let line = &a[k * n..(k + 1) * n];
-            let known =
-                if upper { dot(&line[..k], &column[..k]) } else { dot(&line[k + 1..], &column[k + 1..]) };
-            let rest = column[k] - known;
-            column[k] = if unit { rest } else { rest / line[k].conj() };
+/// Solves for one right side.
+fn one<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) {
+    let forwards = kind.upper == kind.adjoint;
+    for step in 0..n {
+        let k = if forwards { step } else { n - 1 - step };
+        let line = &a[k * n..(k + 1) * n];
+        if kind.adjoint {
+            let known = if forwards { dot(&line[..k], &b[..k]) } else { dot(&line[k + 1..], &b[k + 1..]) };
+            let rest = b[k] - known;
+            b[k] = if kind.unit { rest } else { rest / line[k].conj() };
+            continue;
+        }
+        if !kind.unit {
+            b[k] = b[k] / line[k];
+        }
+        let found = b[k];
+        if forwards {
+            add_scaled(&mut b[k + 1..], -found, &line[k + 1..]);
+        } else {
+            add_scaled(&mut b[..k], -found, &line[..k]);
         }
     }
+}
+
+/// Solves `x lᴴ = b` in the place of `b`, for a lower triangle `l` beside it.
+pub fn solve_from_right<T: Number>(x: &mut [T], l: Block, b: Block) -> Result<()> {
+    let (m, n) = (b.rows, b.columns);
+    if n <= FEW {
+        for j in 0..n {
+            let mut factors = [T::zero(); FEW];
+            for (k, factor) in factors[..j].iter_mut().enumerate() {
+                *factor = -x[l.place(j, k)].conj();
+            }
+            let scale = T::one() / x[l.place(j, j)];
+            let (before, column) = x[..b.column(j).end].split_at_mut(b.column(j).start);
+            super::columns::add_columns(column, &before[b.at.min(before.len())..], b.lead, &factors[..j]);
+            column.iter_mut().for_each(|x| *x = *x * scale);
+        }
+        return Ok(());
+    }
+    let half = n / 2;
+    let (left, right) = (b.part(0..m, 0..half), b.part(0..m, half..n));
+    solve_from_right(x, l.part(0..half, 0..half), left)?;
+    let beside = Factor::own(l.part(half..n, 0..half)).adjoint();
+    add_product(x, right, -1.0, Factor::own(left), beside)?;
+    solve_from_right(x, l.part(half..n, half..n), right)
 }

@@ -94,11 +94,13 @@ pub struct Product {
     pub out: [usize; 2],
     pub a: [usize; 2],
     pub b: [usize; 2],
+    /// Whether a large one may be shared among threads.
+    pub threads: bool,
 }
 
 macro_rules! inside {
     ($name:ident, $T:ident, $kernel:ident) => {
-        /// `out = alpha * a @ b + beta * out` on this thread alone.
+        /// `out = alpha * a @ b + beta * out`.
         ///
         /// # Safety
         /// The strides describe live matrices, and `out` overlaps neither operand.
@@ -117,7 +119,7 @@ macro_rules! inside {
             // SAFETY: handed on.
             unsafe {
                 let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
-                float::$kernel::product(&sizes, out, a, b, alpha, beta, false)
+                float::$kernel::product(&sizes, out, a, b, alpha, beta, p.threads)
             }
         }
     };

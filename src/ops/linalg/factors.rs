@@ -4,6 +4,7 @@ use crate::operator::constant;
 use crate::operator::kernel::{copy, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, triangle};
+use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
 /// The operator in whose name a kernel refuses matrices; none asks for codes instead.
@@ -213,6 +214,11 @@ pub fn leading(x: &Body, dim: i64, length: usize) -> Result<Body> {
 /// Whether matrices of this dtype can be factored.
 pub fn has_kernel(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
+}
+
+/// Whether nobody will ask for the vectors of a matrix: they are for gradients.
+pub fn values_suffice(x: &Tensor) -> bool {
+    x.device().is_cpu() && !any_requires_grad([x]) && !x.is_special()
 }
 
 /// Refuses GPU tensors to a composition of operators without shaders, in its own name.

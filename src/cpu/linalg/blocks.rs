@@ -1,0 +1,122 @@
+//! Products of blocks of matrices, by the kernel that multiplies matrices: where most of the work of large factorisations is done.
+
+use super::number::Number;
+use crate::base::Result;
+use crate::cpu::matmul::{Product, product_f64};
+use std::ops::Range;
+
+/// A part of a matrix that lies column by column in some memory: where it begins, and how far apart its columns are.
+#[derive(Clone, Copy)]
+pub struct Block {
+    pub at: usize,
+    pub lead: usize,
+    pub rows: usize,
+    pub columns: usize,
+}
+
+impl Block {
+    /// A whole matrix.
+    pub fn new(rows: usize, columns: usize) -> Block {
+        Block { at: 0, lead: rows, rows, columns }
+    }
+
+    pub fn part(self, rows: Range<usize>, columns: Range<usize>) -> Block {
+        let at = self.place(rows.start, columns.start);
+        Block { at, rows: rows.len(), columns: columns.len(), ..self }
+    }
+
+    /// Where an element is.
+    pub fn place(self, row: usize, column: usize) -> usize {
+        self.at + row + column * self.lead
+    }
+
+    /// Where the elements of a column are.
+    pub fn column(self, column: usize) -> Range<usize> {
+        self.place(0, column)..self.place(self.rows, column)
+    }
+
+    /// How much memory there must be.
+    fn end(self) -> usize {
+        if self.rows == 0 || self.columns == 0 { 0 } else { self.place(self.rows, self.columns - 1) }
+    }
+
+    /// Whether two parts of one matrix have no element in common.
+    fn apart(self, other: Block) -> bool {
+        let ends = |x: Block| {
+            let (row, column) = (x.at % x.lead.max(1), x.at / x.lead.max(1));
+            [row, row + x.rows, column, column + x.columns]
+        };
+        let ([a, b, c, d], [e, f, g, h]) = (ends(self), ends(other));
+        let whole = b.max(f) <= self.lead && self.lead == other.lead;
+        self.end() == 0 || other.end() == 0 || (whole && (b <= e || f <= a || d <= g || h <= c))
+    }
+}
+
+/// An operand of a product: a block of other memory, or of that which is written to; as it is, or its conjugate transpose.
+#[derive(Clone, Copy)]
+pub struct Factor<'a, T> {
+    memory: Option<&'a [T]>,
+    block: Block,
+    adjoint: bool,
+}
+
+impl<'a, T> Factor<'a, T> {
+    pub fn of(memory: &'a [T], block: Block) -> Factor<'a, T> {
+        Factor { memory: Some(memory), block, adjoint: false }
+    }
+
+    /// A block of what is written to.
+    pub fn own(block: Block) -> Factor<'a, T> {
+        Factor { memory: None, block, adjoint: false }
+    }
+
+    pub fn adjoint(self) -> Factor<'a, T> {
+        Factor { adjoint: !self.adjoint, ..self }
+    }
+
+    fn sizes(&self) -> [usize; 2] {
+        let (m, n) = (self.block.rows, self.block.columns);
+        if self.adjoint { [n, m] } else { [m, n] }
+    }
+}
+
+/// `out += alpha * a * b` for a block of `x`.
+pub fn add_product<T: Number>(x: &mut [T], out: Block, alpha: f64, a: Factor<T>, b: Factor<T>) -> Result<()> {
+    let ([m, k], [rows, n]) = (a.sizes(), b.sizes());
+    assert!(k == rows && [m, n] == [out.rows, out.columns] && out.end() <= x.len());
+    for factor in [&a, &b] {
+        let (inside, apart) = match factor.memory {
+            Some(memory) => (factor.block.end() <= memory.len(), true),
+            None => (factor.block.end() <= x.len(), factor.block.apart(out)),
+        };
+        assert!(inside && apart);
+    }
+    if k == 0 {
+        return Ok(());
+    }
+    let parts = if T::COMPLEX { 2 } else { 1 };
+    let to = x.as_mut_ptr();
+    let operand = |factor: &Factor<T>| {
+        let block = factor.block;
+        let steps = if factor.adjoint { [block.lead, 1] } else { [1, block.lead] };
+        let memory = factor.memory.map_or(to.cast_const(), <[T]>::as_ptr);
+        (memory.wrapping_add(block.at).cast::<f64>(), steps.map(|step| parts * step))
+    };
+    let ((a_at, a_steps), (b_at, b_steps)) = (operand(&a), operand(&b));
+    let product =
+        Product { sizes: [m, n, k], out: [parts, parts * out.lead], a: a_steps, b: b_steps, threads: true };
+    // Of complex numbers the real and imaginary parts are matrices of their own, each element next to the other's.
+    for (p, q) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        if p >= parts || q >= parts {
+            continue;
+        }
+        let negative = (p == 1 && q == 1) ^ (p == 1 && a.adjoint) ^ (q == 1 && b.adjoint);
+        // SAFETY: the blocks are inside live memory and the operands apart from the result, as was just asserted; numbers are
+        // one or two f64.
+        unsafe {
+            let out = to.add(out.at).cast::<f64>().add(p ^ q);
+            product_f64(product, out, a_at.add(p), b_at.add(q), if negative { -alpha } else { alpha }, 1.0)?;
+        }
+    }
+    Ok(())
+}

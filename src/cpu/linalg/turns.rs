@@ -1,0 +1,135 @@
+//! Rotations of neighbouring columns, as QR steps make them by the thousand. They are gathered, and then done in a few rows at a
+//! time, which stay in the nearest cache meanwhile.
+
+use super::number::Number;
+use crate::base::{Result, try_alloc};
+use crate::cpu::element::scratch;
+use crate::cpu::par::{self, Shared};
+use crate::cpu::simd::simd_fn;
+
+/// So many rotations are gathered.
+const GATHERED: usize = 8192;
+/// Rows of real numbers that are turned together.
+const ROWS: usize = 32;
+/// As many, where a matrix has no more.
+const FEW_ROWS: usize = 8;
+
+/// Makes columns `x` and `y`, `at` and the next, `c x + s y` and `c y - s x`.
+#[derive(Clone, Copy)]
+struct Turn {
+    at: usize,
+    c: f64,
+    s: f64,
+}
+
+/// A matrix whose columns are turned; without one, nothing is gathered.
+pub struct Turns<'a, T> {
+    matrix: Option<&'a mut [T]>,
+    /// How many rows it has.
+    rows: usize,
+    list: Vec<Turn>,
+}
+
+impl<'a, T: Number> Turns<'a, T> {
+    /// Of the first `columns` columns of a matrix.
+    pub fn of(matrix: Option<&'a mut [T]>, rows: usize, columns: usize) -> Result<Turns<'a, T>> {
+        let most = if matrix.is_some() { GATHERED.min(columns.saturating_mul(columns)) } else { 0 };
+        Ok(Turns { matrix, rows, list: try_alloc::with_capacity(most)? })
+    }
+
+    pub fn push(&mut self, at: usize, c: f64, s: f64) -> Result<()> {
+        if self.matrix.is_none() {
+            return Ok(());
+        }
+        if self.list.len() == self.list.capacity() {
+            self.flush()?;
+        }
+        self.list.push(Turn { at, c, s });
+        Ok(())
+    }
+
+    /// The matrix with all that was gathered done to it.
+    pub fn done(mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Some(matrix) = self.matrix.as_deref_mut() else { return Ok(()) };
+        let lead = self.rows * if T::COMPLEX { 2 } else { 1 };
+        if lead <= FEW_ROWS {
+            turn_all::<FEW_ROWS>(T::parts(matrix), lead, &self.list)?;
+        } else {
+            turn_all::<ROWS>(T::parts(matrix), lead, &self.list)?;
+        }
+        self.list.clear();
+        Ok(())
+    }
+}
+
+/// Turns columns with `lead` rows, `N` rows at a time.
+fn turn_all<const N: usize>(matrix: &mut [f64], lead: usize, list: &[Turn]) -> Result<()> {
+    let (Some(first), Some(last)) = (list.iter().map(|t| t.at).min(), list.iter().map(|t| t.at + 1).max())
+    else {
+        return Ok(());
+    };
+    assert!(matrix.len() >= (last + 1) * lead);
+    let columns = last + 1 - first;
+    let whole = Shared::new(matrix.as_ptr());
+    let grain = (par::GRAIN / (list.len() * N)).max(1);
+    par::try_ranges(lead.div_ceil(N), grain, |range| {
+        let mut copy = scratch(columns, [0.0; N])?;
+        for part in range {
+            let (row, rows) = (part * N, N.min(lead - part * N));
+            // SAFETY: inside the matrix, and no other range has these rows.
+            let place = |j: usize| unsafe { whole.get().add((first + j) * lead + row) };
+            for (j, to) in copy.iter_mut().enumerate() {
+                // SAFETY: as above, and there is room for `N` rows.
+                unsafe { place(j).copy_to_nonoverlapping(to.as_mut_ptr(), rows) };
+            }
+            // SAFETY: all columns are in the copy.
+            unsafe { turn_few::<f64, N>(list.len(), list.as_ptr(), first, copy.as_mut_ptr().cast()) };
+            for (j, from) in copy.iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { place(j).copy_from_nonoverlapping(from.as_ptr(), rows) };
+            }
+        }
+        Ok(())
+    })
+}
+
+simd_fn! {
+    /// Turns the columns of `x`, each `N` numbers long; the first has the number `first`.
+    ///
+    /// # Safety
+    /// There are so many turns, and all columns that they name.
+    unsafe fn turn_few<T; N>(count: usize, list: *const Turn, first: usize, x: *mut T) where [T: Number] {
+        for i in 0..count {
+            let Turn { at, c, s } = *list.add(i);
+            let left = x.add((at - first) * N).cast::<[T; N]>();
+            let right = left.add(1);
+            let (mut x, mut y) = (left.read_unaligned(), right.read_unaligned());
+            let (c, s) = (T::real(c), T::real(s));
+            for l in 0..N {
+                (x[l], y[l]) = (c * x[l] + s * y[l], c * y[l] - s * x[l]);
+            }
+            left.write_unaligned(x);
+            right.write_unaligned(y);
+        }
+    }
+}
+
+/// The rotation (c, s) that turns (f, g) to (r, 0), and r.
+#[inline]
+pub fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
+    if g == 0.0 {
+        return (1.0, 0.0, f);
+    }
+    if f == 0.0 {
+        return (0.0, g.signum(), g.abs());
+    }
+    let square = f * f + g * g;
+    // Squares that overflow, or lose digits because they nearly vanish, need more care.
+    let size = if square > 1e-290 && square < 1e290 { square.sqrt() } else { f.hypot(g) };
+    let r = size.copysign(f);
+    (f / r, g / r, r)
+}
