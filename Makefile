@@ -15,10 +15,14 @@ SOURCES := $(shell find src macros/src python -name '*.rs' -o -name '*.wgsl' -o 
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 READY := $(VENV)/.ready
 WHEEL := $(VENV)/.wheel
+# The library with its tests and the GPU is compiled once, by clippy, which lints it on the way. (In a folder of its own:
+# what sees RUSTC_BOOTSTRAP there is built anew.)
+RUST_TESTS = RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" RUSTC_WORKSPACE_WRAPPER=clippy-driver \
+	cargo test --locked --profile quick --target $(HOST) --target-dir target/asan --lib
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom machinery pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom pytest vulkan clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -43,13 +47,13 @@ $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.
 demo: build
 	$(BIN)/python examples/demo.py
 
-## make test     format, lints, Rust tests, loom, machinery, wheel, Python tests, stubs, examples of the docs
+## make test     format, lints, Rust tests, loom, wheel, Python tests, stubs, examples of the docs
 test: $(READY)
 	@# The last step of the wheel (LTO) keeps one core busy: it is built beside the Rust checks, and waits for none of them.
 	@$(MAKE) build > $(VENV)/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel; exit 130' INT TERM; \
-	nice $(MAKE) lint loom machinery rust || { kill $$wheel; exit 1; }; \
+	nice $(MAKE) lint loom rust || { kill $$wheel; exit 1; }; \
 	wait $$wheel || { cat $(VENV)/wheel.log; exit 1; }
-	@# What neither lint compiles, the library without its tests and with the GPU, is the wheel: its warnings count, too.
+	@# What no lint compiles, the library without its tests and with the GPU, is the wheel: its warnings count, too.
 	@! grep -A 9 '^warning' $(VENV)/wheel.log
 	@$(MAKE) pytest stubs docs
 	@echo "make test: all of it passed"
@@ -57,8 +61,10 @@ test: $(READY)
 ## make lint     rustfmt, clippy, ruff, mypy: complains
 lint: $(READY)
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --profile quick --tests --features gradiron/python,gradiron/bench -- -D warnings
-	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/gpu-crates,gradiron/bench -- -D warnings
+	@# Without the GPU: the library, the benchmarks, and what runs operators without any operator (tests/machinery).
+	cargo clippy --locked --workspace --profile quick --lib --benches --no-default-features --features gradiron/python,gradiron/bench -- -D warnings
+	cargo clippy --locked --package gradiron-macros --profile quick --tests -- -D warnings
+	$(RUST_TESTS) --no-run
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
@@ -74,15 +80,11 @@ fix: $(READY)
 rust: vulkan
 	cargo test --locked --package gradiron-macros --profile quick --lib --test layers
 	ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=16 LSAN_OPTIONS=suppressions=$(CURDIR)/tests/asan.supp:print_suppressions=0 \
-		RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" cargo test --locked --profile quick --target $(HOST) --lib
+		$(RUST_TESTS)
 
 ## make loom     every interleaving of the arena's threads
 loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --manifest-path tests/loom/Cargo.toml --target-dir target/loom
-
-## make machinery  whether what runs operators builds without any
-machinery:
-	cargo check --locked --manifest-path tests/machinery/Cargo.toml --target-dir target/machinery
 
 ## make pytest   the Python tests, on the wheel
 pytest: build vulkan

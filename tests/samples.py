@@ -14,6 +14,7 @@ from library import T
 
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 FULL = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+SOME = FULL.filter(len)
 SEEDS = st.integers(0, 2**16)
 
 WIDE = (-2.0, 2.0)
@@ -118,8 +119,10 @@ def in_parts(call):
 def shaped(call, shapes=FULL, domain=WIDE, least=0):
     """One operand; `call(draw, shape)` gives the function."""
 
+    shapes = shapes.filter(lambda shape: len(shape) >= least) if least else shapes
+
     def sample(draw):
-        shape = draw(shapes.filter(lambda s: len(s) >= least))
+        shape = draw(shapes)
         return [values(shape, draw(SEEDS), domain)], call(draw, shape)
 
     return sample
@@ -185,7 +188,7 @@ def indexed(call, extra=lambda draw, index_shape: []):
     """Operators along a dimension with an index tensor of the operand's own rank: gather and its kin."""
 
     def sample(draw):
-        shape = draw(FULL.filter(len))
+        shape = draw(SOME)
         dim = draw(st.integers(0, len(shape) - 1))
         where = tuple(draw(st.integers(0, n)) for n in shape)
         index = integers(where, draw(SEEDS), 0, shape[dim])
@@ -198,7 +201,7 @@ def listed(call, extra=lambda draw, shape, dim, n: []):
     """The same with a list of positions along one dimension: index_select and its kin."""
 
     def sample(draw):
-        shape = draw(FULL.filter(len))
+        shape = draw(SOME)
         dim = draw(st.integers(0, len(shape) - 1))
         n = draw(st.integers(0, 4))
         index = integers((n,), draw(SEEDS), 0, shape[dim])
@@ -224,7 +227,7 @@ def replaced(shape, dim, n):
 
 def joined(name, dims):
     def sample(draw):
-        shape = draw(FULL.filter(len))
+        shape = draw(SOME)
         dim = draw(st.integers(0, len(shape) - 1))
         sizes = [draw(st.integers(0, 3)) if name == "cat" else shape[dim] for _ in range(draw(st.integers(1, 3)))]
         parts = [values(replaced(shape, dim, n), draw(SEEDS)) for n in sizes]

@@ -587,7 +587,8 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
 def record_stream(self: Tensor, stream: Any) -> None:
     """Nothing is left to do: the GPU has one queue, so that memory is used again only behind what was asked for before."""
     if not self.is_cuda:
-        raise NotImplementedError("Could not run 'aten::record_stream' with arguments from the 'CPU' backend.")
+        backend = "Meta" if self.is_meta else "CPU"
+        raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{backend}' backend.")
 
 
 def is_distributed(self: Tensor) -> bool:

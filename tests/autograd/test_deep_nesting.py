@@ -179,7 +179,7 @@ def test_the_report_of_an_anomaly():
         T.autograd.set_detect_anomaly(True),
     ):
         warnings.simplefilter("always")
-        nest(120, not_a_number)
+        nest(70, not_a_number)
     text = "\n".join(str(w.message) for w in told)
     assert "Error detected in SqrtBackward0. Traceback of forward call that caused the error" in text
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_forward_rows import directions_for
 from test_gradients import floating, total
-from test_vmap_rows import COUNT, agree, by_row, varied
+from test_vmap_rows import COUNT, agree, by_row, choices, varied
 
 from library import T
 
@@ -15,8 +15,7 @@ func = T.func
 
 def mixed(data, tensors):
     """For each operand and for each direction whether the samples share it; they do not share all."""
-    size = 2 * len(tensors)
-    return data.draw(st.lists(st.booleans(), min_size=size, max_size=size).filter(lambda chosen: not all(chosen)))
+    return [not own for own in data.draw(choices(2 * len(tensors)))]
 
 
 def stacked(values, shared):

@@ -1,5 +1,7 @@
 """Every differentiable row under vmap: the batched call, its gradient and a batch of its gradients, against a loop over samples."""
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,9 +32,15 @@ def varied(t, i):
     return t.flip(0) if t.dim() and i % 2 else t.clone()
 
 
+@cache
+def choices(count):
+    """Which of `count` things are chosen: at least one."""
+    return st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
+
+
 def drawn(data, tensors):
-    """Which operands are batched (at least one), and where their samples lie."""
-    chosen = data.draw(st.lists(st.booleans(), min_size=len(tensors), max_size=len(tensors)).filter(any))
+    """Which operands are batched, and where their samples lie."""
+    chosen = data.draw(choices(len(tensors)))
     return tuple(data.draw(st.integers(0, t.dim())) if batched else None for batched, t in zip(chosen, tensors))
 
 

@@ -53,7 +53,8 @@ def test_the_top_of_the_package():
 
 
 def test_modules_are_pytorchs_or_private():
-    assert [n for n in modules() if n not in PYTORCHS and n.split(".")[0] not in OUR_MODULES and n not in OUR_MODULES] == []
+    ours = tuple(f"{name}." for name in OUR_MODULES)
+    assert [n for n in modules() if n not in PYTORCHS and not f"{n}.".startswith(ours)] == []
 
 
 def test_packages():
