@@ -1,15 +1,19 @@
 //! Eigenvalues and vectors of any square matrix: made a triangle by QR steps (Schur's form), whose vectors are solved for.
 
+use super::blocks::{Block, Factor, add_product};
+use super::columns::{add_columns, dots};
 use super::number::Number;
+use super::qr;
 use crate::base::{Result, try_alloc};
 use crate::cpu::math::complex::Complex;
+use std::ops::Range;
 
 type C = Complex<f64>;
 
 /// This many steps for each value suffice; every tenth step of a value takes another shift.
 const STEPS: usize = 60;
 
-/// Square matrices column by column.
+/// Square matrices column by column; an empty one is not wanted.
 struct Matrix<'a, T> {
     items: &'a mut [T],
     n: usize,
@@ -24,70 +28,70 @@ impl<T: Copy> Matrix<'_, T> {
     }
 }
 
-/// Values, and vectors of length 1 in the place of `a`, whose largest elements are real; those of real matrices come in pairs.
-/// The number of values that were not found: 0 if all is well.
-pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T], real: bool) -> Result<usize> {
+/// Values, and with `vectors` these, of length 1, in the place of `a`; their largest elements are real, and those of real matrices
+/// come in pairs. The number of values that were not found: 0 if all is well.
+pub fn decompose(a: &mut [C], n: usize, values: &mut [C], real: bool, vectors: bool) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
-    let (mut triangle, mut basis) =
-        (try_alloc::filled(C::zero(), n * n)?, try_alloc::filled(C::zero(), n * n)?);
+    let mut basis = if vectors { try_alloc::filled(C::zero(), n * n)? } else { vec![] };
     let left = if real {
-        let (mut h, mut z) = (try_alloc::with_capacity(n * n)?, try_alloc::filled(0.0, n * n)?);
-        h.extend(a.iter().map(|x| x.re()));
+        let mut h = try_alloc::with_capacity(n * n)?;
+        h.extend(a.iter().map(|x| x.re));
+        let mut z = if vectors { try_alloc::filled(0.0, n * n)? } else { vec![] };
         let left = schur_of_real(&mut Matrix { items: &mut h, n }, &mut Matrix { items: &mut z, n })?;
-        for (to, from) in triangle.iter_mut().zip(&h).chain(basis.iter_mut().zip(&z)) {
+        for (to, from) in a.iter_mut().zip(&h).chain(basis.iter_mut().zip(&z)) {
             *to = C::real(*from);
         }
-        split_pairs(&mut Matrix { items: &mut triangle, n }, &mut Matrix { items: &mut basis, n });
+        split_pairs(&mut Matrix { items: a, n }, &mut Matrix { items: &mut basis, n });
         left
     } else {
-        for (to, from) in triangle.iter_mut().zip(a.iter()) {
-            *to = C::new(from.re(), from.im());
-        }
-        schur(&mut Matrix { items: &mut triangle, n }, &mut Matrix { items: &mut basis, n })?
+        schur(&mut Matrix { items: a, n }, &mut Matrix { items: &mut basis, n })?
     };
-    let (t, q) = (Matrix { items: &mut triangle, n }, Matrix { items: &mut basis, n });
-    let mut x = try_alloc::filled(C::zero(), n)?;
-    let mut vector = try_alloc::filled(C::zero(), n)?;
+    let triangle = Matrix { items: a, n };
+    values.iter_mut().enumerate().for_each(|(k, value)| *value = triangle.at(k, k));
+    if !vectors {
+        return Ok(left);
+    }
+    let mut found = try_alloc::filled(C::zero(), n * n)?;
+    let largest = triangle.items.iter().map(|x| x.weight()).fold(0.0, f64::max);
+    (0..n).for_each(|k| solve(&triangle, k, &mut found[k * n..=k * n + k], largest));
+    a.fill(C::zero());
+    let square = Block::new(n, n);
+    add_product(a, square, 1.0, Factor::of(&basis, square), Factor::of(&found, square))?;
     for k in 0..n {
-        let value = t.at(k, k);
-        values[k] = T::new(value.re, value.im);
-        let second = real && value.im < 0.0 && k > 0 && t.at(k - 1, k - 1).im > 0.0;
-        if second {
-            for i in 0..n {
-                a[k * n + i] = a[(k - 1) * n + i].conj();
-            }
+        let (before, vector) = a.split_at_mut(k * n);
+        let vector = &mut vector[..n];
+        if real && k > 0 && values[k].im < 0.0 && values[k - 1].im > 0.0 {
+            vector.iter_mut().zip(&before[(k - 1) * n..]).for_each(|(to, x)| *to = x.conj());
             continue;
         }
-        solve(&t, k, &mut x);
-        for (i, v) in vector.iter_mut().enumerate() {
-            *v = (0..=k).fold(C::zero(), |sum, j| sum + q.at(i, j) * x[j]);
-        }
-        normalize(&mut vector);
-        for (to, v) in a[k * n..(k + 1) * n].iter_mut().zip(&vector) {
-            *to = T::new(v.re, if real && value.im == 0.0 { 0.0 } else { v.im });
+        normalize(vector);
+        if real && values[k].im == 0.0 {
+            vector.iter_mut().for_each(|x| x.im = 0.0);
         }
     }
     Ok(left)
 }
 
 /// The vector of a triangle's value number `k`, by substitution.
-fn solve(t: &Matrix<C>, k: usize, x: &mut [C]) {
+fn solve(t: &Matrix<C>, k: usize, x: &mut [C], largest: f64) {
     let value = t.at(k, k);
-    let largest = t.items.iter().map(|x| x.weight()).fold(0.0, f64::max);
     let norm = if largest > 0.0 { largest } else { 1.0 };
+    x.iter_mut().zip(&t.items[k * t.n..]).for_each(|(x, t)| *x = -*t);
     x[k] = C::one();
     for i in (0..k).rev() {
-        let sum = (i + 1..=k).fold(C::zero(), |sum, j| sum + t.at(i, j) * x[j]);
         let gap = t.at(i, i) - value;
         // Equal values: the vector is nearly parallel to the other's.
         let gap = if gap.size() < f64::EPSILON * norm { C::real(f64::EPSILON * norm) } else { gap };
-        x[i] = -(sum / gap);
+        x[i] = x[i] / gap;
         let size = x[i].size();
         if size > 1e100 {
-            x[i..=k].iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
+            // What is known of the rest shrinks with it.
+            x.iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
         }
+        let found = x[i];
+        super::number::add_scaled(&mut x[..i], -found, &t.items[i * t.n..i * t.n + i]);
     }
 }
 
@@ -109,48 +113,74 @@ fn normalize(v: &mut [C]) {
     }
 }
 
-/// Makes `a` zero below the diagonal next to the main one, by reflectors that `q` gathers.
+/// Makes `a` zero below the diagonal next to the main one, by reflectors whose product `q` gets, unless it is empty.
 fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
     let n = a.n;
-    (0..n).for_each(|i| q.put(i, i, T::one()));
-    let mut v = try_alloc::filled(T::zero(), n)?;
+    let mut tau = try_alloc::filled(T::zero(), n - 1)?;
+    let (mut v, mut w) = (try_alloc::filled(T::zero(), n)?, try_alloc::filled(T::zero(), n)?);
     for k in 0..n.saturating_sub(2) {
-        let rest = &a.items[k * n + k + 1..(k + 1) * n];
-        let size = super::number::length(rest);
-        if size == 0.0 || super::number::length(&rest[1..]) == 0.0 {
-            continue;
-        }
+        let (column, rest) = a.items[k * n..].split_at_mut(n);
+        let factor = qr::reflector(&mut column[k + 1..]);
+        tau[k] = factor;
         let v = &mut v[..n - k - 1];
-        v.copy_from_slice(rest);
-        let first = v[0].size();
-        let phase = if first == 0.0 { T::one() } else { v[0].scaled(1.0 / first) };
-        v[0] = v[0] + phase.scaled(size);
-        let square: f64 = v.iter().map(|x| x.square()).sum();
-        reflect_rows(a, k + 1, k, v, 2.0 / square);
-        reflect_columns(a, k + 1, v, 2.0 / square);
-        reflect_columns(q, k + 1, v, 2.0 / square);
-        (k + 2..n).for_each(|i| a.put(i, k, T::zero()));
+        v.copy_from_slice(&column[k + 1..]);
+        v[0] = T::one();
+        // From the right, and from the left.
+        w.fill(T::zero());
+        add_columns(&mut w, rest, n, v);
+        for (column, v) in rest.chunks_exact_mut(n).zip(&*v) {
+            add_columns(column, &w, n, &[-(factor * v.conj())]);
+        }
+        let along = &mut w[..v.len()];
+        dots(along, &rest[k + 1..], n, v);
+        for (column, along) in rest.chunks_exact_mut(n).zip(along) {
+            add_columns(&mut column[k + 1..], v, n, &[-(factor.conj() * along.conj())]);
+        }
     }
+    if !q.items.is_empty() {
+        q.items.copy_from_slice(a.items);
+        qr::product_below(q.items, n, &tau)?;
+    }
+    (0..n).for_each(|k| a.items[(k * n + k + 2).min((k + 1) * n)..(k + 1) * n].fill(T::zero()));
     Ok(())
 }
 
-/// `(1 - factor v vᴴ) a` in the rows from `row` and the columns from `column` on.
-fn reflect_rows<T: Number>(a: &mut Matrix<T>, row: usize, column: usize, v: &[T], factor: f64) {
-    for j in column..a.n {
-        let items = &mut a.items[j * a.n + row..j * a.n + row + v.len()];
-        let along = super::number::dot(v, items).scaled(-factor);
-        super::number::add_scaled(items, along, v);
+/// `(1 - factor v vᵀ) a` in the rows from `row` on, of these columns; `v` has two or three elements.
+fn reflect_rows(a: &mut Matrix<f64>, row: usize, columns: Range<usize>, v: &[f64], factor: f64) {
+    for column in a.items[columns.start * a.n..columns.end * a.n].chunks_exact_mut(a.n) {
+        match (v, &mut column[row..]) {
+            (&[p, q, r], [x, y, z, ..]) => {
+                let along = factor * (p * *x + q * *y + r * *z);
+                (*x, *y, *z) = (*x - along * p, *y - along * q, *z - along * r);
+            }
+            (&[p, q], [x, y, ..]) => {
+                let along = factor * (p * *x + q * *y);
+                (*x, *y) = (*x - along * p, *y - along * q);
+            }
+            _ => {}
+        }
     }
 }
 
-/// `a (1 - factor v vᴴ)` in the columns from `column` on.
-fn reflect_columns<T: Number>(a: &mut Matrix<T>, column: usize, v: &[T], factor: f64) {
-    for i in 0..a.n {
-        let along = (0..v.len()).fold(T::zero(), |sum, j| sum + a.at(i, column + j) * v[j]).scaled(factor);
-        for (j, x) in v.iter().enumerate() {
-            let value = a.at(i, column + j) - along * x.conj();
-            a.put(i, column + j, value);
+/// `a (1 - factor v vᵀ)` in the columns from `column` on, of these rows; `v` has two or three elements.
+fn reflect_columns(a: &mut Matrix<f64>, column: usize, rows: Range<usize>, v: &[f64], factor: f64) {
+    let (x, rest) = a.items[column * a.n..].split_at_mut(a.n);
+    let (y, rest) = rest.split_at_mut(a.n);
+    let pairs = x[rows.clone()].iter_mut().zip(&mut y[rows.clone()]);
+    match *v {
+        [p, q, r] => {
+            for ((x, y), z) in pairs.zip(&mut rest[rows]) {
+                let along = factor * (p * *x + q * *y + r * *z);
+                (*x, *y, *z) = (*x - along * p, *y - along * q, *z - along * r);
+            }
         }
+        [p, q] => {
+            for (x, y) in pairs {
+                let along = factor * (p * *x + q * *y);
+                (*x, *y) = (*x - along * p, *y - along * q);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -188,19 +218,22 @@ impl Turn {
         Turn { c: x.size() / length, s: phase * y.conj().scaled(1.0 / length) }
     }
 
-    fn rows(self, a: &mut Matrix<C>, k: usize, from: usize) {
-        for j in from..a.n {
-            let (x, y) = (a.at(k, j), a.at(k + 1, j));
-            a.put(k, j, x.scaled(self.c) + self.s * y);
-            a.put(k + 1, j, y.scaled(self.c) - self.s.conj() * x);
+    fn rows(self, a: &mut Matrix<C>, k: usize, columns: Range<usize>) {
+        for column in a.items[columns.start * a.n..columns.end * a.n].chunks_exact_mut(a.n) {
+            let (x, y) = (column[k], column[k + 1]);
+            column[k] = x.scaled(self.c) + self.s * y;
+            column[k + 1] = y.scaled(self.c) - self.s.conj() * x;
         }
     }
 
-    fn columns(self, a: &mut Matrix<C>, k: usize, to: usize) {
-        for i in 0..to {
-            let (x, y) = (a.at(i, k), a.at(i, k + 1));
-            a.put(i, k, x.scaled(self.c) + self.s.conj() * y);
-            a.put(i, k + 1, y.scaled(self.c) - self.s * x);
+    fn columns(self, a: &mut Matrix<C>, k: usize, rows: Range<usize>) {
+        if a.items.is_empty() {
+            return;
+        }
+        let (left, right) = a.items[k * a.n..(k + 2) * a.n].split_at_mut(a.n);
+        let conj = self.s.conj();
+        for (x, y) in left[rows.clone()].iter_mut().zip(&mut right[rows]) {
+            (*x, *y) = (x.scaled(self.c) + conj * *y, y.scaled(self.c) - self.s * *x);
         }
     }
 }
@@ -227,7 +260,8 @@ fn root(z: C) -> C {
     if z.re >= 0.0 { C::new(re, im) } else { C::new(im.abs(), if z.im < 0.0 { -re } else { re }) }
 }
 
-/// Schur's form of a complex matrix, in `h`; `q` gets the vectors. Gives how many values did not converge.
+/// Schur's form of a complex matrix, in `h`; `q` gets the vectors. Where it is empty, only the values of the form are made. Gives how
+/// many values did not converge.
 fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     hessenberg(h, q)?;
     let n = h.n;
@@ -253,9 +287,11 @@ fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
                 (x, y) = (h.at(k, k - 1), h.at(k + 1, k - 1));
             }
             let turn = Turn::of(x, y);
-            turn.rows(h, k, if k > start { k - 1 } else { k });
-            turn.columns(h, k, (k + 3).min(end + 1));
-            turn.columns(q, k, n);
+            // Without vectors, what stands beside the block is not needed any more.
+            let (top, last) = if q.items.is_empty() { (start, end + 1) } else { (0, n) };
+            turn.rows(h, k, k.max(start + 1) - 1..last);
+            turn.columns(h, k, top..(k + 3).min(end + 1));
+            turn.columns(q, k, 0..n);
             if k > start {
                 h.put(k + 1, k - 1, C::zero());
             }
@@ -264,7 +300,7 @@ fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     Ok(0)
 }
 
-/// Schur's form of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
+/// As [`schur`], of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
 /// both real.
 fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
     hessenberg(h, z)?;
@@ -308,9 +344,12 @@ fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
             if size > 0.0 {
                 v[0] += if v[0] < 0.0 { -size } else { size };
                 let square: f64 = v.iter().map(|x| x * x).sum();
-                reflect_rows(h, k, if k > start { k - 1 } else { k }, v, 2.0 / square);
-                reflect_columns(h, k, v, 2.0 / square);
-                reflect_columns(z, k, v, 2.0 / square);
+                let (top, last) = if z.items.is_empty() { (start, end + 1) } else { (0, n) };
+                reflect_rows(h, k, k.max(start + 1) - 1..last, v, 2.0 / square);
+                reflect_columns(h, k, top..(k + 4).min(end + 1), v, 2.0 / square);
+                if !z.items.is_empty() {
+                    reflect_columns(z, k, 0..n, v, 2.0 / square);
+                }
             }
             if k > start {
                 (k + 1..k + len).for_each(|i| h.put(i, k - 1, 0.0));
@@ -352,7 +391,9 @@ fn split_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>, k: usize) {
         }
     };
     columns(h, k + 2);
-    columns(z, h.n);
+    if !z.items.is_empty() {
+        columns(z, h.n);
+    }
     h.put(k + 1, k, 0.0);
 }
 
@@ -368,9 +409,9 @@ fn split_pairs(t: &mut Matrix<C>, q: &mut Matrix<C>) {
         let im = (-(half * half + b * c)).max(0.0).sqrt();
         let value = C::new(d + half, im);
         let turn = Turn::of(value - C::real(d), C::real(c));
-        turn.rows(t, k, k);
-        turn.columns(t, k, k + 2);
-        turn.columns(q, k, n);
+        turn.rows(t, k, k..n);
+        turn.columns(t, k, 0..k + 2);
+        turn.columns(q, k, 0..n);
         t.put(k, k, value);
         t.put(k + 1, k + 1, value.conj());
         t.put(k + 1, k, C::zero());

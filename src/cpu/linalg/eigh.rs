@@ -29,7 +29,7 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: 
     let mut beside = try_alloc::filled(0.0, n)?;
     let tau = tridiagonal(a, n, values, &mut beside)?;
     if vectors {
-        basis(a, n, &tau)?;
+        qr::product_below(a, n, &tau)?;
     }
     let mut turns = Turns::of(vectors.then_some(&mut *a), n, n)?;
     let left = diagonalize(values, &mut beside, &mut turns)?;
@@ -126,19 +126,6 @@ fn take_squares<T: Number>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Bl
         take_squares(a, rest.part(rows.clone(), rows.clone()), part(v), w, part(of_w))?;
     }
     Ok(())
-}
-
-/// Makes the product of the reflectors of them.
-fn basis<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> {
-    // They move one column to the right, behind a first unit vector.
-    for j in (1..n).rev() {
-        let (left, right) = a.split_at_mut(j * n);
-        right[1..n].copy_from_slice(&left[(j - 1) * n + 1..j * n]);
-        right[0] = T::zero();
-    }
-    a[..n].fill(T::zero());
-    a[0] = T::one();
-    qr::product(a, Block::new(n, n).part(1..n, 1..n), tau)
 }
 
 /// The eigenvalues of [[a, b], [b, c]], the larger by magnitude first, and the vector (cosine, sine) of that.

@@ -18,6 +18,7 @@ mod turns;
 
 use super::par;
 use crate::base::{DType, Fault, Result, Strided};
+use crate::cpu::math::complex::Complex;
 use blocks::Block;
 use number::Stored;
 
@@ -69,7 +70,6 @@ fn sizes(x: &Strided) -> [usize; 2] {
 /// Calls the code with `T` for the dtype, which is [`Stored`]: real and complex numbers of two widths.
 macro_rules! numbers {
     ($op:literal, $dtype:expr, $T:ident => $code:expr) => {{
-        use $crate::cpu::math::complex::Complex;
         match $dtype {
             DType::F32 => {
                 type $T = f32;
@@ -125,21 +125,39 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
     })
 }
 
-/// Eigenvalues of `a` and vectors in its place; `info` counts values that were not found. Real matrices have no imaginary parts.
+/// Eigenvalues of complex `a`, and with `vectors` these in its place; `info` counts values that were not found. Real matrices have
+/// no imaginary parts.
 ///
 /// # Safety
 /// As [`cholesky`].
-pub unsafe fn eig(a: Strided, values: Strided, info: Strided, real: bool) -> Result<()> {
+pub unsafe fn eig(a: Strided, values: Strided, info: Strided, real: bool, vectors: bool) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match a.dtype {
+            DType::C64 => eig_of::<Complex<f32>>(a, values, info, real, vectors),
+            DType::C128 => eig_of::<Complex<f64>>(a, values, info, real, vectors),
+            dtype => Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype }.into()),
+        }
+    }
+}
+
+unsafe fn eig_of<T: Stored<Wide = Complex<f64>>>(
+    a: Strided,
+    values: Strided,
+    info: Strided,
+    real: bool,
+    vectors: bool,
+) -> Result<()> {
     let n = sizes(&a)[0];
-    numbers!("linalg_eig_out_cpu", a.dtype, T => {
-        let (matrices, found) = (Items::<T>::of(&a, 2), Items::<T>::of(&values, 1));
-        let infos = Items::<i32>::of(&info, 0);
-        // SAFETY: handed on.
-        try_each(count(&a, 2), 25 * n * n * n, |i| unsafe {
-            let left = T::edit(matrices.item(i), |a| T::edit(found.item(i), |values| eig::decompose(a, n, values, real)))?;
-            infos.item(i)[0] = left as i32;
-            Ok(())
-        })
+    let (matrices, found) = (Items::<T>::of(&a, 2), Items::<T>::of(&values, 1));
+    let infos = Items::<i32>::of(&info, 0);
+    // SAFETY: handed on.
+    try_each(count(&a, 2), 25 * n * n * n, |i| unsafe {
+        let left = T::edit(matrices.item(i), |a| {
+            T::edit(found.item(i), |values| eig::decompose(a, n, values, real, vectors))
+        })?;
+        infos.item(i)[0] = left as i32;
+        Ok(())
     })
 }
 

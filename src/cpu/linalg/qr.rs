@@ -161,3 +161,16 @@ pub fn product<T: Number>(q: &mut [T], block: Block, tau: &[T]) -> Result<()> {
     }
     Ok(())
 }
+
+/// The product of the reflectors that stand below the element under the diagonal of a square matrix, over it.
+pub fn product_below<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> {
+    // They move one column to the right, behind a first unit vector.
+    for j in (1..n).rev() {
+        let (left, right) = a.split_at_mut(j * n);
+        right[1..n].copy_from_slice(&left[(j - 1) * n + 1..j * n]);
+        right[0] = T::zero();
+    }
+    a[..n].fill(T::zero());
+    a[0] = T::one();
+    product(a, Block::new(n, n).part(1..n, 1..n), tau)
+}

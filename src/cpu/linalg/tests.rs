@@ -217,7 +217,7 @@ mod checks {
     }
 
     /// An `m` by `n` matrix with something about it.
-    fn special<T: Number>(kind: usize, m: usize, n: usize) -> (Vec<T>, f64) {
+    pub fn special<T: Number>(kind: usize, m: usize, n: usize) -> (Vec<T>, f64) {
         let x = draw::<T>(m * n, 9);
         let on = |i: usize| i % m == i / m;
         let rank = n / 2;
@@ -278,6 +278,33 @@ mod checks {
             orthonormal(&vectors, n, n);
             near(&times(&by(&vectors, n, &values), &adjoint(&vectors, n, n), [n, n, n]), &a, 1.0);
             near(&values, &alone, 1.0);
+        }
+    }
+}
+
+#[test]
+fn eigenvalues_of_any_matrix() {
+    for (n, kind) in SIZES.into_iter().flat_map(|n| (0..4).map(move |kind| (n, kind))) {
+        for real in [true, false] {
+            let (mut a, _) = checks::special::<C>(kind, n, n);
+            if real {
+                a.iter_mut().for_each(|x| x.im = 0.0);
+            }
+            let (mut vectors, mut values) = (a.clone(), vec![C::zero(); n]);
+            assert_eq!(eig::decompose(&mut vectors, n, &mut values, real, true).ok(), Some(0));
+            let turned = times(&a, &vectors, [n, n, n]);
+            for (k, value) in values.iter().enumerate() {
+                let (x, y) = (&vectors[k * n..(k + 1) * n], &turned[k * n..(k + 1) * n]);
+                near(y, &x.iter().map(|x| *x * *value).collect::<Vec<_>>(), n as f64);
+                near(&[number::length(x)], &[1.0], 1.0);
+            }
+            // Alone they come in another order, and with no more digits than there are.
+            let mut alone = values.clone();
+            assert_eq!(eig::decompose(&mut a, n, &mut alone, real, false).ok(), Some(0));
+            for value in values {
+                let nearest = alone.iter().map(|x| (*x - value).size()).fold(f64::INFINITY, f64::min);
+                assert!(nearest < 1e-7 * n as f64);
+            }
         }
     }
 }

@@ -8,31 +8,34 @@ use crate::operator::kernel::filled;
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
-/// Values and vectors, which are complex whatever the matrices are.
+/// Values, and vectors or what is left where these were to be: complex whatever the matrices are.
+fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
+    if !has_kernel(x.dtype) {
+        return Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype: x.dtype }.into());
+    }
+    let n = rows_and_columns(x.shape())[0];
+    let (info, dtype, real) = (codes(x)?, x.dtype.to_complex(), !x.dtype.is_complex());
+    let values = filled(&batch_of(x, &[n]), Scalar::Int(0), dtype, x.device())?;
+    let vectors = columns(x.shape(), dtype, x.device())?;
+    crate::operator::kernel::copy(&vectors, x)?;
+    if vectors.numel() > 0 {
+        fork!([&vectors, &values, &info],
+            cpu: crate::cpu::linalg::eig(vectors.host()?, values.host()?, info.host()?, real, with_vectors),
+            gpu: no_shader("linalg_eig", x.dtype))?;
+    }
+    if let Some((place, code)) = first_failure(&info)? {
+        return Err(Error::linalg(format!(
+            "linalg.eig: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
+             repeated eigenvalues (error code: {code})."
+        )));
+    }
+    Ok([values, vectors])
+}
+
 #[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
 impl LinalgEig {
     fn forward(input: &Tensor) -> Result<[Body; 2]> {
-        let x = input.body();
-        if !has_kernel(x.dtype) {
-            return Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype: x.dtype }.into());
-        }
-        let n = rows_and_columns(x.shape())[0];
-        let (info, dtype) = (codes(&x)?, x.dtype.to_complex());
-        let values = filled(&batch_of(&x, &[n]), Scalar::Int(0), dtype, x.device())?;
-        let vectors = columns(x.shape(), dtype, x.device())?;
-        crate::operator::kernel::copy(&vectors, &x)?;
-        if vectors.numel() > 0 {
-            fork!([&vectors, &values, &info],
-                cpu: crate::cpu::linalg::eig(vectors.host()?, values.host()?, info.host()?, !x.dtype.is_complex()),
-                gpu: no_shader("linalg_eig", x.dtype))?;
-        }
-        if let Some((place, code)) = first_failure(&info)? {
-            return Err(Error::linalg(format!(
-                "linalg.eig: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
-                 repeated eigenvalues (error code: {code})."
-            )));
-        }
-        Ok([values, vectors])
+        decomposed(&input.body(), true)
     }
     fn d_input(g: [Option<V>; 2], at: Meta, eigenvalues: V, eigenvectors: V) -> Result<V> {
         let row = |x: &V| x.clone().then(|t| squeeze::unsqueeze(&t, -2));
@@ -110,6 +113,9 @@ pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
 )]
 pub fn linalg_eigvals(input: &Tensor) -> Result<Tensor> {
     check("linalg.eigvals", input)?;
+    if values_suffice(input) {
+        return decomposed(&input.body(), false).map(|[values, _]| Tensor::new(values));
+    }
     let [values, _] = LinalgEig::call(input)?;
     Ok(values)
 }
