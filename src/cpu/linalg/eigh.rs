@@ -1,10 +1,10 @@
-//! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which QL and QR steps then make one.
+//! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which are divided, or made one by QL and QR steps.
 
 use super::blocks::{Block, Factor, add_product};
 use super::columns::{add_columns, dots, hermitian_product};
-use super::number::{Number, add_scaled, columns, dot};
-use super::qr;
+use super::number::{Number, add_scaled, columns, dot, rescale, scale_of};
 use super::turns::{Turns, rotation};
+use super::{divide, qr};
 use crate::base::{Result, try_alloc};
 use crate::cpu::element::scratch;
 
@@ -12,6 +12,8 @@ use crate::cpu::element::scratch;
 const STEPS: usize = 30;
 /// So many columns are reflected before the rest of the matrix is.
 const PANEL: usize = 32;
+/// Larger matrices are divided.
+const DIVIDED: usize = 48;
 /// A square with at most so many columns is as fast whole as by its lower triangle.
 const WHOLE: usize = 64;
 
@@ -26,14 +28,28 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: 
         values.fill(f64::NAN);
         return Ok(0);
     }
+    let scale = scale_of((0..n).flat_map(|j| &a[j * n + j..(j + 1) * n]));
+    rescale(a, scale);
     let mut beside = try_alloc::filled(0.0, n)?;
     let tau = tridiagonal(a, n, values, &mut beside)?;
-    if vectors {
-        qr::product_below(a, n, &tau)?;
-    }
-    let mut turns = Turns::of(vectors.then_some(&mut *a), n, n)?;
-    let left = diagonalize(values, &mut beside, &mut turns)?;
-    turns.done()?;
+    let left = if vectors && n > DIVIDED {
+        let mut of_three = scratch(n * n, 0.0)?;
+        let left = divide::decompose(values, &beside[..n - 1], &mut of_three)?;
+        let mut whole = try_alloc::all(of_three.iter().map(|x| T::real(*x)))?;
+        drop(of_three);
+        qr::apply_below(a, n, &tau, &mut whole)?;
+        a.copy_from_slice(&whole);
+        left
+    } else {
+        if vectors {
+            qr::product_below(a, n, &tau)?;
+        }
+        let mut turns = Turns::of(vectors.then_some(&mut *a), n, n)?;
+        let left = diagonalize(values, &mut beside, &mut turns)?;
+        turns.done()?;
+        left
+    };
+    values.iter_mut().for_each(|x| *x /= scale);
     if left == 0 {
         sort(a, n, values, vectors);
     }
@@ -158,7 +174,7 @@ fn pair(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
 }
 
 /// Makes `d` the eigenvalues of the three diagonals, in any order, and turns their vectors.
-fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
+pub fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
     let n = d.len();
     let (epsilon, safe) = (f64::EPSILON / 2.0, f64::MIN_POSITIVE);
     let mut steps = n * STEPS;

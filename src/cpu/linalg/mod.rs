@@ -4,6 +4,7 @@ mod bidiagonal;
 mod blocks;
 pub mod cholesky;
 mod columns;
+mod divide;
 pub mod eig;
 pub mod eigh;
 pub mod ldl;

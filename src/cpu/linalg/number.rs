@@ -217,6 +217,20 @@ pub fn length<T: Number>(x: &[T]) -> f64 {
     largest * small.sum::<f64>().sqrt()
 }
 
+/// A scale for numbers whose squares could overflow or vanish: a power of two, which changes no digit; for others 1.
+pub fn scale_of<'a, T: Number>(x: impl Iterator<Item = &'a T>) -> f64 {
+    let largest = x.fold(0.0, |top: f64, x| top.max(x.weight()));
+    let far = largest > 0.0 && !(1e-100..1e100).contains(&largest);
+    if far { 2f64.powi(-(largest.log2() as i32).clamp(-1000, 1000)) } else { 1.0 }
+}
+
+/// Multiplies by such a scale.
+pub fn rescale<T: Number>(x: &mut [T], scale: f64) {
+    if scale != 1.0 {
+        x.iter_mut().for_each(|x| *x = x.scaled(scale));
+    }
+}
+
 /// Two different columns of a matrix with `m` rows.
 pub fn columns<T>(a: &mut [T], m: usize, i: usize, j: usize) -> (&mut [T], &mut [T]) {
     debug_assert!(i < j);

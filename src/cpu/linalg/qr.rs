@@ -174,3 +174,14 @@ pub fn product_below<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> 
     a[0] = T::one();
     product(a, Block::new(n, n).part(1..n, 1..n), tau)
 }
+
+/// The product of the reflectors that stand below the element under the diagonal of a square matrix, times another.
+pub fn apply_below<T: Number>(a: &[T], n: usize, tau: &[T], x: &mut [T]) -> Result<()> {
+    let (block, whole) = (Block::new(n, n).part(1..n, 0..n - 1), Block::new(n, n).part(1..n, 0..n));
+    for first in (0..tau.len()).step_by(PANEL).rev() {
+        let last = tau.len().min(first + PANEL);
+        let panel = Reflectors::of(a, block.part(first..n - 1, first..last), &tau[first..last])?;
+        panel.apply(x, whole.part(first..n - 1, 0..n), false)?;
+    }
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use super::bidiagonal::{diagonalize, reduce};
 use super::blocks::{Block, Factor, add_product};
-use super::number::{Number, columns};
+use super::number::{Number, columns, rescale, scale_of};
 use super::qr;
 use super::turns::Turns;
 use crate::base::Result;
@@ -24,13 +24,8 @@ pub fn decompose<T: Number>(
     if a.iter().any(|x| !x.weight().is_finite()) {
         return Ok(1);
     }
-    // Scaled where squares could overflow or vanish; powers of two change no digit.
-    let largest = a.iter().fold(0.0, |top: f64, x| top.max(x.weight()));
-    let far = largest > 0.0 && !(1e-100..1e100).contains(&largest);
-    let scale = if far { 2f64.powi(-(largest.log2() as i32).clamp(-1000, 1000)) } else { 1.0 };
-    if far {
-        a.iter_mut().for_each(|x| *x = x.scaled(scale));
-    }
+    let scale = scale_of(a.iter());
+    rescale(a, scale);
     // The triangle of a tall matrix has the same values.
     let tall = 5 * m >= 8 * n && n > 0;
     let left = if tall {
