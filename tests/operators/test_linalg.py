@@ -86,6 +86,51 @@ def test_factors_of_any_matrix(kind, shape):
     assert L.matrix_rank(a).unique().tolist() == [k]
 
 
+@kinds
+@pytest.mark.parametrize("n", [33, 50, 130])
+def test_factors_of_many_blocks(kind, n):
+    """Larger matrices are factored block by block; tall ones by way of a triangle."""
+    a, b = draw(2, n, n, kind=kind), draw(2, n, 9, kind=kind)
+    a = a + 2 * n**0.5 * T.eye(n, dtype=kind)
+    p, lower, upper = L.lu(a)
+    near(p @ lower @ upper, a)
+    near(a @ L.solve(a, b), b)
+    near(a @ L.inv(a), unit(a, n))
+    near(L.solve_triangular(a.tril(), a.tril() @ b, upper=False), b)
+    q, r = L.qr(a)
+    near(q @ r, a)
+    near(q.mH @ q, unit(a, n))
+    h = (a + a.mH) / 2
+    near(L.cholesky(h @ h) @ L.cholesky(h @ h).mH, h @ h)
+    values, vectors = L.eigh(h)
+    near((vectors * values.to(kind)[..., None, :]) @ vectors.mH, h)
+    near(vectors.mH @ vectors, unit(h, n))
+    for x in (a, a[..., : n // 2], a[..., : n // 2, :]):
+        u, s, vh = L.svd(x, full_matrices=False)
+        near((u * s.to(kind)[..., None, :]) @ vh, x)
+        near(u.mH @ u, unit(x, s.shape[-1]))
+        near(vh @ vh.mH, unit(x, s.shape[-1]))
+        whole = L.svd(x)
+        near(whole.U.mH @ whole.U, unit(x, x.shape[-2]))
+        near(whole.S, s)
+    values, vectors = L.eig(a)
+    near(a.to(values.dtype) @ vectors, vectors * values[:, None])
+
+
+@kinds
+def test_values_alone_are_those_with_vectors(kind):
+    """Without gradients nobody needs the vectors."""
+    a = draw(3, 60, 60, kind=kind)
+    h = a + a.mH
+    near(L.svdvals(a), L.svd(a).S)
+    near(L.svdvals(a[..., :20, :]), L.svd(a[..., :20, :].clone().requires_grad_()).S.detach())
+    near(L.eigvalsh(h), L.eigh(h)[0])
+    near(L.eigvalsh(h.clone().requires_grad_()).detach(), L.eigvalsh(h))
+    expected, alone = L.eigvals(a.clone().requires_grad_()).detach(), L.eigvals(a)
+    gaps = (alone[..., None] - expected[..., None, :]).abs()
+    assert gaps.min(-1).values.max() < (1e-3 if kind in (T.float32, T.complex64) else 1e-9)
+
+
 def test_signs_are_those_of_householder():
     q, r = L.qr(T.tensor([[3.0, 1.0], [4.0, 2.0]]))
     assert_values(r, [[-5.0, -2.2], [0.0, 0.4]])

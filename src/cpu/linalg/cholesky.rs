@@ -1,7 +1,8 @@
 //! The triangle whose square is a positive matrix: that of the first half, then of what it leaves of the second.
 
 use super::blocks::{Block, Factor, add_product};
-use super::number::{Number, add_scaled};
+use super::columns::add_scaled;
+use super::number::Number;
 use super::triangular;
 use crate::base::Result;
 

@@ -7,8 +7,36 @@ use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
 
 const LANES: usize = 8;
+/// From so many elements on it pays to choose an instruction set.
+const LONG: usize = 24;
 const HALF: usize = 4;
 const TOGETHER: usize = 4;
+
+/// `y += a * x`
+#[inline]
+pub fn add_scaled<T: Number>(y: &mut [T], a: T, x: &[T]) {
+    let n = y.len().min(x.len());
+    if n >= LONG {
+        // SAFETY: both are that long.
+        return unsafe { add::<T, 1>(n, y.as_mut_ptr(), x.as_ptr(), n, &a) };
+    }
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = *y + a * x;
+    }
+}
+
+/// The sum of `conj(x) * y`.
+#[inline]
+pub fn dot<T: Number>(x: &[T], y: &[T]) -> T {
+    let mut sum = T::zero();
+    let y = &y[..x.len()];
+    if x.len() >= LONG {
+        // SAFETY: both are that long.
+        unsafe { sums::<T, 1>(x.len(), &mut sum, x.as_ptr(), x.len(), y.as_ptr()) };
+        return sum;
+    }
+    x.iter().zip(y).fold(sum, |sum, (&x, &y)| sum + x.conj() * y)
+}
 
 /// `y += a x`, where the columns of `a` start `lead` apart.
 pub fn add_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &[T]) {

@@ -91,7 +91,7 @@ fn solve(t: &Matrix<C>, k: usize, x: &mut [C], largest: f64) {
             x.iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
         }
         let found = x[i];
-        super::number::add_scaled(&mut x[..i], -found, &t.items[i * t.n..i * t.n + i]);
+        super::columns::add_scaled(&mut x[..i], -found, &t.items[i * t.n..i * t.n + i]);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which are divided, or made one by QL and QR steps.
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_columns, dots, hermitian_product};
-use super::number::{Number, add_scaled, columns, dot, rescale, scale_of};
+use super::columns::{add_columns, add_scaled, dot, dots, hermitian_product};
+use super::number::{Number, columns, rescale, scale_of};
 use super::turns::{Turns, rotation};
 use super::{divide, qr};
 use crate::base::{Result, try_alloc};

@@ -1,6 +1,7 @@
 //! Symmetric and Hermitian matrices that need not be positive: triangles around blocks of one or two rows (Bunch and Kaufman).
 
-use super::number::{Number, add_scaled, columns};
+use super::columns::add_scaled;
+use super::number::{Number, columns};
 
 /// Which of two matrices that are equal where numbers are real.
 #[derive(Clone, Copy)]

@@ -1,27 +1,29 @@
 //! Gauss' elimination, with the largest element of a column as its pivot.
 
 use super::blocks::{Block, Factor, add_product};
-use super::number::{Number, add_scaled};
+use super::columns::add_scaled;
+use super::number::Number;
 use super::triangular::{self, Triangle};
 use crate::base::Result;
 
-/// So few columns are eliminated one after the other.
-const FEW: usize = 8;
+/// So few columns are eliminated one after the other; all of a matrix that has at most the second.
+const FEW: [usize; 2] = [8, 24];
 
 /// `L` without its diagonal of ones, and `U`, over an `m` by `n` matrix; `pivots[k]` is the row, counted from 1, that changed
 /// places with row `k`. The first pivot that is zero, counted from 1, or 0.
 pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Result<usize> {
-    let info = block(a, Block::new(m, n), pivots)?;
+    let whole = Block::new(m, n);
+    let info = if m.min(n) <= FEW[1] { few(a, whole, pivots) } else { block(a, whole, pivots)? };
     Ok(info.map_or(0, |k| k + 1))
 }
 
 /// The left half, then what that leaves of the right one. Pivots count from 1; the first that is zero from 0.
 fn block<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Result<Option<usize>> {
     let (m, n, count) = (a.rows, a.columns, pivots.len());
-    if count <= FEW {
+    if count <= FEW[0] {
         return Ok(few(x, a, pivots));
     }
-    let half = (count / 2).next_multiple_of(FEW);
+    let half = (count / 2).next_multiple_of(FEW[0]);
     let first = block(x, a.part(0..m, 0..half), &mut pivots[..half])?;
     exchange(x, a.part(0..m, half..n), &pivots[..half]);
     let (beside, rest) = (a.part(0..half, half..n), a.part(half..m, half..n));

@@ -175,32 +175,6 @@ stored! {
     Complex<f64>, Complex<f64>, f64, |x| x, x, Some(x);
 }
 
-/// `y += a * x`
-#[inline]
-pub fn add_scaled<T: Number>(y: &mut [T], a: T, x: &[T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = *y + a * x;
-    }
-}
-
-/// The sum of `conj(x) * y`.
-#[inline]
-pub fn dot<T: Number>(x: &[T], y: &[T]) -> T {
-    // Four sums at once: the compiler may not reorder one.
-    let mut sums = [T::zero(); 4];
-    let (head_x, tail_x) = x.as_chunks::<4>();
-    let (head_y, tail_y) = y[..x.len()].as_chunks::<4>();
-    for (x, y) in head_x.iter().zip(head_y) {
-        for k in 0..4 {
-            sums[k] = sums[k] + x[k].conj() * y[k];
-        }
-    }
-    for (k, (&x, &y)) in tail_x.iter().zip(tail_y).enumerate() {
-        sums[k] = sums[k] + x.conj() * y;
-    }
-    (sums[0] + sums[1]) + (sums[2] + sums[3])
-}
-
 /// The length of a vector, whose squares neither overflow nor vanish.
 pub fn length<T: Number>(x: &[T]) -> f64 {
     let square: f64 = x.iter().map(|x| x.square()).sum();

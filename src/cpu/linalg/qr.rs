@@ -1,15 +1,15 @@
 //! Householder's reflectors, with LAPACK's signs: the diagonal of `r` has the sign opposite to what it was made of.
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::dots;
-use super::number::{Number, add_scaled, length};
+use super::columns::{add_scaled, dots};
+use super::number::{Number, length};
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
 /// So many columns are reflected together.
 const PANEL: usize = 32;
 /// In narrower panels, or matrices with at most the second, each reflector is used alone.
-const NARROW: [usize; 2] = [8, 24];
+const NARROW: [usize; 2] = [8, 48];
 
 /// Makes the reflector of `x` that leaves only its first element: that becomes the length, the others the reflector's, whose
 /// first is 1. Returns its factor.

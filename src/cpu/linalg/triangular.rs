@@ -1,7 +1,8 @@
 //! Systems of equations with triangles: each half of the unknowns in turn, which are then taken from the other's equations.
 
 use super::blocks::{Block, Factor, add_product};
-use super::number::{Number, add_scaled, dot};
+use super::columns::{add_scaled, dot};
+use super::number::Number;
 use crate::base::Result;
 use crate::cpu::simd::simd_fn;
 

@@ -10,7 +10,7 @@ use crate::cpu::simd::simd_fn;
 /// So many rotations are gathered.
 const GATHERED: usize = 8192;
 /// Rows of real numbers that are turned together.
-const ROWS: usize = 32;
+const ROWS: usize = 16;
 /// As many, where a matrix has no more.
 const FEW_ROWS: usize = 8;
 
@@ -103,17 +103,37 @@ simd_fn! {
     /// # Safety
     /// There are so many turns, and all columns that they name.
     unsafe fn turn_few<T; N>(count: usize, list: *const Turn, first: usize, x: *mut T) where [T: Number] {
-        for i in 0..count {
-            let Turn { at, c, s } = *list.add(i);
-            let left = x.add((at - first) * N).cast::<[T; N]>();
-            let right = left.add(1);
-            let (mut x, mut y) = (left.read_unaligned(), right.read_unaligned());
-            let (c, s) = (T::real(c), T::real(s));
-            for l in 0..N {
-                (x[l], y[l]) = (c * x[l] + s * y[l], c * y[l] - s * x[l]);
+        let column = |at: usize| x.add((at - first) * N).cast::<[T; N]>();
+        let mut i = 0;
+        while i < count {
+            // A walk keeps the column that two turns in a row share.
+            let mut at = (*list.add(i)).at;
+            let leftwards = i + 1 < count && (*list.add(i + 1)).at + 1 == at;
+            let mut shared = column(at + usize::from(leftwards)).read_unaligned();
+            loop {
+                let Turn { c, s, .. } = *list.add(i);
+                let (c, s) = (T::real(c), T::real(s));
+                if leftwards {
+                    let mut left = column(at).read_unaligned();
+                    for l in 0..N {
+                        (shared[l], left[l]) = (c * left[l] + s * shared[l], c * shared[l] - s * left[l]);
+                    }
+                    column(at + 1).write_unaligned(left);
+                } else {
+                    let mut right = column(at + 1).read_unaligned();
+                    for l in 0..N {
+                        (right[l], shared[l]) = (c * shared[l] + s * right[l], c * right[l] - s * shared[l]);
+                    }
+                    column(at).write_unaligned(right);
+                }
+                i += 1;
+                let next = if leftwards { at.wrapping_sub(1) } else { at + 1 };
+                if i == count || (*list.add(i)).at != next {
+                    break;
+                }
+                at = next;
             }
-            left.write_unaligned(x);
-            right.write_unaligned(y);
+            column(at + usize::from(!leftwards)).write_unaligned(shared);
         }
     }
 }
