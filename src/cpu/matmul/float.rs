@@ -20,8 +20,8 @@ const SHARE: usize = 32;
 /// from the last of these on, and not always alike.
 const RUN: [usize; 2] = [192, 512];
 /// Of a transposed left matrix, whose product is a weight's gradient, fewer are summed at a time while there are no more terms than
-/// the second: PyTorch sums gradients of recurrent layers step by step.
-const TRANSPOSED: [usize; 2] = [64, 1024];
+/// the second number of these: PyTorch sums gradients of recurrent layers step by step.
+const TRANSPOSED: [[usize; 2]; 2] = [[32, 384], [64, 1024]];
 /// For so few results `gemm` multiplies dense rows and columns in many lanes.
 const DOTS: usize = 256;
 /// Up to this size in every direction, packing costs more than the product.
@@ -55,7 +55,8 @@ fn shares(s: &Sizes) -> Option<usize> {
 /// How many terms of a product are summed at a time.
 fn run(s: &Sizes) -> usize {
     let dots = s.m * s.n <= DOTS && s.a[1] == 1 && s.b[0] == 1;
-    let least = if s.a[0] == 1 && s.k <= TRANSPOSED[1] { TRANSPOSED[0] } else { RUN[0] };
+    let transposed = TRANSPOSED.iter().find(|[_, most]| s.a[0] == 1 && s.k <= *most);
+    let least = transposed.map_or(RUN[0], |[least, _]| *least);
     if s.k <= least || dots {
         return s.k.max(1);
     }
