@@ -32,6 +32,7 @@ CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
     ("linear", F.linear, [(3000, 20), (30, 20), (30,)], 5.2),
     ("linear, some terms", F.linear, [(1000, 20), (30, 20), (30,)], 3.1),
     ("gru", gru, [(20, 16, 32), (192, 32), (192, 64)], 4.2),
+    ("linear, few terms", F.linear, [(320, 64), (24, 64)], 2.9),
     ("conv2d, few channels", lambda x, w: F.conv2d(x, w, padding=1), [(1, 3, 9, 9), (64, 3, 3, 3)], 2.9),
     ("conv2d, many positions", lambda x, w: F.conv2d(x, w, padding=1), [(2, 16, 48, 48), (16, 16, 3, 3)], 2.9),
     ("conv2d, 1x1", F.conv2d, [(4, 48, 32, 32), (24, 48, 1, 1)], 2.9),
@@ -54,6 +55,7 @@ CASES: list[tuple[str, Function, list[tuple[int, ...]], float]] = [
     ("cholesky", lambda a: T.linalg.cholesky(far_from_singular(a + a.mT)), [(4, 40, 40)], 2.1),
     ("qr", lambda a: T.linalg.qr(far_from_singular(a))[1], [(4, 40, 40)], 3),
     ("nuclear norm", lambda a: T.linalg.matrix_norm(a, "nuc"), [(4, 40, 30)], 2.2),
+    ("bilinear", F.bilinear, [(64, 20), (64, 30), (10, 20, 30)], 2.6),
     ("interpolate", lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), [(2, 3, 20, 20)], 0.75),
 ]
 

@@ -7,7 +7,7 @@ use crate::operator::kernel::fill;
 use crate::operator::views::{ints, reshape, reshaped, unsafe_view};
 use crate::ops::complex::Vdot;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::linalg::matmul::{bmm, dot, matmul, mm, product};
+use crate::ops::linalg::matmul::{bmm, dot, matmul, product};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::rearrange::roll;
@@ -263,9 +263,9 @@ pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<
     let (s1, w) = (input1.shape(), weight.shape());
     let rows: usize = s1[..s1.len() - 1].iter().product();
     let (x, y) = (reshape(input1, &[rows, w[1]])?, reshape(input2, &[rows, w[2]])?);
-    let half =
-        reshape(&mm(&x, &reshape(&transpose(weight, 0, 1)?, &[w[1], w[0] * w[2]])?)?, &[rows, w[0], w[2]])?;
-    let out = squeeze(&bmm(&half, &unsqueeze(&y, 2)?)?, Some(smallvec::smallvec![2]))?;
+    // A product for each k, so that no derivative is one long sum over k, too.
+    let halves = bmm(&expand(&unsqueeze(&x, 0)?, ints(&[w[0], rows, w[1]]))?, weight)?;
+    let out = squeeze(&bmm(&transpose(&halves, 0, 1)?, &unsqueeze(&y, 2)?)?, Some(smallvec::smallvec![2]))?;
     let mut shape = Dims::from_slice(&s1[..s1.len() - 1]);
     shape.push(w[0]);
     let out = reshape(&out, &shape)?;
