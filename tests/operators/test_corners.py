@@ -28,6 +28,19 @@ def test_renorm_in_place_has_the_gradient_of_renorm():
     assert T.equal(a, b)
 
 
+def test_xlogy_counts_no_logarithm_for_a_gradient_of_zero():
+    x, y = T.tensor([1.0, 1.0, 2.0], requires_grad=True), T.tensor([0.0, -1.0, 1.0])
+    (grad,) = T.autograd.grad(T.xlogy(x, y), x, T.tensor([0.0, 0.0, 1.0]))
+    assert grad.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_trace_keeps_small_terms_beside_large_ones():
+    for kind in (T.float32, T.complex64):
+        x = T.zeros(6, 6, dtype=kind).diagonal_scatter(T.tensor([2.0**24, 1, 1, 1, 1, -(2.0**24)], dtype=kind))
+        assert T.trace(x).item() == 4
+    assert T.trace(T.ones(3, 3, dtype=T.int32)).dtype == T.int64
+
+
 def test_rare_forms_in_place():
     x, y = T.tensor([1.0, 2.0]), T.tensor([2.0, 0.5])
     for name in ("igamma", "igammac"):

@@ -262,7 +262,7 @@ pub mod single {
     }
     rounded! {
         exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh
-        atanh sigmoid
+        atanh sigmoid silu
     }
 
     /// The squares of f32 numbers neither overflow nor vanish in f64.
@@ -494,4 +494,8 @@ pub fn atanh(x: T) -> T {
 
 pub fn sigmoid(x: T) -> T {
     recip(1.0 + exp(-x))
+}
+
+pub fn silu(x: T) -> T {
+    x * sigmoid(x)
 }

@@ -100,6 +100,13 @@ pub fn log(x: f64) -> f64 {
     log_range(x, add_small(k * LN2_HIGH, f, s * (half + r) + k * LN2_LOW - half))
 }
 
+/// a ln b, and 0 where `a` is.
+#[inline(always)]
+pub fn xlogy(a: f64, b: f64) -> f64 {
+    let y = if a == 0.0 { 0.0 } else { a * log(b) };
+    if b.is_nan() { b } else { y }
+}
+
 /// ln x to about 44 bits, which is what a power of f32 needs.
 #[inline(always)]
 pub(super) fn log_to_f32(x: f64) -> f64 {
@@ -152,6 +159,11 @@ pub fn sigmoid(x: f64) -> f64 {
     let e = exp(-x.abs());
     let y = e / (1.0 + e);
     if x < 0.0 { y } else { 1.0 - y }
+}
+
+#[inline(always)]
+pub fn silu(x: f64) -> f64 {
+    x * sigmoid(x)
 }
 
 /// By e⁻²ˣ - 1 near 0, and by e⁻²ˣ where that would lose bits.

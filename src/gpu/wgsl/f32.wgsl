@@ -114,6 +114,9 @@ fn log(x: f32) -> f32 {
   let s = split_power(x);
   return log_edge(x, s.y * 0.693359375 + (log_near_one(s.x) - s.y * 2.12194440e-4));
 }
+fn xlogy(a: f32, b: f32) -> f32 {
+  return select(select(a * log(b), 0.0, a == 0.0), b, is_nan(b));
+}
 fn log2(x: f32) -> f32 {
   let s = split_power(x);
   return log_edge(x, s.y + log_near_one(s.x) * 1.44269504);
@@ -130,6 +133,9 @@ fn sigmoid(x: f32) -> f32 {
   let e = exp(-abs(x));
   let y = e / (1.0 + e);
   return select(1.0 - y, y, x < 0.0);
+}
+fn silu(x: f32) -> f32 {
+  return x * sigmoid(x);
 }
 fn sinh(x: f32) -> f32 {
   let a = abs(x);

@@ -88,6 +88,9 @@ fn log(x: f64) -> f64 {
   let p = split_power(x);
   return log_edge(x, log_of(p.x, p.y, T(0)));
 }
+fn xlogy(a: f64, b: f64) -> f64 {
+  return select(select(a * log(b), T(0), a == T(0)), b, is_nan(b));
+}
 fn log1p(x: f64) -> f64 {
   let u = pin(1.0 + x);
   // What the sum lost, to first order.
@@ -118,6 +121,9 @@ fn sigmoid(x: f64) -> f64 {
   let e = exp(-abs(x));
   let y = e / (1.0 + e);
   return select(1.0 - y, y, x < 0.0);
+}
+fn silu(x: f64) -> f64 {
+  return x * sigmoid(x);
 }
 // By exp(-2x) - 1 near 0, and by exp(-2x) where that would lose bits.
 fn tanh(x: f64) -> f64 {

@@ -231,8 +231,8 @@ pointwise! {
         input: |g, input, other| select(g * log1p(other), 0.0, both(eq(input, 0.0), le(other, -1.0))),
         other: |g, input, other| g * input / (other + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
-    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1)), aten(Tensor, Scalar_Other)] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
-        input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
+    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1)), aten(Tensor, Scalar_Other)] xlogy(input, other): Float = xlogy(input, other),
+        input: |g, input, other| select(xlogy(g, other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
         other: |g, input, other| g * input / other;
     /// 0 below zero, 1 above, `values` at zero.
     [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);

@@ -111,6 +111,10 @@ pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
 }
 
+pub fn xlogy(x: impl Into<V>, y: impl Into<V>) -> V {
+    V::apply(&a::xlogy::ROW, &[x.into(), y.into()])
+}
+
 /// The order comes first, as in the kernels' function.
 pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
     V::apply(&u::polygamma::ROW, &[x.into(), n.into()])

@@ -79,7 +79,7 @@ pointwise! {
     [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
     /// `input * log(input)` with the sign turned, 0 at 0.
     [hidden, node = "SpecialEntrBackward0"] entr(input): Float
-        = select(select(-(input * log(input)), 0.0, eq(input, 0.0)), log(zero_of(input)), lt(input, 0.0)),
+        = select(select(-xlogy(input, input), 0.0, eq(input, 0.0)), log(zero_of(input)), lt(input, 0.0)),
         input: |g, input| g * (-log(input) - 1.0);
     /// `1 / (1 + exp(-input))`.
     [complex = |a| a.sigmoid()] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
@@ -105,7 +105,7 @@ pointwise! {
     [nn, kernel = "softplus_cpu", one_pass, out(found)] softplus(input; beta = 1, threshold = 20): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex = |a| a.mul(&a.sigmoid()), hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
+    [complex = |a| a.mul(&a.sigmoid()), hidden, kernel = "silu_cpu"] silu(input): Real = silu(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = maximum(input, 0.0) - abs(minimum(input, 100.0)) * ndtr(-abs(input)),

@@ -113,10 +113,15 @@ impl Trace {
         if body.dtype == DType::Bool {
             return Err(Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
         }
-        let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
-        let sum = sums::Sum::call(&line)?;
-        let body = sum.body().clone();
-        Ok(body)
+        let line = body.with_layout(body.layout.diagonal(0, 0, 1)?);
+        // A diagonal is short: it can be summed in twice the digits.
+        let wide = match body.dtype {
+            DType::F32 if body.device().is_cpu() => DType::F64,
+            DType::C64 if body.device().is_cpu() => DType::C128,
+            _ => return Ok(sums::Sum::call(&Tensor::new(line))?.body().clone()),
+        };
+        let sum = sums::Sum::call(&Tensor::new(converted(&line, wide)?))?;
+        converted(&sum.body(), body.dtype)
     }
     fn d_input(g: V, at: Meta) -> Result<V> {
         let length = Layout::contiguous(&at.shape).diagonal(0, 0, 1)?.shape;
