@@ -39,7 +39,7 @@ build: $(WHEEL)
 
 $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
-	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist
+	$(BIN)/maturin build --release --locked --compression-level 9 --interpreter $(BIN)/python --out dist
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	@touch $@
 
