@@ -135,7 +135,7 @@ fn sigmoid(x: f32) -> f32 {
   return select(1.0 - y, y, x < 0.0);
 }
 fn silu(x: f32) -> f32 {
-  return x * sigmoid(x);
+  return x / (1.0 + exp(-x));
 }
 fn sinh(x: f32) -> f32 {
   let a = abs(x);
