@@ -61,11 +61,16 @@ pub fn solve_blocks<T: Number>(
 /// Solves for few unknowns.
 fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: Triangle) {
     let (n, sides) = (b.rows, b.columns);
-    let mut triangle = [T::zero(); FEW * FEW];
-    for j in 0..n {
-        let column = &memory.unwrap_or(x)[a.column(j)];
-        triangle[j * n..(j + 1) * n].copy_from_slice(column);
-    }
+    let mut copy;
+    let (triangle, lead) = match memory {
+        Some(memory) => (&memory[a.at.min(memory.len())..], a.lead),
+        None => {
+            copy = [T::zero(); FEW * FEW];
+            (0..n).for_each(|j| copy[j * n..(j + 1) * n].copy_from_slice(&x[a.column(j)]));
+            (&copy[..], n)
+        }
+    };
+    assert!(n.saturating_sub(1) * lead + n <= triangle.len());
     let mut j = 0;
     while sides - j >= SIDES {
         let mut rows = [[T::zero(); SIDES]; FEW];
@@ -73,8 +78,8 @@ fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: T
             let column = &x[b.column(j + s)];
             rows.iter_mut().zip(column).for_each(|(row, &x)| row[s] = x);
         }
-        // SAFETY: it stays inside the arrays, which hold `n` rows and columns.
-        unsafe { eliminate::<T, SIDES>(n, triangle.as_ptr(), rows.as_mut_ptr().cast(), kind) };
+        // SAFETY: the rows hold `n`, and the triangle was just seen to.
+        unsafe { eliminate::<T, SIDES>(n, triangle.as_ptr(), lead, rows.as_mut_ptr().cast(), kind) };
         for s in 0..SIDES {
             let column = &mut x[b.column(j + s)];
             rows.iter().zip(column).for_each(|(row, x)| *x = row[s]);
@@ -82,7 +87,7 @@ fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: T
         j += SIDES;
     }
     for j in j..sides {
-        one(&triangle[..n * n], n, &mut x[b.column(j)], kind);
+        one(triangle, lead, &mut x[b.column(j)], kind);
     }
 }
 
@@ -90,15 +95,15 @@ simd_fn! {
     /// Solves for `N` right sides that lie side by side.
     ///
     /// # Safety
-    /// There are `n` rows, and a triangle as large.
-    unsafe fn eliminate<T; N>(n: usize, a: *const T, rows: *mut T, kind: Triangle) where [T: Number] {
+    /// There are `n` rows, and a triangle as large, whose columns start `lead` apart.
+    unsafe fn eliminate<T; N>(n: usize, a: *const T, lead: usize, rows: *mut T, kind: Triangle) where [T: Number] {
         let row = |i: usize| rows.add(i * N).cast::<[T; N]>();
         let forwards = kind.upper == kind.adjoint;
         for step in 0..n {
             let k = if forwards { step } else { n - 1 - step };
             let mut known = row(k).read_unaligned();
             if !kind.unit {
-                let pivot = *a.add(k * n + k);
+                let pivot = *a.add(k * lead + k);
                 let pivot = if kind.adjoint { pivot.conj() } else { pivot };
                 for x in &mut known {
                     *x = *x / pivot;
@@ -107,7 +112,7 @@ simd_fn! {
             }
             let (from, to) = if forwards { (k + 1, n) } else { (0, k) };
             for i in from..to {
-                let factor = if kind.adjoint { (*a.add(i * n + k)).conj() } else { *a.add(k * n + i) };
+                let factor = if kind.adjoint { (*a.add(i * lead + k)).conj() } else { *a.add(k * lead + i) };
                 let mut rest = row(i).read_unaligned();
                 for s in 0..N {
                     rest[s] = rest[s] - factor * known[s];
@@ -119,11 +124,12 @@ simd_fn! {
 }
 
 /// Solves for one right side.
-fn one<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) {
+fn one<T: Number>(a: &[T], lead: usize, b: &mut [T], kind: Triangle) {
+    let n = b.len();
     let forwards = kind.upper == kind.adjoint;
     for step in 0..n {
         let k = if forwards { step } else { n - 1 - step };
-        let line = &a[k * n..(k + 1) * n];
+        let line = &a[k * lead..k * lead + n];
         if kind.adjoint {
             let known = if forwards { dot(&line[..k], &b[..k]) } else { dot(&line[k + 1..], &b[k + 1..]) };
             let rest = b[k] - known;
