@@ -2,7 +2,7 @@
 
 import pytest
 
-from library import T
+from library import IS_GRADIRON, T
 
 
 @pytest.mark.parametrize("name", ["max", "min"])
@@ -39,6 +39,14 @@ def test_trace_keeps_small_terms_beside_large_ones():
         x = T.zeros(6, 6, dtype=kind).diagonal_scatter(T.tensor([2.0**24, 1, 1, 1, 1, -(2.0**24)], dtype=kind))
         assert T.trace(x).item() == 4
     assert T.trace(T.ones(3, 3, dtype=T.int32)).dtype == T.int64
+
+
+def test_kron_of_a_transposed_matrix():
+    x = T.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert T.equal(T.kron(x.t(), T.tensor([10.0])), x.t() * 10)
+    if IS_GRADIRON:  # PyTorch refuses to view these products.
+        for y in (T.tensor([10.0, 1.0]), T.tensor([[10.0], [1.0]])):
+            assert T.equal(T.kron(x.t(), y), T.kron(x.t().contiguous(), y))
 
 
 def test_rare_forms_in_place():

@@ -77,7 +77,8 @@ pub fn kron(input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let dense = t.body().layout.is_contiguous();
         if dense { unsafe_view(t, shape) } else { reshape(t, &shape) }
     };
-    unsafe_view(&a::mul(&wide(input, wide_a)?, &wide(other, wide_b)?)?, shape)
+    // The product of a transposed matrix lies transposed.
+    wide(&a::mul(&wide(input, wide_a)?, &wide(other, wide_b)?)?, shape)
 }
 
 /// The matrix multiplied with itself, `n` times.
