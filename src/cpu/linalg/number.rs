@@ -104,6 +104,9 @@ impl Number for Complex<f64> {
     }
 }
 
+/// So few numbers are copied without asking for memory, which would cost more than to factor them.
+const FEW: usize = 64;
+
 /// A number as it lies in memory. All is computed in double precision, and rounded once where that is not what is stored.
 pub trait Stored: Copy + Send + Sync + 'static {
     type Wide: Number;
@@ -118,18 +121,20 @@ pub trait Stored: Copy + Send + Sync + 'static {
         if let Some(item) = Self::same(item) {
             return body(item);
         }
-        let mut copy = Self::copy(item)?;
-        let made = body(&mut copy)?;
-        item.iter_mut().zip(copy).for_each(|(to, x)| *to = Self::rounded(x));
+        let (mut few, mut many) = ([Self::Wide::zero(); FEW], Vec::new());
+        let copy = Self::copy(item, &mut few, &mut many)?;
+        let made = body(&mut *copy)?;
+        item.iter_mut().zip(copy).for_each(|(to, x)| *to = Self::rounded(*x));
         Ok(made)
     }
 
     /// Calls `body` with an item that it reads.
     fn read<R>(item: &mut [Self], body: impl FnOnce(&[Self::Wide]) -> Result<R>) -> Result<R> {
-        match Self::same(item) {
-            Some(item) => body(item),
-            None => body(&Self::copy(item)?),
+        if let Some(item) = Self::same(item) {
+            return body(item);
         }
+        let (mut few, mut many) = ([Self::Wide::zero(); FEW], Vec::new());
+        body(Self::copy(item, &mut few, &mut many)?)
     }
 
     /// Calls `body` with an item that it reads and one that it changes.
@@ -141,8 +146,19 @@ pub trait Stored: Copy + Send + Sync + 'static {
         Self::read(read, |x| Self::edit(edit, |y| body(x, y)))
     }
 
-    fn copy(item: &[Self]) -> Result<Vec<Self::Wide>> {
-        let mut copy = scratch(item.len(), Self::Wide::zero())?;
+    /// A copy of an item in `few`, or in `many`, which is asked for memory, where there is no room.
+    fn copy<'a>(
+        item: &[Self],
+        few: &'a mut [Self::Wide; FEW],
+        many: &'a mut Vec<Self::Wide>,
+    ) -> Result<&'a mut [Self::Wide]> {
+        let copy = match few.get_mut(..item.len()) {
+            Some(few) => few,
+            None => {
+                *many = scratch(item.len(), Self::Wide::zero())?;
+                &mut many[..]
+            }
+        };
         copy.iter_mut().zip(item).for_each(|(to, x)| *to = x.wide());
         Ok(copy)
     }
