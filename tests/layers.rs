@@ -331,7 +331,7 @@ fn operators(sources: &[(String, String)]) -> BTreeSet<(String, String)> {
                 add(word(name));
             }
         }
-        for part in text.split("\npointwise! {\n").skip(1).chain(text.split("\nrenamed! {\n").skip(1)) {
+        for part in text.split("\npointwise! {\n").skip(1) {
             let rows = part.split("\n}\n").next().unwrap_or(part);
             rows.lines().filter_map(pointwise_name).for_each(|name| {
                 add(name);

@@ -9,6 +9,9 @@
 /// The clauses are those of `clauses!`.
 /// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
 /// says the same of eight bytes at once.
+///
+/// `[clauses] name(inputs) like row;` has the formulas of `row`, with nodes and facts of its own. Its forms are not those of `row`: like
+/// any row it has all of them unless it says less.
 macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(=> $quick:ident $way:tt)?
@@ -133,31 +136,7 @@ macro_rules! pointwise {
         }
         pub static ROWS: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
     };
-}
-
-/// A row as a function of formulas, called as its clause `word` says, or as the row.
-macro_rules! word {
-    ($of:ident [word = $word:ident $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $word $name $in); };
-    ($of:ident [$other:tt $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!($of [$($rest)*] $name $in); };
-    ($of:ident [] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $name $name $in); };
-    (@value $word:ident $name:ident ($($in:ident),+)) => {
-        pub fn $word($($in: impl Into<$crate::operator::V>),+) -> $crate::operator::V {
-            $crate::operator::V::apply(&super::$name::ROW, &[$($in.into()),+])
-        }
-    };
-    (@layout $word:ident $name:ident ($($in:ident),+)) => {
-        pub fn $word(
-            $($in: impl Into<$crate::operator::pointwise::layout_formula::LayoutFormula>),+
-        ) -> $crate::operator::pointwise::layout_formula::LayoutFormula {
-            $crate::operator::pointwise::layout_formula::combined(&[$($in.into()),+])
-        }
-    };
-}
-
-/// `/// doc` `[clauses] name(inputs) = row;` the pointwise formulas of `row` under another name, with the nodes and the facts of
-/// that. Its forms are not those of `row`: like any row it has all of them unless it says less.
-macro_rules! renamed {
-    ($( $(#[doc = $doc:literal])* [$($clause:tt)*] $name:ident ( $($in:ident),+ ) = $($row:ident)::+; )*) => {
+    ($( $(#[doc = $doc:literal])* [$($clause:tt)*] $name:ident ( $($in:ident),+ ) like $($row:ident)::+; )*) => {
         $(#[allow(non_camel_case_types, reason = "names of operands become variants")]
         #[allow(dead_code, unused_imports, reason = "no row needs all of this")]
         pub mod $name {
@@ -176,7 +155,7 @@ macro_rules! renamed {
                 clauses!(said; $($clause)*);
                 said
             };
-            pub static ROW: Pointwise = super::$($row)::+::ROW.renamed(
+            pub static ROW: Pointwise = super::$($row)::+::ROW.like(
                 Row {
                     name: stringify!($name),
                     doc: concat!($($doc, "\n"),*),
@@ -192,7 +171,26 @@ macro_rules! renamed {
         pub fn $name<'a>($($in: impl Into<$crate::operator::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
             $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
         })*
-        pub static RENAMED: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
+        pub static LIKE: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
+/// A row as a function of formulas, called as its clause `word` says, or as the row.
+macro_rules! word {
+    ($of:ident [word = $word:ident $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $word $name $in); };
+    ($of:ident [$other:tt $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!($of [$($rest)*] $name $in); };
+    ($of:ident [] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $name $name $in); };
+    (@value $word:ident $name:ident ($($in:ident),+)) => {
+        pub fn $word($($in: impl Into<$crate::operator::V>),+) -> $crate::operator::V {
+            $crate::operator::V::apply(&super::$name::ROW, &[$($in.into()),+])
+        }
+    };
+    (@layout $word:ident $name:ident ($($in:ident),+)) => {
+        pub fn $word(
+            $($in: impl Into<$crate::operator::pointwise::layout_formula::LayoutFormula>),+
+        ) -> $crate::operator::pointwise::layout_formula::LayoutFormula {
+            $crate::operator::pointwise::layout_formula::combined(&[$($in.into()),+])
+        }
     };
 }
 
@@ -220,4 +218,4 @@ macro_rules! any {
     };
 }
 
-pub(crate) use {any, on_values, pointwise, renamed, word};
+pub(crate) use {any, on_values, pointwise, word};

@@ -19,7 +19,7 @@ pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointw
     [
         crate::operator::addition::ROWS,
         elementwise::arithmetic::ROWS,
-        elementwise::arithmetic::RENAMED,
+        elementwise::arithmetic::LIKE,
         elementwise::unary::ROWS,
         elementwise::compare::ROWS,
         elementwise::differences::ROWS,

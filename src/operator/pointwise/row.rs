@@ -148,8 +148,8 @@ impl Pointwise {
         }
     }
 
-    /// A row with these formulas under another name, with parameters and nodes of that name.
-    pub const fn renamed(&self, row: Row, clauses: Clauses) -> Pointwise {
+    /// A row with these formulas, and with parameters and nodes of its own.
+    pub const fn like(&self, row: Row, clauses: Clauses) -> Pointwise {
         let node = if clauses.node.is_empty() { self.derivative.name } else { clauses.node };
         let by_number = if clauses.by_number.is_empty() { node } else { clauses.by_number };
         Pointwise {

@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::operator::Operand;
-use crate::operator::declare::{pointwise, renamed};
+use crate::operator::declare::pointwise;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_formula::Complex;
 use crate::operator::pointwise::{Pointwise, result_type};
@@ -294,15 +294,15 @@ pointwise! {
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }
 
-renamed! {
+pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) = addition::add;
+    [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) like addition::add;
     // `clamp_min` and `clamp_max` of tensors.
-    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_min_tensor(input, min) = maximum;
-    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_max_tensor(input, max) = minimum;
+    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_min_tensor(input, min) like maximum;
+    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_max_tensor(input, max) like minimum;
     // `clamp` with one bound: a tensor, or a number.
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_with_min_tensor(input, min) = maximum;
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_with_max_tensor(input, max) = minimum;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) = clamp_min_number;
-    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) = clamp_max_number;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_with_min_tensor(input, min) like maximum;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_with_max_tensor(input, max) like minimum;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) like clamp_min_number;
+    [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) like clamp_max_number;
 }
