@@ -2,7 +2,7 @@
 //! a shift by Demmel and Kahan).
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_columns, dots};
+use super::columns::{add_columns, dots, take_columns};
 use super::number::Number;
 use super::qr::reflector;
 use super::turns::{Turns, rotation};
@@ -73,12 +73,6 @@ pub fn reduce<T: Number>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]
 }
 
 impl<T: Number> Panel<T> {
-    /// `to -= columns factors`, with the factors of the panel conjugated where that is asked for.
-    fn take(factors: &mut [T], conjugate: bool, to: &mut [T], columns: &[T], lead: usize) {
-        factors.iter_mut().for_each(|x| *x = -(if conjugate { x.conj() } else { *x }));
-        add_columns(to, columns, lead, factors);
-    }
-
     /// Reflects column `i`, and finds what that takes from the columns behind it.
     fn column(&mut self, a: &mut [T], [m, n]: [usize; 2], [first, i]: [usize; 2], made: &mut Bidiagonal<T>) {
         let (s, Panel { x, y, u, factors }) = (i - first, self);
@@ -87,10 +81,10 @@ impl<T: Number> Panel<T> {
         let (column, v) = (&mut column[i..], &before[(first * m + i).min(before.len())..]);
         // What the panel has taken from it so far.
         let factors = &mut factors[..s];
-        (0..s).for_each(|p| factors[p] = y[p * n + i]);
-        Self::take(factors, true, column, v, m);
-        (0..s).for_each(|p| factors[p] = u[p * n + i]);
-        Self::take(factors, true, column, &x[i..], m);
+        (0..s).for_each(|p| factors[p] = y[p * n + i].conj());
+        take_columns(column, v, m, factors);
+        (0..s).for_each(|p| factors[p] = u[p * n + i].conj());
+        take_columns(column, &x[i..], m, factors);
         let factor = reflector(column);
         made.left[i] = factor;
         made.diagonal[i] = column[0].re();
@@ -102,9 +96,9 @@ impl<T: Number> Panel<T> {
         }
         dots(y, &behind[i..], m, column);
         dots(factors, v, m, column);
-        Self::take(factors, false, y, &earlier[(i + 1).min(earlier.len())..], n);
+        take_columns(y, &earlier[(i + 1).min(earlier.len())..], n, factors);
         dots(factors, &x[i..], m, column);
-        Self::take(factors, false, y, &u[i + 1..], n);
+        take_columns(y, &u[i + 1..], n, factors);
         y.iter_mut().for_each(|y| *y = *y * factor);
     }
 
@@ -118,10 +112,10 @@ impl<T: Number> Panel<T> {
             *u = a[(i + 1 + j) * m + i].conj();
         }
         let (y, earlier) = (&y[i + 1..], &earlier[(i + 1).min(earlier.len())..]);
-        (0..=s).for_each(|p| factors[p] = a[(first + p) * m + i]);
-        Self::take(&mut factors[..=s], true, u, y, n);
-        (0..s).for_each(|p| factors[p] = x[p * m + i]);
-        Self::take(&mut factors[..s], true, u, earlier, n);
+        (0..=s).for_each(|p| factors[p] = a[(first + p) * m + i].conj());
+        take_columns(u, y, n, &mut factors[..=s]);
+        (0..s).for_each(|p| factors[p] = x[p * m + i].conj());
+        take_columns(u, earlier, n, &mut factors[..s]);
         let factor = reflector(u);
         made.right[i] = factor;
         made.above[i] = u[0].re();
@@ -134,9 +128,9 @@ impl<T: Number> Panel<T> {
         x.fill(T::zero());
         add_columns(x, &a[(i + 1) * m + i + 1..], m, u);
         dots(&mut factors[..=s], y, n, u);
-        Self::take(&mut factors[..=s], false, x, &a[first * m + i + 1..], m);
+        take_columns(x, &a[first * m + i + 1..], m, &mut factors[..=s]);
         dots(&mut factors[..s], earlier, n, u);
-        Self::take(&mut factors[..s], false, x, &before[(i + 1).min(before.len())..], m);
+        take_columns(x, &before[(i + 1).min(before.len())..], m, &mut factors[..s]);
         x.iter_mut().for_each(|x| *x = *x * factor);
     }
 }
@@ -156,8 +150,8 @@ impl Walk {
         if self.upwards { self.end - i } else { self.start + i }
     }
 
-    #[inline]
     /// Between the elements `i` and `i + 1` of the diagonal.
+    #[inline]
     fn above(self, i: usize) -> usize {
         if self.upwards { self.end - i - 1 } else { self.start + i }
     }

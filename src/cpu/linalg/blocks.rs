@@ -52,6 +52,24 @@ impl Block {
     }
 }
 
+/// A square with at most so many columns is as fast whole as by its lower triangle.
+const WHOLE: usize = 64;
+
+/// Calls `each` with the rows and columns of blocks that cover the lower triangle of a square, and little above it.
+pub fn lower_triangle(
+    square: Range<usize>,
+    each: &mut impl FnMut(Range<usize>, Range<usize>) -> Result<()>,
+) -> Result<()> {
+    if square.len() <= WHOLE {
+        return each(square.clone(), square);
+    }
+    let half = square.start + square.len() / 2;
+    let (low, high) = (square.start..half, half..square.end);
+    lower_triangle(low.clone(), each)?;
+    each(high.clone(), low)?;
+    lower_triangle(high, each)
+}
+
 /// An operand of a product: a block of other memory, or of that which is written to; as it is, or its conjugate transpose.
 #[derive(Clone, Copy)]
 pub struct Factor<'a, T> {

@@ -1,6 +1,6 @@
 //! The triangle whose square is a positive matrix: that of the first half, then of what it leaves of the second.
 
-use super::blocks::{Block, Factor, add_product};
+use super::blocks::{Block, Factor, add_product, lower_triangle};
 use super::columns::add_scaled;
 use super::number::Number;
 use super::triangular;
@@ -8,8 +8,6 @@ use crate::base::Result;
 
 /// So few columns are found one after the other.
 const FEW: usize = 24;
-/// A square with at most so many columns is as fast whole as by its lower triangle.
-const WHOLE: usize = 64;
 
 /// `L` over the lower triangle of `a`, zeros above it. The order of the first leading minor that is not positive, or 0.
 pub fn factor<T: Number>(a: &mut [T], n: usize) -> Result<usize> {
@@ -60,14 +58,9 @@ fn few<T: Number>(x: &mut [T], a: Block) -> usize {
 }
 
 /// Takes `b bᴴ` from the lower triangle of a block.
-pub fn subtract_square<T: Number>(x: &mut [T], a: Block, b: Block) -> Result<()> {
-    let (n, k) = (a.rows, b.columns);
-    if n <= WHOLE {
-        return add_product(x, a, -1.0, Factor::own(b), Factor::own(b).adjoint());
-    }
-    let half = n / 2;
-    let (above, below) = (b.part(0..half, 0..k), b.part(half..n, 0..k));
-    subtract_square(x, a.part(0..half, 0..half), above)?;
-    add_product(x, a.part(half..n, 0..half), -1.0, Factor::own(below), Factor::own(above).adjoint())?;
-    subtract_square(x, a.part(half..n, half..n), below)
+fn subtract_square<T: Number>(x: &mut [T], a: Block, b: Block) -> Result<()> {
+    let of = |rows| Factor::own(b.part(rows, 0..b.columns));
+    lower_triangle(0..a.rows, &mut |rows, columns| {
+        add_product(x, a.part(rows.clone(), columns.clone()), -1.0, of(rows), of(columns).adjoint())
+    })
 }

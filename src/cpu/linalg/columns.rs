@@ -62,6 +62,12 @@ pub fn add_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &[T]) {
     });
 }
 
+/// `y -= a x`, of which `x` is used up.
+pub fn take_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &mut [T]) {
+    x.iter_mut().for_each(|x| *x = -*x);
+    add_columns(y, a, lead, x);
+}
+
 /// The products of columns of `a`, which start `lead` apart, with `x`: `out = aᴴ x`.
 pub fn dots<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
     let (m, n) = (x.len(), out.len());

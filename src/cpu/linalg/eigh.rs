@@ -1,7 +1,7 @@
 //! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which are divided, or made one by QL and QR steps.
 
-use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_columns, add_scaled, dot, dots, hermitian_product};
+use super::blocks::{Block, Factor, add_product, lower_triangle};
+use super::columns::{add_scaled, dot, dots, hermitian_product, take_columns};
 use super::number::{Number, columns, rescale, scale_of};
 use super::turns::{Turns, rotation};
 use super::{divide, qr};
@@ -14,8 +14,6 @@ const STEPS: usize = 30;
 const PANEL: usize = 32;
 /// Larger matrices are divided.
 const DIVIDED: usize = 48;
-/// A square with at most so many columns is as fast whole as by its lower triangle.
-const WHOLE: usize = 64;
 
 /// Values ascend; of `a` the lower triangle is read, and with `vectors` they replace it. The number of elements beside the diagonal
 /// that did not vanish: 0 if all is well.
@@ -77,10 +75,6 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
     let mut tau = try_alloc::filled(T::zero(), n - 1)?;
     let mut w = scratch(n * PANEL.min(n), T::zero())?;
     let mut factors = [T::zero(); PANEL];
-    let take = |factors: &mut [T], to: &mut [T], columns: &[T]| {
-        factors.iter_mut().for_each(|x| *x = -*x);
-        add_columns(to, columns, n, factors);
-    };
     for first in (0..n).step_by(PANEL) {
         let last = n.min(first + PANEL);
         for i in first..last {
@@ -91,9 +85,9 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
             let (earlier, w) = w.split_at_mut((i - first) * n);
             // What the panel has taken from this column so far.
             factors.iter_mut().enumerate().for_each(|(p, x)| *x = earlier[p * n + i].conj());
-            take(factors, &mut column[i..], &v[i.min(v.len())..]);
+            take_columns(&mut column[i..], &v[i.min(v.len())..], n, factors);
             factors.iter_mut().enumerate().for_each(|(p, x)| *x = v[p * n + i].conj());
-            take(factors, &mut column[i..], &earlier[i.min(earlier.len())..]);
+            take_columns(&mut column[i..], &earlier[i.min(earlier.len())..], n, factors);
             diagonal[i] = column[i].re();
             if i + 1 == n {
                 break;
@@ -106,9 +100,9 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
             hermitian_product(w, &behind[i + 1..], n, column);
             let (v, earlier) = (&v[(i + 1).min(v.len())..], &earlier[(i + 1).min(earlier.len())..]);
             dots(factors, earlier, n, column);
-            take(factors, w, v);
+            take_columns(w, v, n, factors);
             dots(factors, v, n, column);
-            take(factors, w, earlier);
+            take_columns(w, earlier, n, factors);
             w.iter_mut().for_each(|x| *x = *x * factor);
             let half = (factor * dot(w, column)).scaled(-0.5);
             add_scaled(w, half, column);
@@ -123,25 +117,13 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
 
 /// Takes `v wᴴ + w vᴴ` from the lower triangle of a block of `a`.
 fn take_squares<T: Number>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
-    let (n, k) = (rest.rows, v.columns);
-    let mut both = |out: Block, rows: std::ops::Range<usize>, columns: std::ops::Range<usize>| {
-        let part = |x: Block, rows: &std::ops::Range<usize>| x.part(rows.clone(), 0..k);
-        let (v_rows, v_columns) = (part(v, &rows), part(v, &columns));
-        let (w_rows, w_columns) = (part(of_w, &rows), part(of_w, &columns));
-        add_product(a, out, -1.0, Factor::own(v_rows), Factor::of(w, w_columns).adjoint())?;
-        add_product(a, out, -1.0, Factor::of(w, w_rows), Factor::own(v_columns).adjoint())
-    };
-    if n <= WHOLE {
-        return both(rest, 0..n, 0..n);
-    }
-    let half = n / 2;
-    both(rest.part(half..n, 0..half), half..n, 0..half)?;
-    let (low, high) = (0..half, half..n);
-    for rows in [low, high] {
-        let part = |x: Block| x.part(rows.clone(), 0..k);
-        take_squares(a, rest.part(rows.clone(), rows.clone()), part(v), w, part(of_w))?;
-    }
-    Ok(())
+    let of_v = |rows| Factor::own(v.part(rows, 0..v.columns));
+    let of_w = |rows| Factor::of(w, of_w.part(rows, 0..v.columns));
+    lower_triangle(0..rest.rows, &mut |rows, columns| {
+        let out = rest.part(rows.clone(), columns.clone());
+        add_product(a, out, -1.0, of_v(rows.clone()), of_w(columns.clone()).adjoint())?;
+        add_product(a, out, -1.0, of_w(rows), of_v(columns).adjoint())
+    })
 }
 
 /// The eigenvalues of [[a, b], [b, c]], the larger by magnitude first, and the vector (cosine, sine) of that.
