@@ -24,10 +24,7 @@ fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
             gpu: no_shader("linalg_eig", x.dtype))?;
     }
     if let Some((place, code)) = first_failure(&info)? {
-        return Err(Error::linalg(format!(
-            "linalg.eig: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
-             repeated eigenvalues (error code: {code})."
-        )));
+        return Err(not_converged("linalg.eig", &place, "eigenvalues", code));
     }
     Ok([values, vectors])
 }

@@ -64,6 +64,14 @@ pub fn codes(x: &Body) -> Result<Body> {
     filled(lead(x), Scalar::Int(0), DType::I32, x.device())
 }
 
+/// What is said of a matrix whose eigenvalues, or singular values, were not all found.
+pub fn not_converged(called: &str, place: &str, values: &str, code: i64) -> Error {
+    Error::linalg(format!(
+        "{called}: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
+         repeated {values} (error code: {code})."
+    ))
+}
+
 /// The first matrix without success, and its code; the batch's number is left out of a single matrix.
 pub fn first_failure(codes: &Body) -> Result<Option<(String, i64)>> {
     if codes.numel() == 0 || codes.device().is_meta() {

@@ -57,16 +57,13 @@ fn values_of(x: &Body) -> Result<Body> {
 
 fn check_found(info: &Body) -> Result<()> {
     let Some((place, code)) = first_failure(info)? else { return Ok(()) };
-    Err(Error::linalg(if code == 1 {
-        format!(
+    Err(if code == 1 {
+        Error::linalg(format!(
             "linalg.svd: {place}The algorithm failed to converge because the input matrix contained non-finite values."
-        )
+        ))
     } else {
-        format!(
-            "linalg.svd: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too \
-             many repeated singular values (error code: {code})."
-        )
-    }))
+        not_converged("linalg.svd", &place, "singular values", code)
+    })
 }
 
 /// The gradient of a matrix from those of its singular values and vectors.
