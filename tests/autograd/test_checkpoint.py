@@ -92,6 +92,27 @@ def test_random_numbers(reentrant, preserve):
 
 
 @VARIANTS
+@pytest.mark.parametrize("on", [True, False])
+def test_autocast_comes_back(reentrant, on):
+    kinds = []
+
+    def function(x, w):
+        y = x @ w
+        kinds.append((y.dtype, T.is_autocast_enabled("cpu"), T.get_autocast_dtype("cpu")))
+        return y @ w
+
+    x, w = leaf([[1.0, 2.0], [3.0, 4.0]]), leaf([[0.5, -1.0], [2.0, 0.25]])
+    with T.autocast("cpu", dtype=T.float16, enabled=on):
+        y = checkpoint(function, x, w, use_reentrant=reentrant)
+    with T.autocast("cpu", dtype=T.bfloat16, enabled=not on):
+        y.backward(T.ones_like(y))
+    dtype = T.float16 if on else T.float32
+    assert y.dtype is dtype and kinds == [(dtype, on, T.float16)] * 2
+    assert not T.is_autocast_enabled("cpu")
+    assert_values(x.grad, (w @ w).detach().sum(1).expand(2, 2))
+
+
+@VARIANTS
 def test_errors_inside_the_function(reentrant):
     def fail(x):
         raise ValueError("oops")

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..amp import autocast_mode
 from ..autograd.function import Function
 from ..autograd.grad_mode import enable_grad, no_grad
 from ..autograd.graph import saved_tensors_hooks
@@ -130,6 +131,16 @@ class _RandomState:
             yield
 
 
+def _autocast_now() -> autocast_mode.autocast:
+    """Autocast as it is before the forward, for every run after it; the GPU has none."""
+    return autocast_mode.autocast(
+        "cpu",
+        dtype=autocast_mode.get_autocast_dtype("cpu"),
+        enabled=autocast_mode.is_autocast_enabled("cpu"),
+        cache_enabled=autocast_mode.is_autocast_cache_enabled(),
+    )
+
+
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The tensors among `inputs` as leaves of their own."""
     if not isinstance(inputs, tuple):
@@ -151,6 +162,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = _RandomState(args) if preserve_rng_state else None
+        ctx.autocast = _autocast_now()
         ctx.plain = [None if isinstance(x, Tensor) else x for x in args]
         ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         ctx.save_for_backward(*(args[i] for i in ctx.places))
@@ -169,7 +181,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             inputs[place] = tensor
         leaves = detach_variable(tuple(inputs))
-        with ctx.random.again() if ctx.random else contextlib.nullcontext(), enable_grad():
+        with ctx.random.again() if ctx.random else contextlib.nullcontext(), ctx.autocast, enable_grad():
             outputs = ctx.run_function(*leaves)
         outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
         wanted = [(o, g) for o, g in zip(outputs, grads, strict=False) if isinstance(o, Tensor) and o.requires_grad]
@@ -305,9 +317,10 @@ def _without_reentrant(
     if not _core.is_grad_enabled():
         return function(*args, **kwargs)
     random = _RandomState(args) if preserve_rng_state else None
+    autocast = _autocast_now()
 
     def run(*inputs: Any) -> None:
-        with random.again() if random else contextlib.nullcontext(), later:
+        with random.again() if random else contextlib.nullcontext(), autocast, later:
             function(*inputs, **kwargs)
 
     frame = Frame(run, args, early_stop, CHECKS[determinism_check])
