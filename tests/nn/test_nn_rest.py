@@ -135,6 +135,7 @@ def test_gradients_of_convolutions():
     grad = importlib.import_module(f"{NAME}.nn.grad")
     assert_values(grad.conv2d_input(x.shape, w, g), gx)
     assert_values(grad.conv2d_weight(x, w.shape, g), gw)
+    assert nn.functional.grad is grad
 
 
 def test_old_names_of_init():

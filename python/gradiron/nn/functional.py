@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import Any
 
 from .. import _core
 from . import _activations, _pooling
@@ -52,9 +53,11 @@ from ._losses import (
 from ._normalization import batch_norm, group_norm, instance_norm, rms_norm
 from ._resizing import affine_grid, grid_sample, interpolate
 
-if TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+def __getattr__(name: str) -> Any:
+    if name == "grad":  # loaded when it is first asked for
+        return importlib.import_module(".grad", __package__)
+    raise AttributeError(f"module 'gradiron.nn.functional' has no attribute '{name}'")
 
 
 # What stands at the top as well.
