@@ -13,13 +13,13 @@ pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
 use crate::operator::addition;
+use crate::operator::batch;
 use crate::operator::copies::clone_dense;
 use crate::operator::nan::has_nan;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
     with_snapshot,
 };
-use crate::transforms::vmap;
 pub use accumulate::{enforce_layouts, hand_over};
 use copy_slices::Options;
 use match_gradient::{fit, fit_root};
@@ -354,7 +354,7 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
             tensor.update_grad(|old| match old {
                 None => clone_dense(grad),
                 // What a batched run left there cannot be looked at any more.
-                Some(old) if vmap::has_escaped(&old) => Ok(old),
+                Some(old) if batch::has_escaped(&old) => Ok(old),
                 Some(old) => addition::add(&old, grad),
             })?;
         }

@@ -5,6 +5,17 @@
 //! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
 //! no use for it: who writes over it, or runs the node twice, gets the same error.
 
+use crate::operator::pointwise::Transforms;
+use crate::operator::{batch, tangent};
+
+/// What transforms make of the calls of pointwise rows.
+pub static TRANSFORMS: Transforms = Transforms {
+    batch: batch::rows::apply,
+    batch_inplace: batch::rows::apply_inplace,
+    tangent: tangent::rows::attach,
+    tangent_inplace: tangent::rows::write,
+};
+
 /// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
 /// The clauses are those of `clauses!`.
 /// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
@@ -118,7 +129,7 @@ macro_rules! pointwise {
                             LayoutFormula::from($d)
                         },
                     }),*],
-                    transforms: &$crate::transforms::POINTWISE,
+                    transforms: &$crate::operator::declare::TRANSFORMS,
                 };
             }
             $(#[doc = $doc])*

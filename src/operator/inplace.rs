@@ -7,13 +7,14 @@ use crate::operator::kernel::{carry, copy, duplicate};
 use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::operator::write::{Write, is_counted};
+use crate::operator::{batch, tangent};
+use crate::tensor::levels::func;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};
-use crate::transforms::{forward, func, vmap};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
-    if vmap::any(&[target, result]) {
-        return vmap::overwrite(target, result);
+    if batch::any(&[target, result]) {
+        return batch::overwrite(target, result);
     }
     let over = Write::begin(target, target.requires_grad() || result.requires_grad())?;
     rewrite(over, target, result, replace)
@@ -32,8 +33,8 @@ pub fn rewrite(
     result: &Tensor,
     write: impl FnOnce(&Body, &Body) -> Result<()>,
 ) -> Result<()> {
-    if vmap::any(&[target, result]) {
-        return vmap::overwrite(target, result);
+    if batch::any(&[target, result]) {
+        return batch::overwrite(target, result);
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
     let (body, new) = (target.body(), result.body());
@@ -50,7 +51,7 @@ pub fn rewrite(
 
 /// `target` was overwritten with `value`: so are its tangents.
 fn rewrite_tangents(target: &Tensor, value: &Tensor) -> Result<()> {
-    if target.is_dual() || value.is_dual() { forward::rewrite(target, value) } else { Ok(()) }
+    if target.is_dual() || value.is_dual() { tangent::rewrite(target, value) } else { Ok(()) }
 }
 
 /// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
@@ -77,8 +78,8 @@ fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {
 
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
-    if vmap::any(&[target, source]) {
-        return vmap::copy_into(target, source);
+    if batch::any(&[target, source]) {
+        return batch::copy_into(target, source);
     }
     let over = Write::begin(target, recorded(target, source))?;
     // A copy of a tensor into itself changes nothing.
@@ -102,13 +103,13 @@ fn same_place(target: &Tensor, source: &Tensor) -> bool {
 
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
 pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
-    if vmap::any(&[target]) {
-        return vmap::copy_into(target, source);
+    if batch::any(&[target]) {
+        return batch::copy_into(target, source);
     }
     let over = Write::begin(target, any_requires_grad([target, source]))?;
     check_writable(&target.body())?;
-    if vmap::any(&[source]) {
-        return vmap::copy_into(target, source);
+    if batch::any(&[source]) {
+        return batch::copy_into(target, source);
     }
     assign(over, target, source)
 }
@@ -222,7 +223,7 @@ pub fn check_out<'a>(
 fn nothing(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     if step.wants(0) {
-        let (at, batch) = (crate::operator::meta_of(step, 0)?, vmap::Batch::of(step.grad(0)));
+        let (at, batch) = (crate::operator::meta_of(step, 0)?, batch::Batch::of(step.grad(0)));
         let zeros = crate::operator::constant::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
         grads[0] = Some(batch.wrap(zeros));
     }
@@ -267,7 +268,7 @@ pub fn by_result(
     write: impl FnOnce(&Body, &Body) -> Result<()>,
 ) -> Result<()> {
     let over = begin(target, others.iter().copied())?;
-    let seen = target.physical().is_dual().then(|| forward::before_write(target)).transpose()?;
+    let seen = target.physical().is_dual().then(|| tangent::before_write(target)).transpose()?;
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
     rewrite(over, target, &made.map_err(|error| unfit(&target.body(), error))?, write)
@@ -276,7 +277,7 @@ pub fn by_result(
 /// The arguments of a write over a tensor with tangents.
 #[cold]
 fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
-    let old = forward::before_write(target)?;
+    let old = tangent::before_write(target)?;
     let seen = |arg: &Arg| match arg {
         Arg::Tensor(t) if t.same(target) => Arg::Tensor(old.clone()),
         other => other.clone(),

@@ -1,11 +1,11 @@
 //! Several tensors made one: the kernel on bodies, and slices put beside each other across a new dimension.
 
 use crate::base::{Device, Dims, MemoryFormat, Result, try_alloc, wrap_dim};
+use crate::operator::batch::Batch;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::{copy, place_of};
 use crate::operator::view_part::Select;
 use crate::tensor::{Body, Meta, Tensor};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 /// A new tensor with the parts one after the other along `dim`; with `formats` it has the memory format that all parts share.

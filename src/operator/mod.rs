@@ -2,6 +2,7 @@
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
 pub mod addition;
+pub mod batch;
 pub mod clauses;
 pub mod complex_views;
 pub mod conj_neg;
@@ -34,13 +35,10 @@ pub mod results;
 pub mod row;
 pub mod strided;
 pub mod sums;
+pub mod tangent;
 pub mod view_part;
 pub mod views;
 pub mod write;
-
-// Names that the macros' code uses.
-pub use crate::transforms::forward::rule as tangent;
-pub use crate::transforms::vmap::rules as batch;
 
 pub use crate::base::{Error, Result};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};

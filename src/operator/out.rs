@@ -6,8 +6,8 @@ use crate::operator::pointwise;
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
 use crate::operator::write::Write;
+use crate::tensor::levels::func;
 use crate::tensor::{Tensor, any_requires_grad};
-use crate::transforms::func;
 
 /// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
 /// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.

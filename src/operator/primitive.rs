@@ -2,18 +2,17 @@
 //! to the kernel by one test of their marks.
 
 use crate::base::{DType, Error, Fault, Result, try_alloc};
+use crate::operator::batch::Batch;
 use crate::operator::results::{Made, Tensors, Views, one};
+use crate::operator::tangent::{self, TangentCall};
 use crate::operator::write::Write;
 use crate::operator::{conj_neg, devices, inplace, overlap};
 use crate::storage::reserve;
+use crate::tensor::levels::func::is_recorded_outside;
 use crate::tensor::{
     Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
     mode, saved_hooks,
 };
-use crate::transforms::forward;
-use crate::transforms::forward::rule::TangentCall;
-use crate::transforms::func::is_recorded_outside;
-use crate::transforms::vmap::rules::Batch;
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -114,7 +113,7 @@ pub enum DTypes {
 }
 
 /// How a tangent is computed; a rule of its own comes with the call.
-pub type Tangent = forward::Rule;
+pub type Tangent = tangent::Rule;
 
 pub struct Primitive {
     pub derivative: Derivative,
@@ -443,7 +442,7 @@ impl<'a> Call<'a> {
         // A missing operand is counted, too.
         let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
-            return forward::attach_by(made, &moving, &source, &|_, lower, tangents, outputs| {
+            return tangent::attach_by(made, &moving, &source, &|_, lower, tangents, outputs| {
                 own(&TangentCall { groups: self.groups, lower, tangents, outputs })
             });
         }
@@ -458,7 +457,7 @@ impl<'a> Call<'a> {
             }
             (self.again)(&all).map(SmallVec::into_vec)
         };
-        forward::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
+        tangent::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
     }
 }
 
@@ -601,7 +600,7 @@ fn over_special(call: &Call, target: &Tensor) -> Result<()> {
     let over = Write::begin(target, any_requires_grad(call.with_edges()))?;
     let mut all: Vec<Tensor> = call.operands().cloned().collect();
     if target.physical().is_dual() {
-        all[0] = forward::before_write(target)?;
+        all[0] = tangent::before_write(target)?;
     }
     let made = one((call.again)(&all)?)?;
     inplace::rewrite(over, target, &made, inplace::replace)

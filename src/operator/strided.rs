@@ -2,6 +2,7 @@
 
 use crate::base::views::{checked_numel, may_overlap};
 use crate::base::{ConjNeg, Dims, Error, Layout, Result};
+use crate::operator::batch::Batch;
 use crate::operator::complex_views::{NegView, conj, seen_as};
 use crate::operator::conj_neg::{conj_neg_over, values};
 use crate::operator::constant;
@@ -11,7 +12,6 @@ use crate::operator::row::Ints;
 use crate::operator::view_part::embed;
 use crate::operator::views::{dims_of, ints, reshaped};
 use crate::tensor::{Body, Edge, Meta, Node, Tensor, ViewFunc, mode};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 /// Every view is one by sizes and strides where it is made again.

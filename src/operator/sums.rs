@@ -1,13 +1,13 @@
 //! Sums over dimensions, and what undoes broadcasting and reductions: a gradient brought to the shape of what it is for.
 
 use crate::base::{DType, Layout, Reduction, Result, dims_or_all};
+use crate::operator::batch::Batch;
 use crate::operator::copies::to_dtype;
 use crate::operator::grad_value::V;
 use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, reduce, with_shape};
 use crate::operator::row::Ints;
 use crate::operator::views::{Expand, Unsqueeze, ints, reshape};
 use crate::tensor::{Body, Meta, Tensor};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 /// Sums of integers and bools are int64.

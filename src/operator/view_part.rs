@@ -2,12 +2,12 @@
 
 use crate::base::views::may_overlap;
 use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
+use crate::operator::batch::Batch;
 use crate::operator::constant;
 use crate::operator::index_kernel::add_at;
 use crate::operator::kernel::{carry, copy, fill, filled, preserved};
 use crate::operator::overlap::refuse_expanded;
 use crate::tensor::{Body, Meta, Part, Tensor};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 /// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.

@@ -3,12 +3,12 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{Dims, Error, Layout, Result, wrap_dim};
+use crate::operator::batch::Batch;
 use crate::operator::copies::clone_dense;
 use crate::operator::grad_value::V;
 use crate::operator::row::Ints;
 use crate::operator::sums::sum_to;
 use crate::tensor::{Body, Meta, Tensor};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 pub fn ints(dims: &[usize]) -> Ints {

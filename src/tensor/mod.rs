@@ -9,6 +9,7 @@ mod host;
 mod host_state;
 mod item;
 mod leaf;
+pub mod levels;
 pub mod mode;
 mod node;
 pub mod node_hooks;

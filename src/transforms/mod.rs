@@ -1,13 +1,7 @@
-//! What stands between a call and its operator: samples (`vmap`), tangents (forward mode), functions that are differentiated.
+//! The transforms as users begin and end them: `vmap`, forward mode, functions that are differentiated. What a call does inside of
+//! them is the operators' protocol (`operator/batch`, `operator/tangent`); which are under way stands in `tensor/levels`.
 
 pub mod forward;
-pub mod func;
 pub mod vmap;
 
-/// What transforms make of the calls of pointwise rows.
-pub static POINTWISE: crate::operator::pointwise::Transforms = crate::operator::pointwise::Transforms {
-    batch: vmap::apply,
-    batch_inplace: vmap::apply_inplace,
-    tangent: forward::pointwise,
-    tangent_inplace: forward::write_pointwise,
-};
+pub use crate::tensor::levels::func;

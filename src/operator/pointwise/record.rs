@@ -5,8 +5,8 @@ use crate::operator::names::OUTPUTS;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::plan::bodies;
 use crate::operator::pointwise::row::Pointwise;
+use crate::tensor::levels::func::is_recorded_outside;
 use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, records, saved_hooks};
-use crate::transforms::func::is_recorded_outside;
 use smallvec::SmallVec;
 use std::convert::Infallible;
 

@@ -124,7 +124,7 @@ pub struct Pointwise {
     pub transforms: &'static Transforms,
 }
 
-/// How transforms run a row's calls: functions of `src/transforms`, which the row is given.
+/// How transforms run a row's calls, which the row is given: they are themselves calls of rows.
 pub struct Transforms {
     /// A call with samples of a `vmap`.
     pub batch: fn(&'static Pointwise, &[Operand]) -> Result<Tensor>,

@@ -99,7 +99,7 @@ pub fn index_put_into(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<()> {
-    if crate::transforms::vmap::any(&[part, values]) || any_batched(indices) {
+    if crate::operator::batch::any(&[part, values]) || any_batched(indices) {
         return put_samples(whole, part, indices, values, accumulate);
     }
     let target = if part.same(whole) { whole } else { part };
@@ -116,7 +116,7 @@ fn put_samples(
 ) -> Result<()> {
     let mut others: Vec<&Tensor> = indices.iter().flatten().collect();
     others.push(values);
-    crate::transforms::vmap::write::check_target(part, &others)?;
+    crate::operator::batch::check_target(part, &others)?;
     let b = samples_of(part, &[], None);
     let how = over_samples(&b, part.ndim(), indices)?;
     let values = arranged(&b, &how, values)?;

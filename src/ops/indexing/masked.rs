@@ -2,6 +2,7 @@
 
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
+use crate::operator::batch;
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::{copy, filled, holds};
 use crate::operator::overlap::check_writable;
@@ -20,7 +21,6 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view::expand;
 use crate::ops::shape::{slices, view};
 use crate::tensor::mode;
-use crate::transforms::vmap;
 
 fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     if mask.dtype() == DType::Bool {
@@ -185,7 +185,7 @@ impl MaskedScatter {
 pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     check_mask("masked_scatter_", mask)?;
     let shape = broadcast(&input.shape(), &mask.shape())?;
-    if shape.is_empty() && vmap::any(&[input, mask, source]) {
+    if shape.is_empty() && batch::any(&[input, mask, source]) {
         return reshape(&masked_scatter(&reshape(input, &[1])?, &reshape(mask, &[1])?, source)?, &[]);
     }
     let sizes = views::ints(&shape);
@@ -204,7 +204,7 @@ pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<
     if !mask.device().is_meta() && source.numel() < Sum::call(&mask)?.item()?.as_i64() as usize {
         return Err(Error::runtime("Number of elements of source < number of ones in mask"));
     }
-    if vmap::any(&[&input, source]) {
+    if batch::any(&[&input, source]) {
         return put_masked(&input, &mask, source);
     }
     MaskedScatter::call(&input, &mask, source)
@@ -294,7 +294,7 @@ pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     if mask.dtype() != DType::Bool {
         return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
     }
-    if !crate::transforms::vmap::any(&[input, mask]) {
+    if !crate::operator::batch::any(&[input, mask]) {
         return MaskedSelect::call(input, mask);
     }
     let shape = shape_with_mask(&input.shape(), &mask.shape())?;

@@ -1,6 +1,7 @@
 //! The largest and the smallest: their values, their places, both at once.
 
 use crate::base::{Put, Reduction, dims_or_all};
+use crate::operator::batch;
 use crate::operator::views::reshape;
 use crate::operator::{constant, detached, dtype_checks};
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
@@ -9,7 +10,6 @@ use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::folded;
 use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
-use crate::transforms::vmap::rules;
 
 /// Refuses to look for an extremum among no elements.
 pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
@@ -141,7 +141,7 @@ fn places_of_samples(
 ) -> Result<Tensor> {
     let x = b.full(input)?;
     if let Some(dim) = dim {
-        return rules::along(b, &x, (dim, keepdim), |x, (dim, keepdim)| find(x, Some(dim), keepdim));
+        return batch::along(b, &x, (dim, keepdim), |x, (dim, keepdim)| find(x, Some(dim), keepdim));
     }
     let line = reshape(&x, &b.shape(&[x.shape()[b.k()..].iter().product()]))?;
     let kept = if keepdim { b.rank(&x) } else { 0 };
@@ -193,7 +193,7 @@ impl Max1 {
         shared_by_all(g, input, result, &at)
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        rules::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+        batch::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
             Amax::call(x, dim.unwrap_or_default(), keepdim)
         })
     }
@@ -208,7 +208,7 @@ impl Min1 {
         shared_by_all(g, input, result, &at)
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        rules::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+        batch::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
             Amin::call(x, dim.unwrap_or_default(), keepdim)
         })
     }

@@ -1,6 +1,7 @@
 //! Reductions: many elements to one.
 
 use crate::base::{Reduction, dims_or_all};
+use crate::operator::batch;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::filled;
 use crate::operator::sums::{Sum, Sum1, sum_dtype};
@@ -9,7 +10,6 @@ use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
-use crate::transforms::vmap::rules;
 
 /// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
 pub fn folded(fold: Reduction, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
@@ -50,7 +50,7 @@ impl Mean {
         g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        rules::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| {
+        batch::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| {
             Mean1::call(x, dim, keepdim)
         })
     }
@@ -81,7 +81,7 @@ impl Prod {
         if at.shape.is_empty() { g } else { all_but_one(g, input, result) }
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        Prod1::call(&rules::line(b, &b.full(input)?)?, -1, false).map(|t| b.wrap(t))
+        Prod1::call(&batch::line(b, &b.full(input)?)?, -1, false).map(|t| b.wrap(t))
     }
 }
 

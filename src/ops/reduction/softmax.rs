@@ -1,13 +1,13 @@
 //! Softmax and what is built like it.
 
 use crate::base::{default_dtype, dims_or_all, warn};
+use crate::operator::batch;
 use crate::operator::copies::to_dtype;
 use crate::operator::detached;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce::no_grad;
-use crate::transforms::vmap::rules;
 
 fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
     let x = at_least_vector(&input.body());
@@ -67,7 +67,7 @@ fn of_samples(
     if b.rank(&x) == 0 {
         x = arithmetic::add(&detached::shallow(&x), &unary::zeros_of(&x)?)?;
     }
-    rules::along(b, &x, (dim,), |x, (dim,)| call(x, dim))
+    batch::along(b, &x, (dim,), |x, (dim,)| call(x, dim))
 }
 
 #[primitive(aten = "_softmax")]

@@ -2,6 +2,7 @@
 
 use crate::base::Dims;
 use crate::base::views::dense_like;
+use crate::operator::batch;
 use crate::operator::conj_neg;
 use crate::operator::{constant, copies, dtype_checks, views};
 use crate::ops::elementwise::{arithmetic as a, unary};
@@ -10,7 +11,6 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
 use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::tensor::{mode, records, saved_hooks};
-use crate::transforms::vmap::rules;
 
 /// Values picked along a dimension, and where they were.
 struct Picked {
@@ -269,7 +269,7 @@ impl Median {
         shared_by_all(g, input, result, &at)
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        let [middle, _] = Median1::call(&rules::line(b, &b.full(input)?)?, -1, false)?;
+        let [middle, _] = Median1::call(&batch::line(b, &b.full(input)?)?, -1, false)?;
         Ok(b.wrap(middle))
     }
 }
@@ -283,7 +283,7 @@ impl Nanmedian {
         shared_by_all(g, input, result, &at)
     }
     fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
-        let [middle, _] = Nanmedian1::call(&rules::line(b, &b.full(input)?)?, -1, false)?;
+        let [middle, _] = Nanmedian1::call(&batch::line(b, &b.full(input)?)?, -1, false)?;
         Ok(b.wrap(middle))
     }
 }

@@ -1,5 +1,6 @@
 //! Custom Functions under `vmap`: by a rule of their own, or on the samples as they are.
 
+use crate::operator::batch;
 use crate::python::function::context::unrecorded;
 use crate::python::objects::tuple;
 use crate::python::transforms::vmap::{is_transformed, randomness_name, without_rules};
@@ -36,7 +37,7 @@ pub fn apply_function<'py>(
     let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
     let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
         inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
-    for (place, own) in places.into_iter().zip(vmap::own_samples(&tensors)?) {
+    for (place, own) in places.into_iter().zip(batch::own_samples(&tensors)?) {
         if let Some(own) = own {
             args[place] = wrap(class.py(), own)?;
         }

@@ -3,6 +3,7 @@
 use crate::base::{Error, Guidance};
 use crate::operator::constant;
 use crate::operator::results::PlainView;
+use crate::operator::tangent::{check_shape, own, same_layout};
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
@@ -10,7 +11,6 @@ use crate::python::objects::{ClassName, name_of, to_tuple, tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
-use crate::transforms::forward;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -132,7 +132,7 @@ fn take_tangent(
             ));
         }
     };
-    forward::check_shape(output, &tangent)?;
+    check_shape(output, &tangent)?;
     if let Some(at) = inputs.iter().position(|t| t.as_ref().is_some_and(|t| t.same(output))) {
         let old = inputs[at].as_ref().and_then(|written| written.tangent(level));
         if old.is_some_and(|old| !old.same(&tangent) || seen[at] == Some(old.version())) {
@@ -147,8 +147,8 @@ fn take_tangent(
     let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
         // A tangent with the layout of the output is taken as it is, even if it is shared.
-        let alike = forward::same_layout(&output.body(), &tangent.body());
-        return Ok(output.set_tangent(level, if alike { tangent } else { forward::own(output, tangent)? })?);
+        let alike = same_layout(&output.body(), &tangent.body());
+        return Ok(output.set_tangent(level, if alike { tangent } else { own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
         let message = match (tangent.as_view(), viewed.tangent_base()) {

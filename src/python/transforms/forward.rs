@@ -2,6 +2,7 @@
 
 use crate::backward::forward_mode;
 use crate::operator::Arg;
+use crate::operator::tangent;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::tangents;
 use crate::transforms::forward;
@@ -58,7 +59,7 @@ pub fn unpack_dual<'py>(
 #[pyfunction]
 #[pyo3(signature = (tensor, keep = false))]
 pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {
-    wrap(tensor.py(), forward::unrecorded(&tensor.get().tensor, keep)?)
+    wrap(tensor.py(), tangent::unrecorded(&tensor.get().tensor, keep)?)
 }
 
 /// Whether this thread's operators carry tangents on.

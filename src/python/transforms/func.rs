@@ -4,12 +4,13 @@
 use crate::base::{Error, Result as CoreResult};
 use crate::operator::copies::clone_dense;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::tangent;
 use crate::operator::{Arg, Kind, Operand, Row};
 use crate::python::sequences::Listed;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use crate::transforms::func::{self, Layer, Mode};
-use crate::transforms::{forward, vmap};
+use crate::transforms::vmap;
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
@@ -56,7 +57,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
 #[pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let values =
-        || forward::unrecorded(&t.get().tensor.without_tangents(), false).and_then(|t| clone_dense(&t));
+        || tangent::unrecorded(&t.get().tensor.without_tangents(), false).and_then(|t| clone_dense(&t));
     wrap(t.py(), func::outside(values)?)
 }
 

@@ -1,13 +1,14 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
 use crate::base::try_alloc;
+use crate::operator::batch::{self, Batch};
 use crate::operator::views;
 use crate::python::sequences::{Listed, collected};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
 use crate::transforms::func;
 use crate::transforms::vmap;
-use crate::transforms::vmap::{Batch, Frame, Randomness};
+use crate::transforms::vmap::{Frame, Randomness};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -177,7 +178,7 @@ pub fn remove_batch_dim<'py>(
     size: usize,
     dim: i64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), vmap::remove_dim(&t.get().tensor, level, size, dim)?)
+    wrap(t.py(), batch::remove_dim(&t.get().tensor, level, size, dim)?)
 }
 
 /// The tensor with the samples of a level as its first dimension, or None when it has none of them.

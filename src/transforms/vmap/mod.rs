@@ -1,143 +1,19 @@
-//! `vmap`: how operators treat tensors that stand for one sample of many. A batched tensor's samples lie in one physical
-//! tensor (see `tensor/sample.rs`); a rule says what an operator does to that one. An operator without a rule raises an error: no
-//! rule is a hidden loop over samples.
+//! `vmap` as it begins and ends, and what it refuses. How operators treat samples stands in `operator/batch`.
 
-pub(crate) mod level;
-pub(crate) mod pointwise;
 pub(crate) mod random;
 pub(crate) mod refuse;
-pub mod rules;
-pub(crate) mod shared;
-pub(crate) mod view;
-pub(crate) mod write;
 
-pub use level::{
+pub use crate::tensor::levels::vmap::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,
     outside, swap_frames, within,
 };
-pub use pointwise::{apply, apply_inplace};
 pub use random::{draw, draw_over, own_draws};
 pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
-pub use shared::{has_escaped, own_samples};
-pub use write::{check_target, copy_into, overwrite};
 
-use crate::base::{Dims, Error, Result, wrap_dim};
-use crate::operator::row::Ints;
-use crate::operator::views::{Expand, Permute, alias, ints, reshape};
-use crate::tensor::{Batched, Level, Levels, Tensor};
-
-/// Whether any of these is batched.
-#[inline]
-pub fn any(tensors: &[&Tensor]) -> bool {
-    tensors.iter().any(|t| t.is_batched())
-}
-
-/// The levels that the operands of a call have together, with their sizes.
-pub struct Batch {
-    pub levels: Levels,
-    pub sizes: Dims,
-}
-
-impl Batch {
-    pub fn of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Batch {
-        let mut found: smallvec::SmallVec<[(Level, usize); 4]> = smallvec::SmallVec::new();
-        for t in tensors {
-            let Some(batched) = t.as_batched() else { continue };
-            let shape = batched.value.shape();
-            for (&level, &size) in batched.levels.iter().zip(&shape) {
-                if let Err(place) = found.binary_search_by_key(&level, |(l, _)| *l) {
-                    found.insert(place, (level, size));
-                }
-            }
-        }
-        Batch {
-            levels: found.iter().map(|(level, _)| *level).collect(),
-            sizes: found.iter().map(|(_, size)| *size).collect(),
-        }
-    }
-
-    /// How many dimensions lie in front.
-    pub fn k(&self) -> usize {
-        self.levels.len()
-    }
-
-    /// A shape with the batch dimensions in front.
-    pub fn shape(&self, seen: &[usize]) -> Dims {
-        self.sizes.iter().chain(seen).copied().collect()
-    }
-
-    /// The physical tensor with a dimension for every level, of size 1 where it has none of its own, and the seen
-    /// dimensions padded on the left to `rank`.
-    pub fn aligned(&self, t: &Tensor, rank: usize) -> Result<Tensor> {
-        if let Some(t) = self.own_samples(t)? {
-            return self.aligned(&t, rank);
-        }
-        let (own, seen) = (t.as_batched(), t.shape());
-        let value = own.map_or(t, |b| &b.value);
-        let pad = rank.saturating_sub(seen.len());
-        if own.is_some_and(|b| b.levels == self.levels) && pad == 0 {
-            return Ok(value.clone());
-        }
-        let has = |level: &Level| own.is_some_and(|b| b.levels.contains(level));
-        let size = |(level, &n): (&Level, &usize)| if has(level) { n } else { 1 };
-        let mut shape: Dims = self.levels.iter().zip(&self.sizes).map(size).collect();
-        shape.extend(std::iter::repeat_n(1, pad));
-        shape.extend_from_slice(&seen);
-        reshape(value, &shape)
-    }
-
-    /// The physical tensor with every level, stretched where it has none of its own.
-    pub fn full(&self, t: &Tensor) -> Result<Tensor> {
-        let aligned = self.aligned(t, 0)?;
-        let shape = self.shape(&t.shape());
-        if aligned.shape() == shape { Ok(aligned) } else { Expand::call(&aligned, ints(&shape)) }
-    }
-
-    /// What a function sees of a physical tensor with all levels.
-    pub fn wrap(&self, physical: Tensor) -> Tensor {
-        Tensor::batched(physical, self.levels.clone())
-    }
-
-    /// A seen dimension as a physical one; `rank` is the number of seen dimensions.
-    pub fn dim(&self, dim: i64, rank: usize) -> Result<i64> {
-        Ok((wrap_dim(dim, rank)? + self.k()) as i64)
-    }
-
-    pub fn dims(&self, dims: &[i64], rank: usize) -> Result<Ints> {
-        dims.iter().map(|&d| self.dim(d, rank)).collect()
-    }
-
-    /// The number of seen dimensions of a physical tensor.
-    pub fn rank(&self, physical: &Tensor) -> usize {
-        physical.ndim() - self.k()
-    }
-}
-
-/// One dimension moved, by a permutation; none when it is there already.
-fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
-    if from == to {
-        return Ok(t.clone());
-    }
-    let mut order: Ints = (0..t.ndim() as i64).filter(|&d| d != from as i64).collect();
-    order.insert(to, from as i64);
-    Permute::call(t, order)
-}
-
-impl Batch {
-    /// The physical tensor as it lay before the innermost level was entered, and where that has its samples.
-    fn as_given(&self, t: &Tensor) -> Result<Option<(Tensor, usize)>> {
-        match t.as_batched().filter(|b| b.place > 0 && b.levels == self.levels) {
-            Some(b) => Ok(Some((moved(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
-            None => Ok(None),
-        }
-    }
-
-    /// What a function sees of a result that was computed from [`Batch::as_given`].
-    fn wrap_given(&self, made: &Tensor, place: usize) -> Result<Tensor> {
-        let value = moved(made, self.k() - 1 + place, self.k() - 1)?;
-        Ok(Tensor::sample(value, self.levels.clone(), place, None))
-    }
-}
+use crate::base::{Result, wrap_dim};
+use crate::operator::batch::{Batch, moved, remove_dim};
+use crate::operator::views::alias;
+use crate::tensor::{Batched, Level, Tensor};
 
 /// `t` with its dimension `dim` taken for `level`, which is above all levels that it has.
 pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
@@ -148,26 +24,6 @@ pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     let value = moved(t.physical(), k + dim, k)?;
     let value = if value.same(t.physical()) { alias(&value)? } else { value };
     Ok(Tensor::sample(value, levels, dim, Some(t.clone())))
-}
-
-/// The samples of `level` as an ordinary dimension again, at `dim`.
-pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Tensor> {
-    let at = wrap_dim(dim, t.ndim() + 1)?;
-    if let Some(batched) = t.as_batched()
-        && let Some(place) = batched.levels.iter().position(|&l| l == level)
-    {
-        let innermost = place + 1 == batched.levels.len();
-        if let Some(given) =
-            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_samples(g, t, at))
-        {
-            return Ok(given.clone());
-        }
-        let mut levels = batched.levels.clone();
-        levels.remove(place);
-        let value = moved(&batched.value, place, levels.len() + at)?;
-        return Ok(Tensor::batched(value, levels));
-    }
-    shared::expanded(t, level, size, at)
 }
 
 /// The tensor that holds all samples of the innermost level, and along which of its dimensions; of another tensor itself.
@@ -194,15 +50,6 @@ fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
     }
 }
 
-/// Whether `given` still looks as it did when its dimension `at` was taken away, which gave `t`.
-fn has_samples(given: &Tensor, t: &Tensor, at: usize) -> bool {
-    let mut shape = given.shape();
-    at < shape.len() && {
-        shape.remove(at);
-        shape == t.shape()
-    }
-}
-
 /// `t` with the samples of `level` only, its dimension at the front; nothing when it has none of them.
 pub fn unwrap_level(t: &Tensor, level: Level) -> Result<Option<Tensor>> {
     match t.as_batched() {
@@ -219,34 +66,4 @@ pub fn into_graph(root: &Tensor, grad: &Tensor) -> Result<Tensor> {
 /// A gradient that the graph gave for `input`, as its samples see it.
 pub fn out_of_graph(input: &Tensor, grad: &Tensor) -> Result<Tensor> {
     Batch::of([input]).raised(grad)
-}
-
-impl Batch {
-    /// A tensor's samples of these levels as its first dimensions.
-    pub fn lowered(&self, t: &Tensor) -> Result<Tensor> {
-        let mut t = t.clone();
-        for (at, (&level, &size)) in self.levels.iter().zip(&self.sizes).enumerate() {
-            t = remove_dim(&t, level, size, at as i64)?;
-        }
-        Ok(t)
-    }
-
-    /// A tensor's first dimensions as samples of these levels.
-    pub fn raised(&self, t: &Tensor) -> Result<Tensor> {
-        raised(&self.levels, t)
-    }
-}
-
-fn raised(own: &Levels, grad: &Tensor) -> Result<Tensor> {
-    let mut levels = grad.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
-    let mut value = grad.physical().clone();
-    for &level in own {
-        let k = levels.len();
-        let place = levels.binary_search(&level).err();
-        let place =
-            place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
-        value = moved(&value, k, place)?;
-        levels.insert(place, level);
-    }
-    Ok(Tensor::batched(value, levels))
 }

@@ -1,8 +1,8 @@
 //! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
 
 use crate::base::{Error, Result};
+use crate::tensor::levels::vmap::{Randomness, frames};
 use crate::tensor::{Body, Tensor};
-use crate::transforms::vmap::level::{Randomness, frames};
 use crate::transforms::vmap::{Batch, Frame};
 
 fn refuse() -> Error {

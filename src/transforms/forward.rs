@@ -1,26 +1,12 @@
 //! Duals as users make them and take them apart.
 
 use crate::base::{Error, Result};
+use crate::operator::batch::Batch;
 use crate::operator::inplace;
+use crate::operator::tangent::{check_shape, is_still, own, same_layout, zeros_with_layout};
 use crate::operator::views::View;
 use crate::tensor::Tensor;
 use crate::tensor::tangents::{self, DualLevel};
-use crate::transforms::forward::{is_still, own, same_layout, zeros_with_layout};
-use crate::transforms::vmap::Batch;
-
-/// Refuses a tangent of another shape than its tensor's.
-pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
-    let body = tensor.body();
-    if tangent.shape().as_slice() != body.shape() {
-        return Err(Error::runtime(format!(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not \
-             supported. Tensor is of size {:?} while the given forward gradient is of size {:?}.",
-            body.shape(),
-            tangent.shape().as_slice()
-        )));
-    }
-    Ok(())
-}
 
 /// A tangent for a tensor that the user pairs with it: as it is where it has the layout of its tensor, else a copy in that layout and dtype.
 fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {

@@ -1,10 +1,10 @@
 //! Writing in place: the target must have the samples of all that is written into it.
 
 use crate::base::{Error, Result};
+use crate::operator::batch::Batch;
 use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::Pointwise;
 use crate::tensor::{Level, Tensor};
-use crate::transforms::vmap::Batch;
 
 /// Refuses to write many samples into a tensor that has only one.
 pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
@@ -18,7 +18,7 @@ pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
 pub fn check_operator(op: &Pointwise, target: &Tensor, others: &[&Tensor]) -> Result<()> {
     match foreign_level(target, others) {
         Some(level) if op.clauses.unbatched == Unbatched::NoRule => {
-            let depth = crate::transforms::vmap::depth_of(level).unwrap_or(1);
+            let depth = crate::tensor::levels::vmap::depth_of(level).unwrap_or(1);
             Err(refusal(&format!("aten::{}_", op.row.name), &format!("at level {depth}")))
         }
         Some(_) => check_target(target, others),

@@ -1,27 +1,25 @@
 //! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
 //! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
 
+mod call;
 pub(crate) mod missing;
-pub(crate) mod pair;
-pub(crate) mod pointwise;
-pub mod rule;
-pub(crate) mod write;
+pub(crate) mod rows;
+mod write;
 
-pub use pair::{check_shape, make_dual, pair, unpack_dual};
-pub use pointwise::{pointwise, write as write_pointwise};
+pub use call::{IntoTangents, Pick, TangentCall};
 pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
-use crate::base::{DType, Result, Scalar};
+use crate::base::{DType, Error, Result, Scalar};
 use crate::operator::V;
+use crate::operator::batch::Batch;
 use crate::operator::constant;
 use crate::operator::detached::shallow_input;
 use crate::operator::inplace;
 use crate::operator::views::{Expand, alias, ints};
+use crate::tensor::levels::func;
 use crate::tensor::tangents::{self, DualLevel, Reverse};
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
-use crate::transforms::func;
-use crate::transforms::vmap::Batch;
 
 /// How an operator's tangent follows from its row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,7 +123,7 @@ pub fn attach_by<'a>(
 }
 
 /// Whether tangents end here: an operator whose operands are all tensors of inference mode does not carry them on.
-fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
+pub fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
     !mode::inference() && !func::is_inside() && inputs.all(Tensor::is_inference)
 }
 
@@ -289,6 +287,20 @@ fn transposed(
     })
 }
 
+/// Refuses a tangent of another shape than its tensor's.
+pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
+    let body = tensor.body();
+    if tangent.shape().as_slice() != body.shape() {
+        return Err(Error::runtime(format!(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not \
+             supported. Tensor is of size {:?} while the given forward gradient is of size {:?}.",
+            body.shape(),
+            tangent.shape().as_slice()
+        )));
+    }
+    Ok(())
+}
+
 /// A tangent as its output needs it: of its shape, and with bytes of its own that lie as the output's do, so that
 /// views of both match and a write to one tangent is no write to another. A view's tangent is a view.
 pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
@@ -328,7 +340,7 @@ pub fn same_layout(a: &Body, b: &Body) -> bool {
 }
 
 /// Zeros with the layout of `body`: for each sample, where `values` has samples.
-fn zeros_with_layout(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
+pub fn zeros_with_layout(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
     let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
     let body = Body { conj_neg: body.conj_neg, ..whole.with_layout(batch.place(&body.layout, end)) };

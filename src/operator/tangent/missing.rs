@@ -4,9 +4,9 @@
 
 use crate::base::Result;
 use crate::operator::V;
+use crate::operator::batch::Batch;
 use crate::operator::constant;
 use crate::tensor::{Body, Meta, Tensor, mode};
-use crate::transforms::vmap::Batch;
 use gradiron_macros::primitive;
 
 /// The tangent itself, with an edge to a factor, whose gradient is zero.

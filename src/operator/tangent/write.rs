@@ -7,9 +7,9 @@ use crate::operator::inplace;
 use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
 use crate::operator::strided;
+use crate::operator::tangent::{own, zeros_like, zeros_with_layout};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
-use crate::transforms::forward::{own, zeros_like, zeros_with_layout};
 
 /// Lets a node that stands for an in-place write remember the tangents of what it saved.
 pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {

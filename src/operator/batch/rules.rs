@@ -1,10 +1,9 @@
 //! The rules of `vmap` that primitives name. Where the samples lie in front of an operand's dimensions, a rule says which
 //! call on the whole is the calls on the samples.
 
-pub use crate::transforms::vmap::Batch;
-
 use crate::base::{Dims, Error, Result, try_alloc};
 use crate::operator::Ints;
+use crate::operator::batch::Batch;
 use crate::operator::copies::clone_dense;
 use crate::operator::join;
 use crate::operator::primitive::Call;

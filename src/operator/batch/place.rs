@@ -1,9 +1,10 @@
 //! Places, sizes and shapes of samples as those of the whole.
 
 use crate::base::{DType, Dims, Layout, Result};
+use crate::operator::Ints;
+use crate::operator::batch::Batch;
 use crate::operator::views::{ints, reshape};
 use crate::tensor::{Part, Tensor};
-use crate::transforms::vmap::{Batch, Ints};
 
 impl Batch {
     /// A place in a dense sample as a place in all the dense samples.

@@ -5,8 +5,8 @@ use crate::operator::V;
 use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::{Class, Operand, Pointwise, result_type};
 
+use crate::operator::batch::Batch;
 use crate::tensor::Tensor;
-use crate::transforms::vmap::Batch;
 use smallvec::SmallVec;
 
 /// Operands whose physical forms broadcast against each other as their seen ones do.
@@ -130,7 +130,7 @@ fn misfit(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     let given = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
     let others: SmallVec<[&Tensor; 4]> = given.collect();
-    crate::transforms::vmap::write::check_operator(op, target, &others).map_err(|error| {
+    crate::operator::batch::check_operator(op, target, &others).map_err(|error| {
         match op.clauses.unbatched {
             Unbatched::Misfit => misfit(target, &others).unwrap_or(error),
             _ => error,

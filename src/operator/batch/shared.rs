@@ -3,13 +3,13 @@
 //! tangents differ from sample to sample.
 
 use crate::base::{Error, Layout, Result};
+use crate::operator::batch::{Batch, moved, raised};
 use crate::operator::copies::clone_dense;
 use crate::operator::sums::Sum1;
 use crate::operator::views::{Expand, Unsqueeze, ints};
+use crate::tensor::levels::vmap::{is_live, reversed_within};
 use crate::tensor::tangents::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
-use crate::transforms::vmap::level::{is_live, reversed_within};
-use crate::transforms::vmap::{Batch, moved, raised};
 use gradiron_macros::primitive;
 use smallvec::SmallVec;
 
@@ -67,7 +67,7 @@ pub fn expanded(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tens
         let wide = clone_dense(&expanded(&t.without_tangents(), level, size, at)?)?;
         let own = Batch::of([&wide]);
         for (number, moving) in tangents(t)? {
-            let moving = crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?;
+            let moving = crate::operator::batch::remove_dim(&moving, level, size, at as i64)?;
             wide.physical().set_tangent(number, clone_dense(&own.lowered(&moving)?)?)?;
         }
         return Ok(wide);

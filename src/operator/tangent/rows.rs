@@ -4,15 +4,13 @@ use crate::base::Result;
 use crate::operator::V;
 use crate::operator::copies::clone_preserved;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
+use crate::operator::tangent::{Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite};
 use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
-use crate::transforms::forward::{
-    Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite,
-};
 use smallvec::SmallVec;
 
 /// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
 #[cold]
-pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
+pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
     if op.gradients.is_empty() || !output.dtype().is_differentiable() {
         return Ok(());
     }
