@@ -65,8 +65,9 @@ def test_a_custom_function_s_traceback_ends_where_it_was_called():
         with pytest.raises(ValueError, match="mine"):
             Fails.apply(leaf([1.0])).sum().backward()
     text = next(str(w.message) for w in told if "Error detected in FailsBackward" in str(w.message))
-    last = [line for line in text.splitlines() if line.startswith("  File ")][-1]
-    assert "test_anomaly_reports.py" in last
+    # Behind it may come the package's own `apply`, and that of sparse tensors once these are in use.
+    last = [line for line in text.splitlines() if line.startswith("  File ")][-3:]
+    assert any("test_anomaly_reports.py" in line for line in last)
 
 
 def test_nan_is_looked_for_unless_switched_off():
