@@ -154,11 +154,13 @@ def asarray(
     Without `requires_grad` a tensor keeps its history; with False it is cut off from it.
     """
     dtype = _dtype_argument("asarray", dtype)
+    if type(obj).__name__ == "PyCapsule" or (
+        not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__")
+    ):
+        obj = from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
         result = _core.convert(result, None, device, bool(copy))
-    elif not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__"):
-        result = _core.convert(from_dlpack(obj), dtype, device, bool(copy))
     else:
         if copy is False:
             _check_alias(obj, dtype, device)
@@ -176,6 +178,8 @@ def _check_alias(obj: Any, dtype: dtype | None, device: Any) -> None:
     """Whether `obj` can be shared as it is."""
     if not isinstance(obj, Tensor):
         if hasattr(obj, "__array_interface__"):
+            if not hasattr(obj, "__setitem__"):
+                raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray.")
             obj = _core.from_numpy(obj)
         else:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
@@ -216,11 +220,16 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     import ctypes
 
     dtype = _dtype_argument("frombuffer", dtype)
-    view = memoryview(buffer).cast("B")
+    try:
+        view = memoryview(buffer).cast("B")
+    except TypeError as error:
+        raise ValueError("object does not implement Python buffer protocol.") from error
     name = str(dtype).removeprefix("torch.")
     if name not in _CODES:
         raise ValueError(f"frombuffer() does not share memory as {dtype}")
     size = dtype.itemsize
+    if not view.nbytes or not count:
+        raise ValueError(f"both buffer length ({view.nbytes}) and count ({count}) must not be 0")
     if not 0 <= offset < view.nbytes:
         raise ValueError(
             f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) minus 1"
@@ -232,9 +241,10 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
                 f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
             )
         count = left // size
-    if count == 0 or count * size > left:
+    if count * size > left:
         raise ValueError(
-            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than {left}"
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({view.nbytes} bytes)"
         )
     if view.readonly:
         import warnings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from . import _core
@@ -14,10 +15,12 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         raise TypeError(f"expected 'indices' to be an integer tensor, but got {type(indices)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype.itemsize == 0:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = [shape] if isinstance(shape, int) else list(shape)
     for size in sizes:
         if not isinstance(size, int):
-            raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
         if size < 0:
             raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     found, step = [], 1

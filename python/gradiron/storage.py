@@ -245,6 +245,34 @@ class TypedStorage:
     __str__ = __repr__
 
 
+def _conversion(name: str, kind: dtype) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return self._converted(kind)
+
+    convert.__name__ = name
+    convert.__qualname__ = f"TypedStorage.{name}"
+    convert.__doc__ = f"The elements as {kind}, elsewhere."
+    return convert
+
+
+_CONVERSIONS = {
+    "double": _core.float64,
+    "float": _core.float32,
+    "half": _core.float16,
+    "bfloat16": _core.bfloat16,
+    "long": _core.int64,
+    "int": _core.int32,
+    "short": _core.int16,
+    "char": _core.int8,
+    "byte": _core.uint8,
+    "bool": _core.bool,
+    "complex_double": _core.complex128,
+    "complex_float": _core.complex64,
+}
+for _name, _kind in _CONVERSIONS.items():
+    setattr(TypedStorage, _name, _conversion(_name, _kind))
+
+
 def _rebuild(storage: UntypedStorage, kind: dtype) -> TypedStorage:
     return TypedStorage(wrap_storage=storage, dtype=kind, _internal=True)
 

@@ -172,6 +172,9 @@ def test_blocks_and_slices():
     assert_values(T.dist(double(1.0, 2.0), double(4.0, 6.0)), 5.0)
     rows, columns = T.unravel_index(T.tensor([5, 7]), (3, 4))
     assert rows.tolist() == [1, 1] and columns.tolist() == [1, 3]
+    for shape, message in (((2, 2.0), "'shape' sequence to only contain ints"), (2.0, "'shape' to be int or sequence of ints")):
+        with pytest.raises(TypeError, match=f"^expected {message}, but got <class 'float'>"):
+            T.unravel_index(T.tensor(3), shape)
 
 
 @pytest.mark.gradiron

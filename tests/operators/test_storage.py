@@ -132,3 +132,26 @@ def test_memory_of_what_shrank_is_given_back():
     assert before - resident() > 1 << 26
     x.untyped_storage().resize_(4 << 25)
     assert x.fill_(1).sum() == 1 << 25
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_elements_of_a_storage_as_others():
+    storage = T.tensor([0.0, 2.0]).storage()
+    kinds = {
+        "double": T.float64,
+        "float": T.float32,
+        "half": T.float16,
+        "bfloat16": T.bfloat16,
+        "long": T.int64,
+        "int": T.int32,
+        "short": T.int16,
+        "char": T.int8,
+        "byte": T.uint8,
+        "bool": T.bool,
+        "complex_double": T.complex128,
+        "complex_float": T.complex64,
+    }
+    for name, kind in kinds.items():
+        other = getattr(storage, name)()
+        assert other.dtype is kind and other.tolist() == T.tensor([0.0, 2.0]).to(kind).tolist()
+        assert other.data_ptr() != storage.data_ptr()

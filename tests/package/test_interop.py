@@ -255,6 +255,34 @@ def test_the_buffer_protocol_of_storage():
     assert y.tolist() == [1.0, 2.0]
 
 
+def test_buffers_that_hold_no_such_vector():
+    for buffer, options, message in (
+        ([1], {}, "object does not implement Python buffer protocol"),
+        (bytearray(), {}, r"both buffer length \(0\) and count \(-1\) must not be 0"),
+        (bytearray(4), {"count": 0}, r"both buffer length \(4\) and count \(0\) must not be 0"),
+        (bytearray(4), {"offset": 4}, r"offset \(4 bytes\) must be non-negative and no greater than buffer length"),
+        (bytearray(4), {"count": 2, "offset": 3}, r"must not be greater than actual buffer length \(4 bytes\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            T.frombuffer(buffer, dtype=T.int8, **options)
+
+
+def test_asarray_of_a_capsule():
+    x = T.tensor([1.0, 2.0])
+    shared, copied = T.asarray(x.__dlpack__(), copy=False), T.asarray(x.__dlpack__(), copy=True)
+    x[0] = 3
+    assert (shared.tolist(), copied.tolist()) == ([3.0, 2.0], [1.0, 2.0])
+    assert T.asarray(x.__dlpack__(), dtype=T.int64).tolist() == [3, 2]
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'Float' into dtype 'Double'"):
+        T.asarray(x.__dlpack__(), dtype=T.float64, copy=False)
+
+
+def test_scalars_of_numpy_share_nothing():
+    assert T.asarray(np.float32(2)).item() == 2.0 and T.asarray(np.ones(()), copy=False).item() == 1.0
+    with pytest.raises(RuntimeError, match="can't alias NumPy scalars"):
+        T.asarray(np.float32(2), copy=False)
+
+
 def test_operators_with_numpy_on_the_left():
     a, x = np.array([1.0, 2.0], dtype=np.float32), T.tensor([3.0, 4.0])
     assert_values(np.float32(2) * x, [6.0, 8.0])
