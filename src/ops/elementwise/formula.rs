@@ -22,7 +22,6 @@ pub mod layouts {
         )* };
     }
     combined! {
-        ndtr(x);
         multiply_add(a, b, c);
         constant_zero(x);
         zeroth_power(x);
@@ -35,11 +34,6 @@ pub mod layouts {
 /// `yes` where `condition`, else `no`.
 pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V {
     V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
-}
-
-/// The normal distribution up to `x`.
-pub fn ndtr(x: impl Into<V>) -> V {
-    (erf(x.into() * std::f64::consts::FRAC_1_SQRT_2) + 1.0) * 0.5
 }
 
 /// `a * b + c`; of single numbers, rounded once.

@@ -109,7 +109,9 @@ pointwise! {
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = maximum(input, 0.0) - abs(minimum(input, 100.0)) * ndtr(-abs(input)),
-        input: |g, input| g * (ndtr(input) + input * exp(input * input * -0.5) * 0.3989422804014327);
+        input: |g, input| g * (ndtr(input) + input * exp(square(input) * -0.5) * 0.3989422804014327);
+    /// The normal distribution up to `input`.
+    [hidden] ndtr(input): Float = ndtr(input), input: |g, input| g * (exp(square(input) * -0.5) * 0.3989422804014327);
     /// GELU with tanh for the distribution.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "tanh")] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
