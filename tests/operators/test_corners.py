@@ -28,6 +28,18 @@ def test_renorm_in_place_has_the_gradient_of_renorm():
     assert T.equal(a, b)
 
 
+def test_gradient_of_renorm_is_rounded_once():
+    x = (T.arange(300, dtype=T.float64) * 0.7).sin().reshape(10, 30).float()
+    g = (T.arange(300, dtype=T.float64) * 1.3).cos().reshape(10, 30).float()
+
+    def gradient(dtype):
+        leaf = x.to(dtype).requires_grad_()
+        return T.autograd.grad(leaf.renorm(2, 0, 1.0), leaf, g.to(dtype))[0]
+
+    exact = gradient(T.float64)
+    assert ((gradient(T.float32) - exact).abs() <= 2.0**-24 * exact.abs().max()).all()
+
+
 def test_xlogy_counts_no_logarithm_for_a_gradient_of_zero():
     x, y = T.tensor([1.0, 1.0, 2.0], requires_grad=True), T.tensor([0.0, -1.0, 1.0])
     (grad,) = T.autograd.grad(T.xlogy(x, y), x, T.tensor([0.0, 0.0, 1.0]))

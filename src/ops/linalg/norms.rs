@@ -7,8 +7,8 @@ use super::svd::linalg_svdvals;
 use crate::base::warn_once;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{amax, amin};
-use crate::ops::reduction::reduce;
-use crate::ops::reduction::variance::{LinalgVectorNorm, in_dtype};
+use crate::ops::reduction::reduce::{self, no_grad};
+use crate::ops::reduction::variance::{LinalgVectorNorm, in_dtype, norm_grad};
 use crate::ops::shape::{slices, squeeze, view};
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
@@ -331,6 +331,9 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
     LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", &gap, None)?, p, None, false)
 }
 
+/// What is added to lengths that divide.
+const LEAST: f64 = 1e-7;
+
 /// Slices along `dim`, those whose norm is larger than `maxnorm` made that long.
 #[operator(
     function,
@@ -355,12 +358,42 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
     if n < 2 {
         return refuse(format!("input needs at least 2 dimensions, got {n} dimensions"));
     }
-    let at = wrap_dim(dim, n)? as i64;
+    wrap_dim(dim, n)?;
     check_floating("linalg.vector_norm", input, true)?;
-    let others = (0..n as i64).filter(|&d| d != at).collect();
-    let length = V::from(LinalgVectorNorm::call(input, p, Some(others), true)?);
-    let factor = select(1.0, most / (&length + 1e-7), gt(&length, most));
-    (V::from(input) * factor.cast(input.dtype())).tensor()
+    Renorm::call(input, p, dim, maxnorm)
+}
+
+/// The dimensions beside `dim`.
+fn others(n: usize, dim: i64) -> Result<Ints> {
+    let at = wrap_dim(dim, n)? as i64;
+    Ok((0..n as i64).filter(|&d| d != at).collect())
+}
+
+#[primitive(batch = each)]
+impl Renorm {
+    fn forward(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Body> {
+        let most = maxnorm.as_f64();
+        no_grad(|| {
+            let length = V::from(LinalgVectorNorm::call(input, p, Some(others(input.ndim(), dim)?), true)?);
+            let factor = select(1.0, most / (&length + LEAST), gt(&length, most));
+            (V::from(input) * factor.cast(input.dtype())).tensor()
+        })
+    }
+    /// In f64, where the processor computes it.
+    fn d_input(g: V, input: Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<V> {
+        let (dtype, most, others) = (input.dtype(), maxnorm.as_f64(), others(input.ndim(), dim)?);
+        let wide = match dtype {
+            dtype if !input.device().is_cpu() => dtype,
+            dtype if dtype.is_complex() => DType::C128,
+            _ => DType::F64,
+        };
+        let (g, x) = (g.cast(wide), V::from(&input).cast(wide));
+        let length = V::from(LinalgVectorNorm::call(&x.clone().tensor()?, p, Some(others.clone()), true)?);
+        let along = (&g * conj(&x)).re().sum(&others, true);
+        let inverse = recip(&length + LEAST);
+        let turned = &g - norm_grad(along * &inverse, x, length.clone(), wide, p.as_f64(), &others);
+        Ok(select(&g, turned * inverse * most, gt(length, most)).cast(dtype))
+    }
 }
 
 /// `renorm` in place: computed from a copy, as its gradient reads the old values.

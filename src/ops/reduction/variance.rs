@@ -204,7 +204,10 @@ impl LinalgVectorNorm {
     ) -> Option<V> {
         // The number of elements that are not zero has no slope.
         let ord = ord.as_f64();
-        (ord != 0.0).then(|| norm_grad(g, input, result, &at, ord, &dim, keepdim))
+        (ord != 0.0).then(|| {
+            let kept = |v: V| v.then(|t| with_kept_dims(&t, at.shape.len(), dim.as_deref(), keepdim));
+            norm_grad(kept(g), input, kept(result), at.dtype, ord, dim.as_deref().unwrap_or_default())
+        })
     }
 }
 
@@ -272,16 +275,16 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     no_grad(|| to_dtype(&Tensor::new(body), dtype))
 }
 
-fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
-    let kept = |v: V| v.then(|t| with_kept_dims(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
-    let (g, y) = (kept(g), kept(y));
+/// The gradient of the norm `y` of `x`, which has this dtype, over `dims`, which `g` and `y` keep.
+pub fn norm_grad(g: V, x: V, y: V, dtype: DType, ord: f64, dims: &[i64]) -> V {
+    let (g, y) = (g.cast(dtype), y.cast(dtype));
     match ord {
         1.0 => g * sign(x),
         2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),
         _ if ord.is_infinite() => {
             // Equal magnitudes share the gradient.
             let winners = eq(abs(&x), y);
-            let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
+            let count = winners.clone().sum(dims, true).cast(dtype);
             sign(x) * select(0.0, g / count, winners)
         }
         _ => {
