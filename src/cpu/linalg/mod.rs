@@ -11,6 +11,7 @@ pub mod ldl;
 pub mod lu;
 mod number;
 pub mod qr;
+mod quotients;
 pub mod svd;
 #[cfg(test)]
 mod tests;

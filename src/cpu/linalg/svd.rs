@@ -3,8 +3,8 @@
 use super::bidiagonal::{diagonalize, reduce};
 use super::blocks::{Block, Factor, add_product};
 use super::number::{Number, columns, rescale, scale_of};
-use super::qr;
 use super::turns::Turns;
+use super::{qr, quotients};
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
@@ -59,6 +59,10 @@ fn square<T: Number>(
 ) -> Result<bool> {
     let mut made = reduce(&mut whole[..m * n], m, n, v.as_deref_mut())?;
     let vectors = v.is_some();
+    if !vectors && quotients::values(&made.diagonal, &made.above, values)? {
+        values.sort_unstable_by(|x, y| y.total_cmp(x));
+        return Ok(true);
+    }
     if let Some(v) = v.as_deref_mut() {
         qr::product(whole, Block::new(m, width), &made.left)?;
         // The first row and column of the reflectors from the right are those of the unit matrix.

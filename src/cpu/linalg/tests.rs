@@ -62,6 +62,57 @@ fn by<T: Number>(a: &[T], m: usize, values: &[f64]) -> Vec<T> {
     values.iter().enumerate().flat_map(|(j, v)| a[j * m..(j + 1) * m].iter().map(|x| x.scaled(*v))).collect()
 }
 
+#[test]
+fn small_singular_values_keep_their_digits() {
+    let steep = |n: usize, per: f64| -> Vec<f64> { (0..n).map(|i| 10f64.powf(per * i as f64)).collect() };
+    for n in [1, 2, 3, 4, 13, 40, 100] {
+        let x = draw::<f64>(2 * n, 11);
+        let scaled =
+            |by: Vec<f64>| -> Vec<f64> { x.iter().zip(by.iter().chain(&by)).map(|(x, y)| x * y).collect() };
+        let kinds = [
+            scaled(vec![1.0; n]),
+            scaled(vec![1e-90; n]),
+            scaled(steep(n, 14.0 / n as f64)),
+            scaled(steep(n, -14.0 / n as f64)),
+            scaled((0..n).map(|i| if i % 3 == 0 { 1e-90 } else { 1e3 }).collect()),
+            x.iter().enumerate().map(|(i, x)| if i < n { 1.0 } else { x * 1e-9 }).collect(),
+            vec![1.0; 2 * n],
+        ];
+        for (kind, both) in kinds.into_iter().enumerate() {
+            let (on, above) = (&both[..n], &both[n + 1..]);
+            let mut found = vec![f64::NAN; n];
+            assert_eq!(quotients::values(on, above, &mut found).ok(), Some(true), "{kind} {n}");
+            // The product of the values is that of the diagonal, to the same digits as they.
+            let logarithm = |x: &[f64]| x.iter().map(|x| x.abs().log2()).sum::<f64>();
+            let (got, want) = (logarithm(&found), logarithm(on));
+            assert!((got - want).abs() < 1e-14 * (n as f64).max(want.abs()), "{kind} {n}: {got} {want}");
+            // So is the sum of their squares that of all elements.
+            let squares = |x: &[f64]| x.iter().map(|x| (x * 1e140) * (x * 1e140)).sum::<f64>();
+            let (got, want) = (squares(&found), squares(on) + squares(above));
+            assert!((got / want - 1.0).abs() < 1e-13, "{kind} {n}: {got} {want}");
+        }
+    }
+}
+
+#[test]
+fn diagonals_with_zeros_have_as_many_singular_values() {
+    for n in [1, 2, 3, 8, 40] {
+        for at in [0, n / 2, n - 1] {
+            let mut x = draw::<f64>(2 * n, 12);
+            x[at] = 0.0;
+            let (on, above) = (&x[..n], &x[n + 1..]);
+            let mut found = vec![f64::NAN; n];
+            assert_eq!(quotients::values(on, above, &mut found).ok(), Some(true));
+            assert_eq!(found.iter().filter(|x| **x < 1e-150).count(), 1, "{n} {at} {found:?}");
+            found.fill(f64::NAN);
+            assert_eq!(quotients::values(&vec![0.0; n], &vec![0.0; n - 1], &mut found).ok(), Some(true));
+            assert_eq!(found, vec![0.0; n]);
+            x[at] = f64::NAN;
+            assert_eq!(quotients::values(&x[..n], &x[n + 1..], &mut found).ok(), Some(false));
+        }
+    }
+}
+
 /// Both kinds of numbers.
 macro_rules! both {
     ($($name:ident)*) => { $(
