@@ -11,11 +11,21 @@ const FEW: usize = 24;
 
 /// `L` over the lower triangle of `a`, zeros above it. The order of the first leading minor that is not positive, or 0.
 pub fn factor<T: Number>(a: &mut [T], n: usize) -> Result<usize> {
-    let info = block(a, Block::new(n, n))?;
+    let info = match n {
+        2 => square::<T, 2>(a),
+        3 => square::<T, 3>(a),
+        4 => square::<T, 4>(a),
+        _ => block(a, Block::new(n, n))?,
+    };
     for j in 1..n {
         a[j * n..j * n + j].fill(T::zero());
     }
     Ok(info)
+}
+
+/// [`few`] for a size that the compiler knows.
+fn square<T: Number, const N: usize>(x: &mut [T]) -> usize {
+    few(&mut x[..N * N], Block::new(N, N))
 }
 
 fn block<T: Number>(x: &mut [T], a: Block) -> Result<usize> {
@@ -36,6 +46,7 @@ fn block<T: Number>(x: &mut [T], a: Block) -> Result<usize> {
     Ok(if info > 0 { half + info } else { 0 })
 }
 
+#[inline(always)]
 fn few<T: Number>(x: &mut [T], a: Block) -> usize {
     for j in 0..a.rows {
         let pivot = x[a.place(j, j)].re();

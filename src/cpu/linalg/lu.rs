@@ -13,8 +13,19 @@ const FEW: [usize; 2] = [8, 24];
 /// places with row `k`. The first pivot that is zero, counted from 1, or 0.
 pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Result<usize> {
     let whole = Block::new(m, n);
-    let info = if m.min(n) <= FEW[1] { few(a, whole, pivots) } else { block(a, whole, pivots)? };
+    let info = match [m, n] {
+        [2, 2] => square::<T, 2>(a, pivots),
+        [3, 3] => square::<T, 3>(a, pivots),
+        [4, 4] => square::<T, 4>(a, pivots),
+        _ if m.min(n) <= FEW[1] => few(a, whole, pivots),
+        _ => block(a, whole, pivots)?,
+    };
     Ok(info.map_or(0, |k| k + 1))
+}
+
+/// [`few`] for a size that the compiler knows.
+fn square<T: Number, const N: usize>(x: &mut [T], pivots: &mut [i32]) -> Option<usize> {
+    few(&mut x[..N * N], Block::new(N, N), &mut pivots[..N])
 }
 
 /// The left half, then what that leaves of the right one. Pivots count from 1; the first that is zero from 0.
@@ -37,7 +48,12 @@ fn block<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Result<Option<
 }
 
 /// Where the largest element is, the first of them.
+#[inline(always)]
 fn largest<T: Number>(column: &[T]) -> usize {
+    if column.len() < 8 {
+        return (1..column.len())
+            .fold(0, |best, i| if column[i].weight() > column[best].weight() { i } else { best });
+    }
     // Eight at once: the compiler may not reorder one search.
     let mut most = [column[0].weight(); 8];
     let larger = |most: &mut f64, x: &T| *most = if x.weight() > *most { x.weight() } else { *most };
@@ -50,6 +66,7 @@ fn largest<T: Number>(column: &[T]) -> usize {
     column.iter().position(|x| x.weight() == most).unwrap_or(0)
 }
 
+#[inline(always)]
 fn few<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Option<usize> {
     let mut zero = None;
     for k in 0..pivots.len() {

@@ -3,6 +3,7 @@
 use crate::base::Result;
 use crate::cpu::element::scratch;
 use crate::cpu::math::complex::Complex;
+use std::mem::MaybeUninit;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 pub trait Number:
@@ -121,7 +122,7 @@ pub trait Stored: Copy + Send + Sync + 'static {
         if let Some(item) = Self::same(item) {
             return body(item);
         }
-        let (mut few, mut many) = ([Self::Wide::zero(); FEW], Vec::new());
+        let (mut few, mut many) = ([const { MaybeUninit::uninit() }; FEW], Vec::new());
         let copy = Self::copy(item, &mut few, &mut many)?;
         let made = body(&mut *copy)?;
         item.iter_mut().zip(copy).for_each(|(to, x)| *to = Self::rounded(*x));
@@ -133,7 +134,7 @@ pub trait Stored: Copy + Send + Sync + 'static {
         if let Some(item) = Self::same(item) {
             return body(item);
         }
-        let (mut few, mut many) = ([Self::Wide::zero(); FEW], Vec::new());
+        let (mut few, mut many) = ([const { MaybeUninit::uninit() }; FEW], Vec::new());
         body(Self::copy(item, &mut few, &mut many)?)
     }
 
@@ -149,18 +150,17 @@ pub trait Stored: Copy + Send + Sync + 'static {
     /// A copy of an item in `few`, or in `many`, which is asked for memory, where there is no room.
     fn copy<'a>(
         item: &[Self],
-        few: &'a mut [Self::Wide; FEW],
+        few: &'a mut [MaybeUninit<Self::Wide>; FEW],
         many: &'a mut Vec<Self::Wide>,
     ) -> Result<&'a mut [Self::Wide]> {
-        let copy = match few.get_mut(..item.len()) {
-            Some(few) => few,
-            None => {
-                *many = scratch(item.len(), Self::Wide::zero())?;
-                &mut many[..]
-            }
-        };
-        copy.iter_mut().zip(item).for_each(|(to, x)| *to = x.wide());
-        Ok(copy)
+        if let Some(few) = few.get_mut(..item.len()) {
+            few.iter_mut().zip(item).for_each(|(to, x)| *to = MaybeUninit::new(x.wide()));
+            // SAFETY: all of them were just set.
+            return Ok(unsafe { few.assume_init_mut() });
+        }
+        *many = scratch(item.len(), Self::Wide::zero())?;
+        many.iter_mut().zip(item).for_each(|(to, x)| *to = x.wide());
+        Ok(many)
     }
 }
 

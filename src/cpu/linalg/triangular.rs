@@ -27,7 +27,18 @@ pub fn solve<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) -> Resul
         return Ok(());
     }
     let sides = Block::new(n, b.len() / n);
-    solve_blocks(b, Some(a), Block::new(n, n), sides, kind)
+    match n {
+        2 if sides.columns < SIDES => each::<T, 2>(a, b, kind),
+        3 if sides.columns < SIDES => each::<T, 3>(a, b, kind),
+        4 if sides.columns < SIDES => each::<T, 4>(a, b, kind),
+        _ => return solve_blocks(b, Some(a), Block::new(n, n), sides, kind),
+    }
+    Ok(())
+}
+
+/// Solves for right sides of a size that the compiler knows.
+fn each<T: Number, const N: usize>(a: &[T], b: &mut [T], kind: Triangle) {
+    b.as_chunks_mut::<N>().0.iter_mut().for_each(|side| one(&a[..N * N], N, side, kind));
 }
 
 /// As [`solve`], for the blocks `a` of `memory` and `b` of `x`; without memory of its own `a` lies in `x`, beside `b`.
@@ -124,6 +135,7 @@ simd_fn! {
 }
 
 /// Solves for one right side.
+#[inline(always)]
 fn one<T: Number>(a: &[T], lead: usize, b: &mut [T], kind: Triangle) {
     let n = b.len();
     let forwards = kind.upper == kind.adjoint;
