@@ -65,6 +65,25 @@ def test_values_are_refused(call, what):
         call()
 
 
+@pytest.mark.parametrize("name, total", [("sum", 272), ("nansum", 272), ("prod", 34**8)])
+@pytest.mark.parametrize("kind", ["uint8", "int8", "int16", "int32", "int64"])
+def test_results_of_the_dtype_that_was_asked_for(name, total, kind):
+    dtype, x = getattr(T, kind), T.full((2, 8), 34, dtype=T.int8)
+    bits = dtype.itemsize * 8
+    wanted = total % 2**bits
+    if kind != "uint8" and wanted >= 2 ** (bits - 1):
+        wanted -= 2**bits
+    call = getattr(T, name)
+    for got in (call(x, 1, dtype=dtype), call(x.double(), 1, dtype=dtype), call(x, 1, True, dtype=dtype).squeeze(1)):
+        assert got.dtype is dtype and got.tolist() == [wanted, wanted]
+    whole = call(x[0], dtype=dtype)
+    assert whole.dtype is dtype and whole.item() == wanted
+    if name != "nansum":
+        out = T.empty(2, dtype=dtype)
+        assert call(x, 1, out=out) is out and out.tolist() == [wanted, wanted]
+    assert call(x, 1).dtype is T.int64
+
+
 def test_bounds_may_lie_beyond():
     assert T.clamp(small("int8"), -500, 500).tolist() == [0, 1, -2]
     assert T.clamp_max(small("int32"), 2**40 + 3).tolist() == [0, 1, -2]

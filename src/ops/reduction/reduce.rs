@@ -190,6 +190,14 @@ fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     dtype.map_or(Ok(input.clone()), |dtype| read_as(input, dtype))
 }
 
+/// A result of whole numbers, which are added up as int64, in the dtype that was asked for.
+fn in_dtype(result: Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    match dtype {
+        Some(dtype) if dtype != result.dtype() => to_dtype(&result, dtype),
+        _ => Ok(result),
+    }
+}
+
 /// Sum of all elements, or over dimensions.
 #[operator(
     function,
@@ -208,10 +216,11 @@ pub fn sum(
         return any(&to_dtype(input, DType::Bool)?, dim, keepdim);
     }
     let input = &as_dtype(input, dtype)?;
-    match dim {
+    let sum = match dim {
         None if !keepdim => Sum::call(input),
         dim => Sum1::call(input, dim.unwrap_or_default(), keepdim),
-    }
+    };
+    in_dtype(sum?, dtype)
 }
 
 /// Mean of all elements, or over dimensions.
@@ -255,10 +264,11 @@ pub fn prod(
     if dtype == Some(DType::Bool) {
         return all(input, dim.map(|dim| smallvec::smallvec![dim]), keepdim);
     }
-    match dim {
+    let product = match dim {
         None => Prod::call(input),
         Some(dim) => Prod1::call(input, dim, keepdim),
-    }
+    };
+    in_dtype(product?, dtype)
 }
 
 /// Sum of the elements that are not NaN.
