@@ -1,5 +1,6 @@
 """Complex numbers: values against PyTorch's and NumPy's, dtypes, printing, views of parts, gradients by differences."""
 
+import cmath
 import copy
 import io
 import math
@@ -215,6 +216,18 @@ def test_powers():
     assert (x**2).tolist()[0] == -3 + 4j and (x**0).tolist() == [1, 1, 1]
     close(2**x, [2**v for v in x.tolist()])
     close(x[:2] ** x[:2], [v**v for v in x.tolist()[:2]])
+
+
+@pytest.mark.parametrize("base", [-1.0, -0.1, 3.0, T.tensor([-1.0, -2.5], dtype=T.float64), T.tensor([-2.0, 1.5])])
+def test_slope_of_a_complex_exponent_over_a_real_base(base):
+    exponent = T.tensor([0.3 + 0.2j, -1.0 + 0.5j], dtype=C128, requires_grad=True)
+    y = T.pow(base, exponent)
+    (slope,) = T.autograd.grad(y, exponent, T.ones_like(y))
+    bases = base.tolist() if isinstance(base, T.Tensor) else [base] * 2
+    rtol = 1e-6 if isinstance(base, T.Tensor) and base.dtype is T.float32 else 1e-12
+    for got, b, e in zip(slope.tolist(), bases, exponent.tolist()):
+        wanted = (cmath.log(b) * cmath.exp(e * cmath.log(b))).conjugate()
+        assert abs(got - wanted) < rtol * abs(wanted)
 
 
 def test_strided_broadcast_and_large_operands():

@@ -21,6 +21,13 @@ def test_gradient_at_a_kink(code, x, y, expected):
             assert all(same_number(a, b, 1e-9, 1e-12) for a, b in zip(g, wanted)), f"{g}, expected {wanted}"
 
 
+def test_slope_of_sinc_where_the_square_vanishes():
+    for dtype in (T.float32, T.float64):
+        x = T.tensor([0.0, T.finfo(dtype).tiny, -T.finfo(dtype).tiny, 1.0], dtype=dtype, requires_grad=True)
+        (slope,) = T.autograd.grad(T.sinc(x).sum(), x)
+        assert slope[:3].tolist() == [0.0, 0.0, 0.0] and abs(slope[3].item() + 1) < 1e-6
+
+
 def test_zeros_keep_their_sign_through_a_clone():
     x = T.tensor([-0.0, 0.0], requires_grad=True)
     assert [math.copysign(1, v) for v in x.clone().tolist()] == [-1.0, 1.0]

@@ -186,6 +186,12 @@ macro_rules! exact_float {
             0.0
         }
 
+        /// The logarithm of a base; real powers have no other.
+        #[inline(always)]
+        pub fn log_of_base(x: T, _y: T) -> T {
+            log(x)
+        }
+
         #[inline(always)]
         pub fn sgn_gradient(_g: T, _x: T, _y: T) -> T {
             0.0

@@ -179,10 +179,10 @@ pointwise! {
     /// `input` to the power of a tensor.
     [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
-        exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+        exponent: |g, input, exponent, y| g * select(conj(y) * conj(log_of_base(input, y)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
     [complex = |exponent, base| base.pow(exponent), hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
-        exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
+        exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log_of_base(input, y)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
     [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| constant_zero(g);
     /// `input * input`, as a power.

@@ -36,7 +36,7 @@ impl NanToNum {
 }
 
 /// The largest finite number of a float dtype.
-fn largest(dtype: DType) -> f64 {
+pub fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65504.0,
         DType::BF16 => f64::from(half::bf16::MAX.to_f32()),

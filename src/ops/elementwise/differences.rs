@@ -18,7 +18,7 @@ pointwise! {
     [complex = |a| a.sinc()] sinc(input): Float = select(sin(input * 3.141592653589793) / (input * 3.141592653589793), 1.0, eq(input, 0.0)),
         input: |g, input| g * select(
             conj((input * 3.141592653589793 * cos(input * 3.141592653589793) - sin(input * 3.141592653589793)) / (input * input * 3.141592653589793)),
-            0.0, eq(input, 0.0));
+            0.0, eq(input * input * 3.141592653589793, 0.0));
     /// `log(input / (1 - input))`.
     [hidden, node = "LogitBackward0", shows(eps = none)] logit_free(input): Float = log(input / (1.0 - input)),
         input: |g, input| select(g / (input * (1.0 - input)), log(input * (1.0 - input)), either(lt(input, 0.0), gt(input, 1.0)));

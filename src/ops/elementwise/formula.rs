@@ -2,6 +2,7 @@
 //! here are those made of several, or that depend on their operands' dtypes.
 
 use crate::base::Scalar;
+use crate::operator::constant::scalar_tensor;
 use crate::operator::{V, copies};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 
@@ -28,6 +29,7 @@ pub mod layouts {
         acosh_slope(x);
         angle_gradient(g, x);
         sgn_gradient(g, x, y);
+        log_of_base(x, y);
     }
 }
 
@@ -103,6 +105,16 @@ pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     }
     let turning = &g - real_part(&g * conj(&y)) * &y;
     select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
+}
+
+/// The logarithm of the base of the power `y`: where that is complex, of real bases below zero too.
+pub fn log_of_base(x: impl Into<V>, y: impl Into<V>) -> V {
+    let (x, y) = (x.into(), y.into());
+    match (x, y) {
+        (V::Scalar(x), V::Tensor(y)) if y.dtype().is_complex() => log(scalar_tensor(x, Some(y.dtype()))),
+        (x, V::Tensor(y)) if y.dtype().is_complex() => log(x.cast(y.dtype())),
+        (x, _) => log(x),
+    }
 }
 
 pub fn xlogy(x: impl Into<V>, y: impl Into<V>) -> V {
