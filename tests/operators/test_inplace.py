@@ -362,6 +362,27 @@ def test_in_place_with_itself():
     assert_values(x, [4.0, 16.0, 36.0])
 
 
+def test_an_operand_of_a_strange_class_is_asked():
+    class Strange:
+        def __radd__(self, other):
+            return "added"
+
+        def __rpow__(self, other):
+            return "raised"
+
+    x = y = T.ones(2)
+    x += Strange()
+    y **= Strange()
+    assert (x, y) == ("added", "raised")
+    z = T.ones(2)
+    assert z.__iadd__(Strange()) is NotImplemented and z.__imul__(None) is NotImplemented
+    with pytest.raises(TypeError, match=r"^unsupported operand type\(s\) for -=: 'Tensor' and 'Strange'"):
+        z -= Strange()
+    with pytest.raises((RuntimeError, OverflowError)):
+        z += 2**70
+    assert z.tolist() == [1.0, 1.0]
+
+
 def test_in_place_keeps_the_dtype():
     x = T.ones(2, dtype=T.float16)
     x.add_(T.ones(2, dtype=T.float64))

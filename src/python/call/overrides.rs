@@ -67,6 +67,11 @@ pub fn set_override_modes(count: usize) {
     }
 }
 
+/// Whether a call with this object is asked of its class, or of a mode.
+pub fn is_asked(object: &Bound<'_, PyAny>) -> bool {
+    watch::has(watch::OVERRIDES) && (MODES.get() > 0 || overrides(object))
+}
+
 /// Whether an object's class has operators of its own.
 fn overrides(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();

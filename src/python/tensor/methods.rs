@@ -7,7 +7,7 @@ use crate::operator::{Arg, Operand, constant};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::autograd::backward;
-use crate::python::call::overrides::Asked;
+use crate::python::call::overrides::{Asked, is_asked};
 use crate::python::call::run::LONG;
 use crate::python::call::run::running;
 use crate::python::call::signature_errors::too_big;
@@ -60,6 +60,19 @@ fn unknown<'py>(
 #[cold]
 fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
     if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
+}
+
+/// The other operand of a slot that writes. Where it is unknown Python is told so, and asks its class.
+struct Other<'a, 'py>(Borrowed<'a, 'py, PyAny>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Other<'a, 'py> {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Other<'a, 'py>> {
+        if operand(&object).is_some() || object.is_instance_of::<PyInt>() || is_asked(&object) {
+            return Ok(Other(object));
+        }
+        Err(PyTypeError::new_err("unsupported operand"))
+    }
 }
 
 /// Python's slot for products of matrices.
@@ -199,8 +212,8 @@ macro_rules! slots {
                     binary(slf, other, &$row, true, stringify!($reflected))
                 })?
             )*
-            $(fn $iname(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-                inplace(slf, other, &$irow, stringify!($iname))
+            $(fn $iname(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>) -> PyResult<()> {
+                inplace(slf, &other.0, &$irow, stringify!($iname))
             })*
             fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
                 use pyo3::basic::CompareOp;
@@ -223,8 +236,8 @@ macro_rules! slots {
             fn __rpow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 power(slf, other, true)
             }
-            fn __ipow__(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
-                power_inplace(slf, other)
+            fn __ipow__(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+                power_inplace(slf, &other.0)
             }
             fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
