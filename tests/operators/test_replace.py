@@ -108,6 +108,15 @@ def test_data_refuses():
         x.data = 1
     with pytest.raises(RuntimeError, match="data set to a tensor that requires gradients must be floating point or complex"):
         x.data = T.ones(2, dtype=T.int64)
+    for x, y in (
+        (T.ones(2), T.ones(2, device="meta")),
+        (T.ones(2, device="meta"), T.ones(2)),
+        (T.ones(2), T.eye(2).to_sparse()),
+    ):
+        with pytest.raises(RuntimeError, match="`variable` and `tensor` have incompatible tensor type"):
+            x.data = y
+        assert x.shape == (2,)
+    x = leaf([1.0, 2.0])
     with pytest.raises(RuntimeError, match="Deleting tensor data is not allowed"):
         del x.data
 

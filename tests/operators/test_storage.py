@@ -155,3 +155,24 @@ def test_elements_of_a_storage_as_others():
         other = getattr(storage, name)()
         assert other.dtype is kind and other.tolist() == T.tensor([0.0, 2.0]).to(kind).tolist()
         assert other.data_ptr() != storage.data_ptr()
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_old_constructors_share_a_storage():
+    x = T.tensor([1.0, 2.0])
+    whole = x.storage(), x.untyped_storage()
+    for source in whole:
+        for made in (T.FloatTensor(source), T.Tensor(source), x.new(source)):
+            assert made.tolist() == [1.0, 2.0] and made.data_ptr() == x.data_ptr()
+    assert T.IntTensor(whole[1]).tolist() == x.view(T.int32).tolist()
+    with pytest.raises(RuntimeError, match="^Expected a Storage of type Double or an UntypedStorage, but got type Float"):
+        T.DoubleTensor(whole[0])
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_set_takes_no_storage_of_another_dtype():
+    x = T.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="^Expected a Storage of type float or an UntypedStorage, but got type Double"):
+        x.set_(T.ones(2, dtype=T.float64).storage())
+    assert x.tolist() == [1.0, 2.0]
+    assert x.set_(T.tensor([3.0]).storage()).tolist() == [3.0]

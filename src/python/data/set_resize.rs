@@ -8,7 +8,7 @@ use crate::python::numbers::int_from;
 use crate::python::sequences::ints;
 use crate::python::transforms::func;
 use crate::python::types;
-use crate::python::types::type_name;
+use crate::python::types::{PyDType, type_name};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, mode, no_derivative};
 use gradiron_macros::{pyfunction, pymethods};
@@ -93,11 +93,25 @@ fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>>
     if let Ok(tensor) = source.cast::<PyTensor>() {
         return Ok(Some(tensor.get().tensor.body().clone()));
     }
+    storage_body(source, like.dtype, like.dtype.c_name())
+}
+
+/// All of a storage as numbers of `dtype`, which it may not contradict; nothing where `source` is no storage.
+pub fn storage_body(source: &Bound<'_, PyAny>, dtype: DType, name: &str) -> PyResult<Option<Body>> {
     let Ok(whole) = source.getattr("_all") else { return Ok(None) };
     let Ok(whole) = whole.cast::<PyTensor>() else { return Ok(None) };
+    if let Ok(own) = source.getattr("dtype")
+        && let Ok(own) = own.cast::<PyDType>().map(|own| own.get().0)
+        && own != dtype
+    {
+        return Err(PyRuntimeError::new_err(format!(
+            "Expected a Storage of type {name} or an UntypedStorage, but got type {} for argument 1 'storage'",
+            own.scalar_name()
+        )));
+    }
     let storage = whole.get().tensor.body().storage.clone();
-    let layout = Layout::contiguous(&[storage.len() / like.dtype.size()]);
-    Ok(Some(Body::plain(storage, layout, like.dtype)))
+    let layout = Layout::contiguous(&[storage.len() / dtype.size()]);
+    Ok(Some(Body::plain(storage, layout, dtype)))
 }
 
 #[cold]

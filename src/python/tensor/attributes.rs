@@ -6,6 +6,7 @@ use crate::ops;
 use crate::ops::shape::view;
 use crate::python::call::signature_errors::dtype_argument;
 use crate::python::data::nested_lists::from_nested;
+use crate::python::data::set_resize::storage_body;
 use crate::python::numbers::scalar_from;
 use crate::python::objects::ClassName;
 use crate::python::sequences::ints;
@@ -63,6 +64,9 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
             "new(): data must be a sequence (got {})",
             first.class_name()?
         )));
+    }
+    if let Some(body) = storage_body(&first, dtype, dtype.scalar_name())? {
+        return Ok(Tensor::new(body));
     }
     Ok(copies::to_device(&from_nested(&first, Some(dtype))?, device)?)
 }

@@ -397,6 +397,11 @@ impl PyTensor {
             )));
         };
         let body = other.get().tensor.body().clone();
+        if body.device().is_meta() != self.tensor.device().is_meta() {
+            return Err(PyRuntimeError::new_err(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.",
+            ));
+        }
         if !body.dtype.is_differentiable() && self.tensor.requires_grad() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex dtype",

@@ -368,7 +368,7 @@ class Module:
                 made = fn(param)
             if swap:
                 self._swap_in(name, param, made, fn)
-            elif renew:
+            elif renew or param.is_meta != made.is_meta:
                 new = self._parameters[name] = Parameter(made, param.requires_grad)
                 if param.grad is not None:
                     with no_grad():
