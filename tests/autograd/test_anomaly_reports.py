@@ -36,6 +36,16 @@ def test_an_error_of_a_node_s_hook_is_told():
     assert reports(act)[0] == ["Error detected in ExpBackward0."]
 
 
+def test_a_warning_that_is_an_error_is_printed(capsys):
+    y = leaf([1.0]) * 2
+    y.register_hook(lambda g: 1 / 0)
+    with T.autograd.set_detect_anomaly(True), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ZeroDivisionError):
+            y.sum().backward()
+    assert "Error detected in MulBackward0" in capsys.readouterr().err
+
+
 def test_changed_values_point_to_the_backtrace():
     def act():
         x = leaf([1.0])

@@ -20,6 +20,7 @@ def test_areas():
     assert_values(T.cumulative_trapezoid(y, tensor([0.0, 1.0, 3.0])), [[1.5, 7.5], [-0.5, 1.5]])
     assert_values(T.cumulative_trapezoid(y, dx=2.0, dim=0), [[1.0, 1.0, 7.0]])
     assert T.trapezoid(T.ones(2, 0)).tolist() == [0.0, 0.0]
+    assert T.cumulative_trapezoid(T.ones(2, 0)).shape == (2, 0) and T.cumulative_trapezoid(T.ones(0)).shape == (0,)
     assert_values(T.trapezoid(T.tensor([1, 2, 4]), T.tensor([0, 1, 2])), 4.5)
 
 

@@ -97,6 +97,20 @@ def test_out_is_for_sums_over_dimensions(name):
     assert call(X, 0, out=out) is out
 
 
+def test_numpys_names_of_two_operands():
+    assert T.add(x1=T.ones(2), x2=T.ones(2)).tolist() == T.maximum(x1=T.ones(2), x2=T.full((2,), 2.0)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_along_a_dimension_take_out(name):
+    x, call = T.tensor([[3.0, 1.0, 2.0], [5.0, 4.0, 6.0]]), getattr(T, name)
+    out = T.empty(2, 1), T.empty(2, 1, dtype=T.int64)
+    values, indices = call(x, 1, True, out=out)
+    assert values is out[0] and indices is out[1]
+    assert values.tolist() == [[2.0], [5.0]] and indices.tolist() == [[2], [0]]
+    assert call(x, 1, keepdim=False, out=None).values.tolist() == [2.0, 5.0]
+
+
 def test_parts_of_complex_numbers_are_real():
     x = T.ones(2, dtype=T.complex64)
     for part in ("real", "imag"):

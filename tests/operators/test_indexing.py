@@ -249,6 +249,20 @@ def test_scatter_and_gather_are_each_others_transpose(device):
     assert_values(x.grad, T.zeros(2, 3, device=device).scatter_add(1, index, w))
 
 
+def test_gather_takes_the_option_of_sparse_gradients():
+    x, index = leaf([[1.0, 2.0]]), T.tensor([[1, 1]])
+    assert T.gather(x, 1, index, sparse_grad=False).tolist() == x.gather(1, index, sparse_grad=False).tolist() == [[2.0, 2.0]]
+
+
+def test_a_complex_number_fills_no_real_tensor():
+    for dtype in (T.float32, T.int64, T.bool):
+        x = T.ones(2, dtype=dtype)
+        for call in (x.index_fill, x.index_fill_):
+            with pytest.raises(RuntimeError, match="Converting complex Scalar to non-complex type is not supported"):
+                call(0, T.tensor([0]), 1 + 1j)
+        assert x.tolist() == [1, 1]
+
+
 @pytest.mark.filterwarnings("ignore:The reduce argument of torch.scatter")
 def test_scatter_modes():
     index = T.tensor([0, 0, 1])

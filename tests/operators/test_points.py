@@ -115,6 +115,7 @@ def test_combinations():
             RuntimeError,
             "torch.histogramdd: dimension 0's range [nan, nan] is not finite",
         ),
+        (lambda: T.histc(x, 2, 0, float("nan")), RuntimeError, "torch.histc: range of [0, nan] is not finite"),
         (lambda: T.histogramdd(points, [2]), RuntimeError, "histogramdd: The size of bins must be equal to the innermost"),
         (
             lambda: T.histogramdd(points, [2, 2], [0.0, 1.0]),

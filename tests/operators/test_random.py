@@ -141,6 +141,14 @@ def test_random_through_views_leaves_the_rest():
     assert_values(x, [[0.0] * 4] * 3)
 
 
+@pytest.mark.parametrize("kind, most", [("float32", 3.4e38), ("float64", 1.7e308), ("float16", 65504.0), ("bfloat16", 3.3e38)])
+def test_a_range_beyond_the_numbers_is_refused(kind, most):
+    x = T.ones(2, dtype=getattr(T, kind))
+    with pytest.raises(RuntimeError, match="which result in to-from to exceed the limit"):
+        x.uniform_(-most, most)
+    assert x.tolist() == [1.0, 1.0] and x.uniform_(0, most).isfinite().all()
+
+
 def test_empty_draws():
     for x in (T.rand(0), T.randn(0, 3), T.randint(5, (0,)), T.randperm(0)):
         assert x.numel() == 0

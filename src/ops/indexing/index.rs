@@ -199,7 +199,19 @@ impl Gather {
 
 /// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
 #[operator(function, method, out(declared, resizes), sample = "indexed(named(name))")]
-pub fn gather(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+pub fn gather(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    #[keyword]
+    #[default(false)]
+    sparse_grad: bool,
+) -> Result<Tensor> {
+    if sparse_grad {
+        return Err(Error::not_implemented(
+            "gather: gradients are dense here, so sparse_grad=True is refused; pass sparse_grad=False",
+        ));
+    }
     Gather::call(input, dim, index)
 }
 

@@ -157,7 +157,7 @@ fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor>
     let hits = copies::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
     let order = a::sub(&crate::ops::reduction::scan::Cumsum::call(&hits, 0)?, 1i64)?;
     let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
-    let values = crate::ops::indexing::index::gather(&reshape(source, &[source.numel()])?, 0, &order)?;
+    let values = crate::ops::indexing::index::Gather::call(&reshape(source, &[source.numel()])?, 0, &order)?;
     select(V::from(x), reshape(&values, &mask.shape())?, V::from(mask)).tensor()
 }
 

@@ -570,7 +570,7 @@ impl IndexFill1 {
     sample = "listed(lambda x, dim, i: T.index_fill(x, dim, i, 2.0))"
 )]
 pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
-    match as_recorded("index_fill_", value)? {
+    match filling(input, value)? {
         Operand::Tensor(value) => IndexFill1::call(input, dim, index, value),
         Operand::Scalar(value) => IndexFill0::call(input, dim, index, value),
     }
@@ -580,10 +580,20 @@ pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: 
 #[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
 pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     warn_expanded(input, "index_fill", "tensor[mask] = scalar")?;
-    match as_recorded("index_fill_", value)? {
+    match filling(input, value)? {
         Operand::Tensor(value) => IndexFill1::over(input, dim, index, value),
         Operand::Scalar(value) => IndexFill0::over(input, dim, index, value),
     }
+}
+
+/// What `index_fill` writes into a tensor like `input`.
+fn filling<'a>(input: &Tensor, value: Operand<'a>) -> Result<Operand<'a>> {
+    if value.is_complex() && !input.dtype().is_complex() {
+        return Err(Error::runtime(
+            "index_fill_(): Converting complex Scalar to non-complex type is not supported",
+        ));
+    }
+    as_recorded("index_fill_", value)
 }
 
 /// A 0-d tensor without history or transform becomes a number.

@@ -7,7 +7,7 @@ use crate::operator::kernel::{copy, duplicate};
 use crate::operator::overlap::check_writable;
 use crate::operator::views::{self, View, reshape};
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::index::{IndexSelect, gather};
+use crate::ops::indexing::index::{Gather, IndexSelect};
 use crate::ops::indexing::index_put;
 use crate::ops::indexing::scatter::{into_zeros, placed};
 use crate::ops::prelude::*;
@@ -77,7 +77,7 @@ impl Take {
         let n = input.numel().max(1) as i64;
         let made = if index.is_batched() {
             let by = reshape(&b.full(index)?, &b.shape(&[index.numel()]))?;
-            gather(&flat, line, &a::remainder(&by, n)?)?
+            Gather::call(&flat, line, &a::remainder(&by, n)?)?
         } else {
             IndexSelect::call(&flat, line, &a::remainder(&reshape(index, &[index.numel()])?, n)?)?
         };
@@ -110,7 +110,7 @@ pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
 pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
     let Some(dim) = dim else {
         let n = (input.numel(), indices.numel());
-        return gather(&reshape(input, &[n.0])?, 0, &reshape(indices, &[n.1])?);
+        return Gather::call(&reshape(input, &[n.0])?, 0, &reshape(indices, &[n.1])?);
     };
     if indices.dtype() != DType::I64 {
         return Err(Error::runtime(format!(
@@ -145,7 +145,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
     let (from, by) = (expanded(input, indices)?, expanded(indices, input)?);
     // Negative indices count from the end.
     let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
-    gather(&from, at as i64, &by)
+    Gather::call(&from, at as i64, &by)
 }
 
 /// `input` as one line with the elements of `source` where `index` points.

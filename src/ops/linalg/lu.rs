@@ -73,7 +73,7 @@ fn ordered(x: &V, order: &Tensor) -> V {
             shape.extend([rows, width]);
             view::expand(t, views::ints(&shape))
         };
-        index::gather(&wide(&t, rows)?, -2, &wide(&squeeze::unsqueeze(order, -1)?, count[0])?)
+        index::Gather::call(&wide(&t, rows)?, -2, &wide(&squeeze::unsqueeze(order, -1)?, count[0])?)
     })
 }
 

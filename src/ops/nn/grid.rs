@@ -176,7 +176,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     let x = planes(input, of)?;
     let mut sum: Option<V> = None;
     for term in terms(grid, of)? {
-        let one = V::from(index::gather(&x, 2, &term.places)?) * term.weight(None);
+        let one = V::from(index::Gather::call(&x, 2, &term.places)?) * term.weight(None);
         sum = Some(sum.map_or(one.clone(), |sum| sum + one));
     }
     sum.unwrap_or_else(V::misuse).reshape(&result_shape(&input.shape(), &grid.shape())).tensor()
@@ -204,7 +204,7 @@ fn slopes(
     if wants[1] {
         let mut sums: Vec<Option<V>> = vec![None; of.dims];
         for term in &terms {
-            let value = V::from(&g) * V::from(index::gather(&x, 2, &term.places)?);
+            let value = V::from(&g) * V::from(index::Gather::call(&x, 2, &term.places)?);
             for (d, sum) in sums.iter_mut().enumerate() {
                 let part = (&value * term.weight(Some(d))).sum(&[1], false);
                 *sum = Some(sum.take().map_or(part.clone(), |sum| sum + part));

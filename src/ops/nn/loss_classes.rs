@@ -8,7 +8,7 @@ use crate::operator::constant;
 use crate::operator::copies::to_dtype;
 use crate::operator::sums;
 use crate::operator::views::reshape;
-use crate::ops::indexing::index::gather;
+use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
 use crate::ops::nn::norm::dense;
@@ -329,7 +329,8 @@ impl Classes {
     fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
         let (ndim, all_count) = (input.ndim(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
-        let picked = gather(input, Self::dim(ndim), &index).map_err(|e| self.out_of_bounds(e, input))?;
+        let picked =
+            Gather::call(input, Self::dim(ndim), &index).map_err(|e| self.out_of_bounds(e, input))?;
         let picked = V::from(squeeze::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
         let (loss, total) = if all_count {
             (-picked, V::from(self.target.numel() as f64))

@@ -151,7 +151,7 @@ fn lacks(x: &V, target: &Tensor, margin: f64, weight: Option<&Tensor>, sizes: [u
     let x = x.clone().reshape(&sizes);
     let target = reshape(target, &[sizes[0], 1])?;
     let x = x.tensor()?;
-    let near = V::from(index::gather(&x, 1, &target)?);
+    let near = V::from(index::Gather::call(&x, 1, &target)?);
     let own = eq(counting(sizes[1], &x)?, V::from(&target));
     let lack = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
     let weight = weight.map(|w| index::index_select(w, 0, &reshape(&target, &[sizes[0]])?)).transpose()?;
@@ -301,7 +301,7 @@ fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
     let there = V::from(&target).then(|t| ge(V::from(t), 0.0).cast(DType::I64).tensor());
     let listed = there.then(|t| scan::cumprod(&t, 1, None));
     let place = maximum(V::from(&target), 0.0).cast(DType::I64).tensor()?;
-    let near = V::from(index::gather(&x, 1, &place)?).then(|t| unsqueeze(&t, 2));
+    let near = V::from(index::Gather::call(&x, 1, &place)?).then(|t| unsqueeze(&t, 2));
     let listed = listed.then(|t| unsqueeze(&t, 2));
     let place = V::from(unsqueeze(&place, 2)?);
     let member = both(eq(counting(sizes[1], &x)?, place), &listed);

@@ -3,6 +3,7 @@
 use crate::cpu::random as cpu;
 use crate::operator::dtype_checks::improbable;
 use crate::operator::generator::{Generator, stream};
+use crate::ops::elementwise::compare::largest;
 use crate::ops::prelude::*;
 
 /// Refuses whole numbers to a distribution that has none.
@@ -46,6 +47,13 @@ pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator
     if from > to {
         return Err(Error::runtime(format!(
             "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
+        )));
+    }
+    if to - from > largest(body.dtype) {
+        return Err(Error::runtime(format!(
+            "uniform_ expects to-from <= std::numeric_limits<{}>::max(), but found to={to} and from={from} which result in \
+             to-from to exceed the limit",
+            body.dtype.scalar_name()
         )));
     }
     if body.numel() == 0 {

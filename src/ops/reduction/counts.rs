@@ -80,7 +80,8 @@ pub fn histc(
         (low, high) = (low - 1.0, high + 1.0);
     }
     if !(low.is_finite() && high.is_finite()) {
-        return Err(Error::runtime(format!("torch.histc: range of [{low}, {high}] is not finite")));
+        let range = format!("[{low}, {high}]").to_lowercase();
+        return Err(Error::runtime(format!("torch.histc: range of {range} is not finite")));
     }
     if low > high {
         return Err(Error::runtime("torch.histc: max must be larger than min"));

@@ -5,7 +5,7 @@ use crate::operator::batch;
 use crate::operator::views::reshape;
 use crate::operator::{constant, detached, dtype_checks};
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
-use crate::ops::indexing::index::gather;
+use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::folded;
@@ -88,9 +88,9 @@ pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> 
 pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
     let indices = detached::shallow(indices);
     if kept || t.ndim() == 0 {
-        return gather(t, dim, &indices);
+        return Gather::call(t, dim, &indices);
     }
-    squeeze_one(&gather(t, dim, &unsqueeze(&indices, dim)?)?, dim)
+    squeeze_one(&Gather::call(t, dim, &unsqueeze(&indices, dim)?)?, dim)
 }
 
 /// The extremum along a dimension and its index.

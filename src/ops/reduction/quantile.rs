@@ -4,7 +4,7 @@ use crate::operator::constant::full;
 use crate::operator::copies::{clone_dense, to_dtype};
 use crate::operator::views;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::index::{gather, numbers};
+use crate::ops::indexing::index::{Gather, numbers};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{argmax, picked, returned};
 use crate::ops::reduction::reduce::no_grad;
@@ -75,7 +75,7 @@ fn quantiles(
     let ranks = ranks.expand(&wide);
     let at = |ranks: V| {
         let index = ranks.cast(DType::I64);
-        sorted.with(index, |sorted, index| gather(sorted, -1, index))
+        sorted.with(index, |sorted, index| Gather::call(sorted, -1, index))
     };
     let made = match interpolation {
         "lower" => at(floor(&ranks)),
@@ -198,7 +198,7 @@ fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     let [starts, _] = cummax(&starts, dim)?;
     let lengths = (positions - V::from(starts)).tensor()?;
     let best = argmax(&lengths, Some(dim), true)?;
-    let mut found = [gather(&sorted, dim, &best)?, gather(&places, dim, &best)?];
+    let mut found = [Gather::call(&sorted, dim, &best)?, Gather::call(&places, dim, &best)?];
     if !keepdim {
         found = [squeeze::squeeze_one(&found[0], dim)?, squeeze::squeeze_one(&found[1], dim)?];
     }

@@ -111,10 +111,18 @@ pub fn trapezoid_dx(
     a::mul(&a::sub(&all, &a::mul(&ends, Scalar::Float(0.5))?)?, Scalar::Float(dx))
 }
 
+/// Areas between no points.
+fn no_areas(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
+    if length(y, dim)? > 0 { Ok(None) } else { half(y).map(Some) }
+}
+
 /// The areas up to each point but the first, by trapezoids over the places `x`.
 #[operator(function, sample = "over_dim(lambda y, dim: T.cumulative_trapezoid(y, dim=dim, dx=0.5))")]
 pub fn cumulative_trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     without_truths("cumulative_trapezoid", Some(x), y)?;
+    if let Some(empty) = no_areas(y, dim)? {
+        return Ok(empty);
+    }
     let dx = widths("cumulative_trapezoid", y, x, dim)?;
     half(&cumsum(&a::mul(&neighbours(y, dim)?, &dx)?, dim, None)?)
 }
@@ -129,5 +137,8 @@ pub fn cumulative_trapezoid_dx(
     #[default(-1)] dim: i64,
 ) -> Result<Tensor> {
     without_truths("cumulative_trapezoid", None, y)?;
+    if let Some(empty) = no_areas(y, dim)? {
+        return Ok(empty);
+    }
     cumsum(&a::mul(&neighbours(y, dim)?, Scalar::Float(dx / 2.0))?, dim, None)
 }

@@ -124,7 +124,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     let count = sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
     let place = a::clamp_min_number(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
     let pick = |from: Body| -> Result<Body> {
-        let body = index::gather(&Tensor::new(from), dim as i64, &place)?;
+        let body = index::Gather::call(&Tensor::new(from), dim as i64, &place)?;
         Ok(body.body().clone())
     };
     Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
@@ -406,7 +406,7 @@ pub fn median(input: &Tensor) -> Result<Tensor> {
 }
 
 /// The lower medians along `dim`, and where they were.
-#[overload(median.dim, returns(values, indices))]
+#[overload(median.dim, out(declared), returns(values, indices))]
 pub fn median_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("median", input, dim)?;
     Median1::call(input, dim, keepdim)
@@ -419,7 +419,7 @@ pub fn nanmedian(input: &Tensor) -> Result<Tensor> {
 }
 
 /// The lower medians of the elements along `dim` that are not NaN, and where they were.
-#[overload(nanmedian.dim, returns(values, indices))]
+#[overload(nanmedian.dim, out(declared), returns(values, indices))]
 pub fn nanmedian_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("nanmedian", input, dim)?;
     Nanmedian1::call(input, dim, keepdim)

@@ -301,7 +301,7 @@ fn known_as(param: &Param, given: &str) -> bool {
             (param.name, given),
             ("dim", "axis")
                 | ("keepdim", "keepdims")
-                | ("input", "x" | "a")
+                | ("input", "x" | "a" | "x1")
                 | ("other", "x2")
                 | ("self_", "self")
         )

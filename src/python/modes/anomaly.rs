@@ -161,7 +161,9 @@ fn tell(text: &str) {
     Python::attach(|py| {
         let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
         let message = std::ffi::CString::new(text).unwrap_or_default();
-        // A warning that the user turned into an error gives way to the error that is under way.
-        let _ = PyErr::warn(py, &category, &message, 1);
+        // A warning that the user turned into an error gives way to the error that is under way, and is printed.
+        if let Err(warning) = PyErr::warn(py, &category, &message, 1) {
+            warning.print(py);
+        }
     });
 }

@@ -53,9 +53,9 @@ fn at_random(
     let (many, taps) = (numel(&whole[1..=dims]), numel(&whole[1 + dims..]));
     let places = places.reshape(&[planes, many * taps]).tensor()?;
     let plane = views::reshape(input, &[planes, numel(&shape[lead..])])?;
-    let values = views::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
+    let values = views::reshape(&index::Gather::call(&plane, -1, &places)?, &[planes, many, taps])?;
     let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
-    let indices = index::gather(&views::reshape(&places, &[planes, many, taps])?, -1, &at)?;
+    let indices = index::Gather::call(&views::reshape(&places, &[planes, many, taps])?, -1, &at)?;
     let result = resized(&shape, &three(output, 1), dims);
     Ok([views::reshape(&values, &result)?, views::reshape(&indices, &result)?])
 }

@@ -205,7 +205,7 @@ fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
         flat.push(numel(&shape[lead..]));
         views::reshape(t, &flat)
     };
-    views::reshape(&index::gather(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
+    views::reshape(&index::Gather::call(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
 }
 
 fn zeros(at: &Meta) -> Result<Tensor> {
