@@ -21,5 +21,4 @@ fn constant_zero(x: T) -> T { return T(0); }
 fn first_power(x: T) -> T { return x; }
 fn zeroth_power(x: T) -> T { return T(1); }
 fn angle_gradient(g: T, x: T) -> T { return T(0); }
-fn log_of_base(x: T, y: T) -> T { return log(x); }
 fn sgn_gradient(g: T, x: T, y: T) -> T { return T(0); }

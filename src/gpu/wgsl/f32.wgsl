@@ -114,6 +114,7 @@ fn log(x: f32) -> f32 {
   let s = split_power(x);
   return log_edge(x, s.y * 0.693359375 + (log_near_one(s.x) - s.y * 2.12194440e-4));
 }
+fn log_of_base(x: f32, y: f32) -> f32 { return log(x); }
 fn xlogy(a: f32, b: f32) -> f32 {
   return select(select(a * log(b), 0.0, a == 0.0), b, is_nan(b));
 }
