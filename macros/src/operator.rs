@@ -45,6 +45,7 @@ const OUT: &[&str] = &[
     "apart",
     "resizes",
     "silent",
+    "counted",
     "computes",
     "early",
     "called",
@@ -154,7 +155,7 @@ fn out(clause: &Clause) -> Result<TokenStream> {
                 let (word, text) = (&word.word, word.text()?);
                 more.push(quote!(#word: #text));
             }
-            "apart" | "resizes" | "silent" | "computes" | "early" | "uninitialized" => {
+            "apart" | "resizes" | "silent" | "counted" | "computes" | "early" | "uninitialized" => {
                 let word = &word.word;
                 more.push(quote!(#word: true));
             }

@@ -257,6 +257,8 @@ pub struct OutFacts {
     pub resizes: bool,
     /// It is resized without a warning.
     pub silent: bool,
+    /// With as many elements as the result it keeps its own shape.
+    pub counted: bool,
     /// It says in which dtype is computed, unless that is asked for.
     pub computes: bool,
     /// The elements of its result are not set: only its sizes are written.
@@ -277,6 +279,7 @@ impl OutFacts {
         apart: false,
         resizes: false,
         silent: false,
+        counted: false,
         computes: false,
         uninitialized: false,
         unrecorded: false,

@@ -228,6 +228,27 @@ def test_what_is_made_takes_the_targets_dtype(make):
         assert make(out) is out and out.dtype is kind
 
 
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: T.arange(6, out=o),
+        lambda o: T.range(0, 5, out=o),
+        lambda o: T.linspace(0, 5, 6, out=o),
+        lambda o: T.logspace(0, 5, 6, base=1, out=o),
+    ],
+)
+def test_ranges_keep_the_shape_of_as_many_elements(make):
+    told = make(T.zeros(6)).tolist()
+    for place in (T.zeros(2, 3), T.zeros(3, 2).t(), T.zeros(1, 6)):
+        shape = place.shape
+        assert make(place) is place and place.shape == shape and place.flatten().tolist() == told
+    whole = T.full((3, 2, 2), 7.0)
+    make(whole[..., 0])
+    assert whole[..., 0].flatten().tolist() == told and bool((whole[..., 1] == 7).all())
+    assert make(T.zeros(0, 3)).shape == (6,)
+
+
 @pytest.mark.parametrize(
     "name, fields", [("max", ("values", "indices")), ("sort", ("values", "indices")), ("aminmax", ("min", "max"))]
 )

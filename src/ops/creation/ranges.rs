@@ -149,6 +149,7 @@ fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Res
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
+        counted,
         called = "aten::arange"
     )
 )]
@@ -196,6 +197,7 @@ pub fn arange_to(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
+        counted,
         called = "aten::range"
     )
 )]
@@ -223,6 +225,7 @@ pub fn range_with_end(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
+        counted,
         called = "aten::linspace"
     ),
     sample = "random"
@@ -267,6 +270,7 @@ pub fn linspace(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
         silent,
+        counted,
         called = "aten::logspace"
     ),
     sample = "random"

@@ -3,6 +3,7 @@
 use crate::base::{DType, Error, Fault, Result, warn};
 use crate::operator::inplace::OutTarget;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::views::reshape;
 use crate::operator::{Arg, Kind, Out, Row};
 use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
@@ -49,7 +50,7 @@ pub fn write<'py>(
         (_, Ok(list)) => list.iter().collect(),
         _ => vec![target.clone()],
     };
-    let (name, fields, results) = match made {
+    let (name, fields, mut results) = match made {
         Out::Tensor(t) => ("", &[][..], vec![t]),
         Out::Tuple(name, fields, ts) => (name, fields, ts),
         Out::List(ts) => ("", &[][..], ts),
@@ -65,6 +66,11 @@ pub fn write<'py>(
     refuse(row, args, &places)?;
     if targets.len() != results.len() {
         return Err(mismatch(called, "out", Kind::Tensors, None, &target));
+    }
+    if let (true, [value], [place]) = (row.out.counted, &mut results[..], &places[..])
+        && value.numel() == place.numel()
+    {
+        *value = reshape(value, &place.shape())?;
     }
     // All targets are checked before one is written.
     let said = |i: usize| fields.get(i).copied().unwrap_or("result");
