@@ -23,6 +23,42 @@ BEING, BEHIND = "is being", "its base or another view of its base has been"
 # Inputs and views as outputs
 
 
+class Plain(T.Tensor):
+    pass
+
+
+class Told(T.Tensor):
+    names = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.names.append(getattr(func, "__name__", ""))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+class Silent(T.Tensor):
+    __torch_function__ = T._C._disabled_torch_function_impl
+
+
+@pytest.mark.parametrize("wants", [True, False])
+def test_an_input_comes_out_in_its_class(wants):
+    F = function(lambda ctx, x, z: (x, z * 2, x), lambda ctx, g, h, k: (g * 7 + k, h * 2))
+    for kind, expected in ((Plain, Plain), (Told, Told), (Silent, T.Tensor), (T.nn.Parameter, T.Tensor)):
+        x = T.ones(2).as_subclass(kind).requires_grad_(wants)
+        Told.names.clear()
+        y, _, again = F.apply(x, T.ones(2))
+        assert [type(y), type(again)] == [expected, expected] and y is not x and y.data_ptr() == x.data_ptr()
+        assert kind is not Told or Told.names[:2] == ["view_as", "view_as"]
+        assert y.requires_grad == wants and y._is_view()
+        with T.no_grad():
+            assert type(F.apply(x, T.ones(2))[0]) is (T.Tensor if wants else expected)
+        if wants:
+            (y * 2).sum().backward()
+            assert_values(x.grad, [14.0, 14.0])
+            with pytest.raises(RuntimeError, match=INSIDE.format(0, BEING)):
+                function(lambda ctx, x: x, lambda ctx, g: g).apply(x).mul_(2)
+
+
 def test_an_input_comes_out_as_a_view_of_itself():
     F = function(lambda ctx, x: x, lambda ctx, g: g * 7)
     for make in (lambda: leaf([1.0, 2.0]), lambda: leaf([1.0, 2.0]) * 1):

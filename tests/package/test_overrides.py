@@ -124,6 +124,22 @@ def test_gradients_flow_through_subclasses():
     assert type(leaf.grad) is T.Tensor and leaf.grad is not None
 
 
+def test_a_write_is_seen_through_every_class():
+    x = T.ones(3).as_subclass(Plain).requires_grad_()
+    y = x * 1
+    y.view(-1).mul_(3)
+    y[:2].mul_(2)
+    y.as_subclass(T.Tensor).mul_(5)
+    y.sum().backward()
+    assert x.grad.tolist() == [30.0, 30.0, 15.0]
+    base, weight = T.zeros(2), T.ones(2, requires_grad=True)
+    base.view(2).as_subclass(Plain).copy_(weight * 4)
+    base.sum().backward()
+    assert weight.grad.tolist() == [4.0, 4.0]
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+        x.as_subclass(T.Tensor).mul_(2)
+
+
 def test_in_place_methods_return_what_they_wrote():
     p = T.ones(2).as_subclass(Plain)
     assert p.add_(1) is p and p.tolist() == [2.0, 2.0]

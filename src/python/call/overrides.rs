@@ -73,7 +73,7 @@ pub fn is_asked(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Whether an object's class has operators of its own.
-fn overrides(object: &Bound<'_, PyAny>) -> bool {
+pub fn overrides(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let kind = object.get_type();
     let plain = [

@@ -90,16 +90,15 @@ pub fn from_bytes<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny
     wrap(bytes.py(), Tensor::new(body))
 }
 
-/// An instance of `class` over the tensor's memory, not yet tied to its history.
-fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+/// An instance of `class` that stands for the tensor.
+fn instance<'py>(class: &Bound<'py, PyAny>, tensor: Tensor) -> PyResult<Bound<'py, PyTensor>> {
     let py = class.py();
     let base = PyTensor::type_object(py);
     if !class.cast::<PyType>().is_ok_and(|c| c.is_subclass(&base).unwrap_or(false)) {
         return Err(PyTypeError::new_err("cls must be a type (not an instance) deriving from Tensor"));
     }
     // The base's constructor, as the subclass's own may have called us.
-    let tensor = AsIs(detached::shallow(&data.get().tensor));
-    let made = base.call_method1(intern!(py, "__new__"), (class, tensor))?.cast_into::<PyTensor>()?;
+    let made = base.call_method1(intern!(py, "__new__"), (class, AsIs(tensor)))?.cast_into::<PyTensor>()?;
     register(made.clone());
     Ok(made)
 }
@@ -116,7 +115,7 @@ pub fn make_subclass<'py>(
             "Only Tensors of floating point and complex dtype can require gradients",
         ));
     }
-    let made = instance(class, data)?;
+    let made = instance(class, detached::shallow(&data.get().tensor))?;
     made.get().tensor.set_requires_grad(requires_grad)?;
     Ok(made.into_any())
 }
@@ -127,10 +126,9 @@ pub fn as_subclass<'py>(
     tensor: &Bound<'py, PyTensor>,
     class: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let made = instance(class, tensor)?;
-    let history = views::alias(&tensor.get().tensor)?.history();
-    if history.is_some() {
-        made.get().tensor.set_history(history);
-    }
-    Ok(made.into_any())
+    let tensor = &tensor.get().tensor;
+    // What is written to the one is seen in the history of the other.
+    let followed = tensor.as_view().is_some() || tensor.requires_grad() || tensor.is_special();
+    let tensor = if followed { views::alias(tensor)? } else { detached::shallow(tensor) };
+    Ok(instance(class, tensor)?.into_any())
 }

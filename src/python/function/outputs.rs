@@ -5,6 +5,7 @@ use crate::base::{DType, Device, Dims, Guidance};
 use crate::operator::detached;
 use crate::operator::results::view_of;
 use crate::operator::write::Write;
+use crate::python::call::overrides::overrides;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::listed::Listed;
@@ -116,10 +117,10 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
         if edge.is_some() && marks.is_dirty(&t) {
             check_writable(&call, &t, outputs.len())?;
         }
-        let made = give(py, &call, &marks, to_save.as_ref(), &t, edge)?;
-        if !made.same(&t) {
-            outputs[i] = wrap(py, made.clone())?;
-            *slot = Some(made);
+        let made = give(&call, &marks, to_save.as_ref(), &outputs[i], &t, edge)?;
+        if let Some(made) = made {
+            *slot = tensor(&made);
+            outputs[i] = made;
         }
     }
     marks.check_returned(&call, &returned)?;
@@ -184,29 +185,43 @@ fn publish(
     Ok(Node::publish(node))
 }
 
-/// One output with its history; `edge` where a gradient will flow back through it.
-fn give(
-    py: Python<'_>,
-    call: &Call,
+/// An input that is handed out as it is: a view of it, which a class of tensors makes as it does other results.
+fn as_itself<'py>(object: &Bound<'py, PyAny>, t: &Tensor, edge: Option<Edge>) -> PyResult<Bound<'py, PyAny>> {
+    if overrides(object) {
+        let made =
+            mode::with_grad(false, || object.call_method1(intern!(object.py(), "view_as"), (object,)))?;
+        let view = &made.cast::<PyTensor>()?.get().tensor;
+        if edge.is_some() {
+            view.set_history(edge);
+        }
+        view.remake_view(CreationMeta::Function);
+        return Ok(made);
+    }
+    let body = t.body();
+    let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
+    let body = body.with_layout(layout);
+    wrap(object.py(), mode::with_grad(false, || view_of(t, body, edge, CreationMeta::Function)))
+}
+
+/// Gives one output its history; `edge` where a gradient will flow back through it. Returns what stands for it, where that is
+/// another object.
+fn give<'py>(
+    call: &Call<'_, 'py>,
     marks: &Marks,
-    to_save: Option<&Bound<'_, PyTuple>>,
+    to_save: Option<&Bound<'py, PyTuple>>,
+    object: &Bound<'py, PyAny>,
     t: &Tensor,
     edge: Option<Edge>,
-) -> PyResult<Tensor> {
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
     let is_input = call.inputs.has(t);
     let dirty = marks.is_dirty(t);
     if is_input && !dirty {
         check_not_saved(call, to_save, t)?;
     }
-    let as_itself = |edge| {
-        let body = t.body();
-        let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
-        let body = body.with_layout(layout);
-        mode::with_grad(false, || view_of(t, body, edge, CreationMeta::Function))
-    };
     match edge {
-        None if is_input && t.requires_grad() => return Ok(detached::shallow(t)),
-        None if is_input && !dirty => return Ok(as_itself(None)),
+        None if is_input && t.requires_grad() => return wrap(py, detached::shallow(t)).map(Some),
+        None if is_input && !dirty => return as_itself(object, t, None).map(Some),
         None if t.requires_grad() && t.as_view().is_none() => {
             t.set_history(None);
             t.set_requires_grad(false)?;
@@ -233,13 +248,13 @@ fn give(
             }
             over.end(Some(edge))?;
         }
-        Some(edge) if is_input => return Ok(as_itself(Some(edge))),
+        Some(edge) if is_input => return as_itself(object, t, Some(edge)).map(Some),
         Some(edge) => {
             t.set_history(Some(edge));
             t.remake_view(CreationMeta::Function);
         }
     }
-    Ok(t.clone())
+    Ok(None)
 }
 
 /// Refuses to save, in a `setup_context` of its own, an input that is handed out as it is: the output is another tensor.
