@@ -477,3 +477,23 @@ def test_results_have_memory_of_their_own():
     x.mode().values.zero_()
     T.ormqr(T.ones(5, 0), T.ones(0), y).zero_()
     assert x.item() == 3.0 and y.sum().item() == 10.0
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+def test_bounds_of_each_matrix():
+    A = T.tensor([[[1.0, 2.0], [3.0, 4.0]], [[1.0, 2.0], [2.0, 4.00001]]], dtype=T.float64)
+    bounds = T.tensor([1e-3, 1e-1], dtype=T.float64)
+    each = T.stack([L.pinv(A[0], rcond=1e-3), L.pinv(A[1], rcond=1e-1)])
+    for found in (L.pinv(A, bounds), L.pinv(A, rcond=bounds), L.pinv(A, rtol=bounds)):
+        assert T.equal(found, each)
+    assert T.equal(L.pinv(A, T.tensor(0.1), hermitian=False), L.pinv(A, 0.1))
+    assert L.matrix_rank(A, T.tensor([1e-3, 1e-7])).tolist() == [2, 2]
+    assert L.matrix_rank(A, tol=T.tensor([[1e-3], [1e-7], [5.0]])).tolist() == [[2, 1], [2, 2], [1, 1]]
+    assert L.matrix_rank(A[1], T.tensor(1e-3), hermitian=True).item() == 1
+    out = T.empty(2, dtype=T.int64)
+    assert L.matrix_rank(A, T.tensor(1e-3), out=out) is out and out.tolist() == [2, 1]
+    x = A.clone().requires_grad_()
+    L.pinv(x, bounds).sum().backward()
+    y = A.clone().requires_grad_()
+    T.stack([L.pinv(y[0], rcond=1e-3), L.pinv(y[1], rcond=1e-1)]).sum().backward()
+    assert T.allclose(x.grad, y.grad, rtol=0, atol=1e-7)

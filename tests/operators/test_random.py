@@ -149,6 +149,26 @@ def test_a_range_beyond_the_numbers_is_refused(kind, most):
     assert x.tolist() == [1.0, 1.0] and x.uniform_(0, most).isfinite().all()
 
 
+def test_numbers_from_one_on():
+    def draw(start, kind):
+        T.manual_seed(3)
+        return T.empty(4, dtype=kind).random_(start, None).tolist()
+
+    assert draw(5, T.int8) == [114, 7, 66, 80]
+    assert draw(0, T.bool) == [False, False, True, True]
+    assert draw(5, T.float16) == [843.0, 169.0, 1786.0, 2004.0]
+    assert draw(5, T.float32) == [72099.0, 1771237.0, 4796370.0, 453092.0]
+    assert draw(-5, T.int64)[:2] == [937055941807507086, 3839649608876091001]
+    assert draw(-(2**63), T.int64)[:2] == [-8286316095047268712, -5383722427978684797]
+    assert draw(2**62, T.int64)[:2] == [5548741960234895000, 8451335627303478915]
+    T.manual_seed(3)
+    assert T.empty(4, dtype=T.int64).random_(5).tolist() == [1, 3, 2, 2]
+    with pytest.raises(RuntimeError, match="^from is out of bounds for unsigned char"):
+        T.empty(1, dtype=T.uint8).random_(-5, None)
+    with pytest.raises(TypeError):
+        T.empty(1).random_(0, "a")
+
+
 def test_empty_draws():
     for x in (T.rand(0), T.randn(0, 3), T.randint(5, (0,)), T.randperm(0)):
         assert x.numel() == 0

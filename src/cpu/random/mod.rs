@@ -44,13 +44,18 @@ fn below<T: Element + PartialEq>(value: f32, low: f32, high: f32) -> T {
 /// Integers in `[low, high)`, in any dtype.
 ///
 /// # Safety
-/// As [`uniform`]; `low < high`.
-pub unsafe fn randint(generator: &mut Generator, out: Strided, low: i64, high: i64) {
-    let range = high.wrapping_sub(low) as u64;
+/// As [`uniform`]; `low <= last`.
+pub unsafe fn randint(generator: &mut Generator, out: Strided, low: i64, last: i64) {
+    // All numbers of 64 bits are more than they can count.
+    let range = (last.wrapping_sub(low) as u64).checked_add(1);
     let mut next = || {
         // Where 32 bits would favour some numbers noticeably, PyTorch draws 64.
-        let draw = if range >= 1 << 28 { generator.random64() } else { u64::from(generator.random()) };
-        (draw % range).wrapping_add(low as u64) as i64
+        let draw = match range {
+            Some(range) if range < 1 << 28 => u64::from(generator.random()) % range,
+            Some(range) => generator.random64() % range,
+            None => return generator.random64() as i64,
+        };
+        draw.wrapping_add(low as u64) as i64
     };
     // SAFETY: handed on.
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }

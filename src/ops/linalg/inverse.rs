@@ -160,6 +160,16 @@ pub fn linalg_pinv_bounds(
     pseudo_inverse(input, atol, rtol, hermitian)
 }
 
+/// `linalg.pinv` with a relative bound for each matrix alone.
+#[overload(linalg_pinv.rcond_tensor)]
+pub fn linalg_pinv_rcond_tensor(
+    input: &Tensor,
+    rcond: &Tensor,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    linalg_pinv_bounds(input, None, Some(rcond), hermitian)
+}
+
 /// The inverse of what can be inverted of a matrix.
 #[operator(function, method, autocast = single, sample = "on_host(rectangles(lambda x: T.pinverse(apart(x))))")]
 pub fn pinverse(input: &Tensor, #[default(1e-15)] rcond: f64) -> Result<Tensor> {
@@ -217,6 +227,16 @@ pub fn linalg_matrix_rank_bounds(
     #[default(false)] hermitian: bool,
 ) -> Result<Tensor> {
     rank(input, bound(atol), bound(rtol), hermitian)
+}
+
+/// How many exceed an absolute bound of each matrix.
+#[overload(linalg_matrix_rank.tol_tensor)]
+pub fn linalg_matrix_rank_tol_tensor(
+    input: &Tensor,
+    tol: &Tensor,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    rank(input, bound(Some(tol)), Some(Bound::Number(0.0)), hermitian)
 }
 
 /// `X` for which `A X` is nearest to `B`; the squares of what is left, the rank, and singular values, as the driver has them.

@@ -150,17 +150,44 @@ pub fn fill_random(
 ) -> Result<()> {
     match (from, to) {
         (None, None) => fill_whole_range(body, &generator),
-        (Some(to), None) => fill_integers(body, 0, to, &generator),
+        (Some(from), None) => fill_from(body, from, &generator),
         (from, Some(to)) => fill_integers(body, from.unwrap_or(0), to, &generator),
     }
 }
 
-pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
-    if body.dtype.is_complex() {
+/// Random whole numbers from `from` on.
+fn fill_from(body: &Body, from: i64, generator: &Option<Generator>) -> Result<()> {
+    refuse_complex(body.dtype)?;
+    let last = last_whole(body.dtype);
+    fits("from", from, body.dtype)?;
+    if from > last {
+        return Err(Error::runtime(
+            "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype",
+        ));
+    }
+    draw_integers(body, from, last, generator)
+}
+
+fn refuse_complex(dtype: DType) -> Result<()> {
+    if dtype.is_complex() {
         return Err(Error::runtime(
             "check_random_bounds handles only integral, floating-point and boolean types",
         ));
     }
+    Ok(())
+}
+
+fn draw_integers(body: &Body, low: i64, last: i64, generator: &Option<Generator>) -> Result<()> {
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let mut s = stream(generator);
+    fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, last)),
+        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, last.saturating_add(1)))
+}
+
+pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
+    refuse_complex(body.dtype)?;
     if low >= high {
         return Err(Error::runtime(format!(
             "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
@@ -168,28 +195,28 @@ pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option
     }
     fits("from", low, body.dtype)?;
     fits("to - 1", high - 1, body.dtype)?;
-    if body.numel() == 0 {
-        return Ok(());
+    draw_integers(body, low, high - 1, generator)
+}
+
+/// The last of the whole numbers from 0 on that the dtype tells apart.
+fn last_whole(dtype: DType) -> i64 {
+    match dtype {
+        DType::Bool => 1,
+        DType::U8 => u8::MAX.into(),
+        DType::I8 => i8::MAX.into(),
+        DType::I16 => i16::MAX.into(),
+        DType::I32 => i32::MAX.into(),
+        DType::I64 => i64::MAX,
+        DType::F16 => 1 << 11,
+        DType::BF16 => 1 << 8,
+        DType::F32 => 1 << 24,
+        DType::F64 | DType::C64 | DType::C128 => 1 << 53,
     }
-    let mut s = stream(generator);
-    fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, high)),
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, high))
 }
 
 fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
     crate::operator::dtype_checks::order("random_kernel_cpu", body.dtype)?;
-    let high = match body.dtype {
-        DType::Bool => 2,
-        DType::U8 => 1 << 8,
-        DType::I8 => 1 << 7,
-        DType::I16 => 1 << 15,
-        DType::I32 => 1 << 31,
-        DType::I64 => i64::MAX,
-        DType::F16 => (1 << 11) + 1,
-        DType::BF16 => (1 << 8) + 1,
-        DType::F32 => (1 << 24) + 1,
-        DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
-    };
+    let high = last_whole(body.dtype).saturating_add(1);
     if body.numel() == 0 {
         return Ok(());
     }

@@ -127,14 +127,21 @@ pub fn log_normal_(
     draw_over(input, |t| LogNormal::over(t, mean, std, generator.clone()))
 }
 
-/// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
+/// Random whole numbers: below `to`, from `from` to below `to`, or up to the last that the dtype has.
 #[inplace(overloads((0, 1), (2, 3), (1, 2)))]
 pub fn random_(
     input: &Tensor,
     from: Option<i64>,
-    to: Option<i64>,
+    #[default(Arg::Missing)] to: Arg,
     #[keyword] generator: Option<Generator>,
 ) -> Result<()> {
+    let (from, to) = match (from, to) {
+        (only, Arg::Missing) => (None, only),
+        (from, Arg::None) => (from, None),
+        (from, Arg::Int(to)) => (from, Some(to)),
+        (from, Arg::Bool(to)) => (from, Some(to.into())),
+        _ => return Err(Error::type_error("random_(): argument 'to' (position 2) must be int")),
+    };
     draw_over(input, |t| Random::over(t, from, to, generator.clone()))
 }
 
