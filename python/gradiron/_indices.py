@@ -30,12 +30,15 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     return tuple(reversed(found))
 
 
-def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
     """The places of the first `size` elements that are not zero, and `fill_value` where there are fewer."""
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
+    if out is not None and out.dtype != _core.int64:
+        kind = out.type().rpartition(".")[2].removesuffix("Tensor")
+        raise RuntimeError(f"nonzero_static: Expected out tensor to have scalar type Long but got scalar type{kind}")
     found = _core.nonzero(input)[:size]
-    return _core.cat([found, found.new_full((size - found.shape[0], input.dim()), fill_value)])
+    return _core.cat([found, found.new_full((size - found.shape[0], input.dim()), fill_value)], out=out)
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:

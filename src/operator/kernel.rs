@@ -191,7 +191,12 @@ pub fn in_dtype(body: Body, dtype: DType) -> Result<Body> {
 
 /// A new body of the same values; dense layouts (transposed ones too) are kept.
 pub fn preserved(body: &Body) -> Result<Body> {
-    let mut out = Body::new(body.shape(), body.dtype, body.device())?;
+    preserved_as(body, body.dtype)
+}
+
+/// The same in a dtype.
+pub fn preserved_as(body: &Body, dtype: DType) -> Result<Body> {
+    let mut out = Body::new(body.shape(), dtype, body.device())?;
     if out.layout.strides != body.layout.strides {
         out.layout = dense_like(&body.layout);
     }

@@ -153,3 +153,16 @@ def test_gelu_is_exact_far_from_zero() -> None:
     assert max(abs(y - e) for y, e in zip(F.gelu(x).tolist(), exact, strict=True)) < 4e-7
     assert F.gelu(T.tensor([math.inf, 1e30, -1e30, 0.0])).tolist() == [math.inf, T.tensor(1e30).item(), 0.0, 0.0]
     assert F.gelu(T.tensor(math.nan)).isnan()
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float16"])
+def test_bounds_are_rounded_as_the_elements_are(kind):
+    x = tensor([0.1, -0.1, 0.3, -0.3, 0.5], kind).requires_grad_()
+    for f in (F.hardshrink, F.softshrink):
+        for bound in (0.1, 0.3):
+            y = f(x, bound)
+            inside = [abs(v) <= bound + 1e-6 for v in (0.1, -0.1, 0.3, -0.3, 0.5)]
+            assert [v == 0 for v in y.tolist()] == inside
+            (grad,) = T.autograd.grad(y.sum(), x)
+            assert [g == 0 for g in grad.tolist()] == inside
+    assert math.copysign(1, F.softshrink(tensor([-0.25])).item()) == -1

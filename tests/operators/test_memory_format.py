@@ -1,5 +1,7 @@
 """Memory formats: in which order copies lie, what keeps the order, and what a format asks of a tensor."""
 
+import operator
+
 import pytest
 
 from library import T, leaf
@@ -99,6 +101,26 @@ def test_gradients_come_back(name, node):
     weight = images() + 1
     (grad,) = T.autograd.grad((y * weight).sum(), x)
     assert T.equal(grad, weight)
+
+
+ELEMENTS = ("i0", "special.i0e", "special.i1", "special.ndtri", "special.log_ndtr", "special.bessel_y0", "special.airy_ai")
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_special_functions_hand_the_order_on(name):
+    f = operator.attrgetter(name)(T)
+    for kind in (T.float32, T.float64):
+        x = (images(dtype=kind) / 200 + 0.1).contiguous(memory_format=LAST)
+        turned = x.permute(2, 0, 1, 3)
+        assert f(x).stride() == IN_LAST and f(turned).stride() == turned.stride()
+        assert T.equal(f(x), f(x.contiguous()))
+
+
+def test_mantissas_lie_as_their_numbers():
+    x = images().contiguous(memory_format=LAST)
+    parts = T.frexp(x)
+    assert [part.stride() for part in parts] == [IN_LAST, IN_LAST]
+    assert T.equal(T.ldexp(*parts), x)
 
 
 def test_samples_have_no_format():

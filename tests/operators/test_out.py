@@ -272,6 +272,57 @@ def test_inputs_may_not_be_written_to_where_they_are_still_read():
             call()
 
 
+BY_ELEMENTS = {
+    "polygamma": lambda x, **o: T.polygamma(1, x, **o),
+    "nextafter": lambda x, **o: T.nextafter(x, T.ones(4), **o),
+    "i0": T.i0,
+    "special.i1e": T.special.i1e,
+    "special.log_ndtr": T.special.log_ndtr,
+    "special.bessel_j0": T.special.bessel_j0,
+    "special.airy_ai": T.special.airy_ai,
+    "special.zeta": lambda x, **o: T.special.zeta(x, T.ones(4), **o),
+    "igamma": lambda x, **o: T.igamma(x, T.ones(4), **o),
+}
+
+
+@pytest.mark.parametrize("name", BY_ELEMENTS)
+def test_functions_of_elements_write_over_what_they_read_and_no_other(name):
+    f, x = BY_ELEMENTS[name], tensor([1.5, 2.5, 3.5, 4.5, 5.5])
+    expected = f(x[:4])
+    with pytest.raises(RuntimeError, match="^unsupported operation: some elements of the input tensor and the written-to"):
+        f(x[:4], out=x[1:])
+    assert x.tolist() == [1.5, 2.5, 3.5, 4.5, 5.5]
+    assert f(x[:4], out=x[:4]).tolist() == expected.tolist() and x[4] == 5.5
+
+
+def test_divisors_write_over_what_they_read_and_no_other():
+    for f in (T.gcd, T.lcm):
+        x = tensor([4, 6, 8], "int64")
+        with pytest.raises(RuntimeError, match="^unsupported operation: some elements of the input tensor"):
+            f(x[:2], tensor([6, 4], "int64"), out=x[1:])
+        assert f(x, x, out=x).tolist() == [4, 6, 8]
+
+
+def test_mantissas_and_exponents_have_their_dtypes():
+    x = tensor([0.0, 3.0])
+    places = T.empty(0, dtype=T.int32)
+    made = T.frexp(x, out=(T.empty(0), places))
+    assert made.mantissa.tolist() == [0.0, 0.75] and places.tolist() == [0, 2]
+    for pair in ((T.empty(2, dtype=T.float64), places), (T.empty(2), T.empty(2))):
+        with pytest.raises(RuntimeError, match="to have .*dtype"):
+            T.frexp(x, out=pair)
+
+
+def test_a_number_of_places():
+    x, out = tensor([0.0, 3.0, 0.0, 4.0]), T.empty(3, 1, dtype=T.int64)
+    assert T.nonzero_static(x, size=3, out=out) is out and out.tolist() == [[1], [3], [-1]]
+    assert T.nonzero_static(x, size=1, fill_value=7, out=out.resize_(0)).tolist() == [[1]]
+    with pytest.raises(
+        RuntimeError, match="^nonzero_static: Expected out tensor to have scalar type Long but got scalar typeFloat"
+    ):
+        T.nonzero_static(x, size=3, out=T.empty(3, 1))
+
+
 @pytest.mark.gradiron
 def test_a_target_that_is_also_read_keeps_its_shape():
     x, nothing = T.arange(6.0), T.zeros(0)

@@ -138,3 +138,14 @@ def test_a_leaf_that_was_set_has_a_new_end_of_the_graph():
         T.autograd.grad(out, x)
     out.backward()
     assert_values(x.grad, [1.0, 1.0])
+
+
+def test_sizes_of_what_wants_gradients_change_in_inference_mode_only():
+    x = T.arange(3.0).requires_grad_()
+    for mode in (T.enable_grad, T.no_grad):
+        with mode(), pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+            x.resize_(2)
+    with T.inference_mode():
+        assert x.resize_(2).tolist() == [0.0, 1.0]
+        assert x.resize_as_(T.zeros(1)).tolist() == [0.0]
+    assert x.requires_grad and x.shape == (1,)

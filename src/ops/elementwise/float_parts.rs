@@ -2,7 +2,7 @@
 
 use crate::base::broadcast;
 use crate::operator::copies::to_dtype;
-use crate::operator::kernel::{copy, filled};
+use crate::operator::kernel::preserved_as;
 use crate::ops::prelude::*;
 
 /// A dense copy in a dtype, expanded to a shape.
@@ -77,7 +77,7 @@ impl Nextafter {
 }
 
 /// The next number after `input` towards `other`.
-#[operator(function, method, inplace, out, sample = "underived")]
+#[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn nextafter(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let dtype = common(input, other);
     if !dtype.is_differentiable() || dtype.is_complex() {
@@ -107,14 +107,12 @@ impl Frexp {
     fn forward(input: &Tensor) -> Result<[Body; 2]> {
         let x = input.body();
         fork!([&x], cpu: Ok(()), gpu: no_shader("frexp", x.dtype))?;
-        let (first, second) = (converted(&x, DType::F64)?, converted(&x, DType::F64)?);
+        let (first, second) = (preserved_as(&x, DType::F64)?, preserved_as(&x, DType::F64)?);
         if first.numel() > 0 {
             fork!([&first], cpu: done(crate::cpu::wide::map(first.host()?, 4, mantissa)), gpu: no_shader("frexp", x.dtype))?;
             fork!([&second], cpu: done(crate::cpu::wide::map(second.host()?, 4, self::exponent)), gpu: no_shader("frexp", x.dtype))?;
         }
-        let places = filled(x.shape(), Scalar::Int(0), DType::I32, x.device())?;
-        copy(&places, &second)?;
-        Ok([in_dtype(first, x.dtype)?, places])
+        Ok([preserved_as(&first, x.dtype)?, preserved_as(&second, DType::I32)?])
     }
     fn d_input(g: V, exponent: V) -> V {
         let V::Tensor(like) = &g else { return g };
@@ -127,7 +125,7 @@ impl Frexp {
 #[operator(
     function,
     method,
-    out,
+    out(declared, silent),
     returns(mantissa, exponent),
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.frexp(x)[0], domain=(0.3, 0.45)))"
 )]

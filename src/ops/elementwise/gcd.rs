@@ -74,13 +74,13 @@ fn multiple(a: i64, b: i64) -> i64 {
 }
 
 /// The greatest common divisor.
-#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+#[operator(function, method, inplace, out, elementwise, unrecorded, sample = "underived")]
 pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("gcd", "gcd_cpu", input, other, divisor)
 }
 
 /// The least common multiple.
-#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+#[operator(function, method, inplace, out, elementwise, unrecorded, sample = "underived")]
 pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("lcm", "lcm_cpu", input, other, multiple)
 }

@@ -19,6 +19,7 @@ impl SpecialBesselJ0 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j0(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_bessel_j0(input: &Tensor) -> Result<Tensor> {
@@ -45,6 +46,7 @@ impl SpecialBesselJ1 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_j1(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_bessel_j1(input: &Tensor) -> Result<Tensor> {
@@ -66,6 +68,7 @@ impl SpecialBesselY0 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_y0(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_bessel_y0(input: &Tensor) -> Result<Tensor> {
@@ -89,6 +92,7 @@ impl SpecialBesselY1 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.bessel_y1(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_bessel_y1(input: &Tensor) -> Result<Tensor> {
@@ -110,6 +114,7 @@ impl SpecialModifiedBesselK0 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.modified_bessel_k0(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_modified_bessel_k0(input: &Tensor) -> Result<Tensor> {
@@ -133,6 +138,7 @@ impl SpecialModifiedBesselK1 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.modified_bessel_k1(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_modified_bessel_k1(input: &Tensor) -> Result<Tensor> {
@@ -158,6 +164,7 @@ impl SpecialScaledModifiedBesselK0 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.scaled_modified_bessel_k0(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_scaled_modified_bessel_k0(input: &Tensor) -> Result<Tensor> {
@@ -183,6 +190,7 @@ impl SpecialScaledModifiedBesselK1 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.scaled_modified_bessel_k1(x), domain=(0.5, 2.5)))"
 )]
 pub fn special_scaled_modified_bessel_k1(input: &Tensor) -> Result<Tensor> {
@@ -215,6 +223,7 @@ impl SpecialAiryAi {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.airy_ai(x), domain=(-3.0, 3.0)))"
 )]
 pub fn special_airy_ai(input: &Tensor) -> Result<Tensor> {

@@ -7,6 +7,7 @@ use crate::base::{broadcast, default_dtype, signals};
 use crate::cpu::math::{bessel as kernels, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
+use crate::operator::kernel::preserved_as;
 use crate::operator::pointwise::apply;
 use crate::ops::derivatives::underived;
 use crate::ops::elementwise::float_parts::{common, copied};
@@ -26,11 +27,11 @@ fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
 fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     let x = x.body();
     fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
-    let out = converted(&x, DType::F64)?;
+    let out = preserved_as(&x, DType::F64)?;
     if out.numel() > 0 {
         fork!([&out], cpu: done(crate::cpu::wide::map(out.host()?, 16, f)), gpu: no_shader(op, x.dtype))?;
     }
-    in_dtype(out, x.dtype)
+    if x.dtype == DType::F64 { Ok(out) } else { preserved_as(&out, x.dtype) }
 }
 
 /// A function of two elements.
@@ -105,7 +106,14 @@ impl BesselI0 {
 }
 
 /// The modified Bessel function of order 0.
-#[operator(function, method, inplace, out, sample = "on_host(shaped(lambda draw, shape: lambda x: T.i0(x)))")]
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.i0(x)))"
+)]
 pub fn i0(input: &Tensor) -> Result<Tensor> {
     BesselI0::call(&floating("i0_cpu", input)?)
 }
@@ -125,6 +133,7 @@ impl SpecialI0E {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i0e(x)))"
 )]
 pub fn special_i0e(input: &Tensor) -> Result<Tensor> {
@@ -148,6 +157,7 @@ impl SpecialI1 {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i1(x)))"
 )]
 pub fn special_i1(input: &Tensor) -> Result<Tensor> {
@@ -171,6 +181,7 @@ impl SpecialI1E {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i1e(x)))"
 )]
 pub fn special_i1e(input: &Tensor) -> Result<Tensor> {
@@ -192,6 +203,7 @@ impl SpecialErfcx {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.erfcx(x)))"
 )]
 pub fn special_erfcx(input: &Tensor) -> Result<Tensor> {
@@ -213,6 +225,7 @@ impl SpecialLogNdtr {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.log_ndtr(x)))"
 )]
 pub fn special_log_ndtr(input: &Tensor) -> Result<Tensor> {
@@ -234,6 +247,7 @@ impl SpecialNdtri {
     function,
     space = "special",
     out,
+    elementwise,
     sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.ndtri(x), domain=(0.1, 0.9)))"
 )]
 pub fn special_ndtri(input: &Tensor) -> Result<Tensor> {
@@ -298,7 +312,7 @@ impl SpecialZeta {
 }
 
 /// The sum of `(k + other) ** -input` over all whole k from 0 on.
-#[operator(function, space = "special", out, sample = "underived")]
+#[operator(function, space = "special", out, elementwise, sample = "underived")]
 pub fn special_zeta(input: Operand, other: Operand) -> Result<Tensor> {
     let [x, y] = pair("zeta_cpu", input, other)?;
     SpecialZeta::call(&x, &y)
@@ -347,14 +361,14 @@ impl Igammac {
 }
 
 /// The part of the gamma function of `input` below `other`.
-#[operator(function, method, inplace, out, sample = "underived")]
+#[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn igamma(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igamma_cpu", input.into(), other.into())?;
     Igamma::call(&x, &y)
 }
 
 /// The part of the gamma function of `input` above `other`.
-#[operator(function, method, inplace, out, sample = "underived")]
+#[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn igammac(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igammac_cpu", input.into(), other.into())?;
     Igammac::call(&x, &y)
@@ -376,6 +390,7 @@ fn derivative_of_digamma(n: i64, input: &Tensor) -> Result<Tensor> {
     function,
     name = "polygamma",
     out,
+    elementwise,
     sample = "shaped(lambda draw, shape: lambda x: T.polygamma(2, x), domain=(0.5, 2.5))"
 )]
 pub fn polygamma_of(n: i64, input: &Tensor) -> Result<Tensor> {
