@@ -301,7 +301,7 @@ mod tests {
             uniform(generator, view(&mut two, &[2]), 0.0, 1.0);
             normal(generator, view(&mut three, &[3]), 0.0, 1.0);
             normal(generator, view(&mut many, &[17]), 0.0, 1.0);
-            randint(generator, view(&mut ints, &[3]), 0, 100);
+            randint(generator, view(&mut ints, &[3]), 0, 99);
             randperm(generator, view(&mut order, &[5]));
             normal(generator, view(&mut doubles, &[2]), 0.0, 1.0);
         }
