@@ -63,15 +63,41 @@ fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// The other operand of a slot that writes. Where it is unknown Python is told so, and asks its class.
-struct Other<'a, 'py>(Borrowed<'a, 'py, PyAny>);
+struct Other<'a, 'py> {
+    object: Borrowed<'a, 'py, PyAny>,
+    /// The object as a number. To ask it twice would cost.
+    number: Option<Scalar>,
+}
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Other<'a, 'py> {
     type Error = PyErr;
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Other<'a, 'py>> {
-        if operand(&object).is_some() || object.is_instance_of::<PyInt>() || is_asked(&object) {
-            return Ok(Other(object));
+        if object.is_instance_of::<PyTensor>() {
+            return Ok(Other { object, number: None });
+        }
+        let number = scalar_from(&object);
+        if number.is_some() || object.is_instance_of::<PyInt>() || is_asked(&object) {
+            return Ok(Other { object, number });
         }
         Err(PyTypeError::new_err("unsupported operand"))
+    }
+}
+
+impl Other<'_, '_> {
+    /// The operand, or the error for an object whose override left the call to us.
+    fn operand(&self, name: &str) -> PyResult<Operand<'_>> {
+        let object: &Bound<'_, PyAny> = &self.object;
+        if let Some(number) = self.number {
+            return Ok(Operand::Scalar(number));
+        }
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Operand::Tensor(&tensor.get().tensor));
+        }
+        known(object)?;
+        Err(PyTypeError::new_err(format!(
+            "unsupported operand type(s) for {name}=: 'Tensor' and '{}'",
+            object.class_name()?
+        )))
     }
 }
 
@@ -140,23 +166,16 @@ fn binary<'py>(
 
 fn inplace(
     slf: &Bound<'_, PyTensor>,
-    other: &Bound<'_, PyAny>,
+    other: &Other<'_, '_>,
     op: &'static Pointwise,
     slot: &'static str,
 ) -> PyResult<()> {
     if watch::has(watch::OVERRIDES)
-        && let Some(taken) = Asked::of_slot(slot, slf, other)
+        && let Some(taken) = Asked::of_slot(slot, slf, &other.object)
     {
         return taken.map(drop);
     }
-    let Some(value) = operand(other) else {
-        known(other)?;
-        return Err(PyTypeError::new_err(format!(
-            "unsupported operand type(s) for {}=: 'Tensor' and '{}'",
-            op.row.name,
-            other.class_name()?
-        )));
-    };
+    let value = other.operand(op.row.name)?;
     let target = &slf.get().tensor;
     func::check_operands(op, &[Operand::Tensor(target), value])?;
     let _span = profile::operands(&op.row, true, &[Operand::Tensor(target), value]);
@@ -181,18 +200,11 @@ fn power<'py>(
     )
 }
 
-fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyResult<()> {
+fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Other<'_, '_>) -> PyResult<()> {
     let target = Arg::Tensor(slf.get().tensor.clone());
-    let exponent = match operand(exponent) {
-        Some(Operand::Tensor(t)) => Arg::Tensor(t.clone()),
-        Some(Operand::Scalar(s)) => Arg::from(s),
-        None => {
-            known(exponent)?;
-            let name = exponent.class_name()?;
-            return Err(PyTypeError::new_err(format!(
-                "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
-            )));
-        }
+    let exponent = match exponent.operand("**")? {
+        Operand::Tensor(t) => Arg::Tensor(t.clone()),
+        Operand::Scalar(s) => Arg::from(s),
     };
     func::check_arguments(&ops::elementwise::power::POW, &[target.clone(), exponent.clone()])?;
     let _span = profile::call(&ops::elementwise::power::POW, true, [slf.as_any()]);
@@ -213,7 +225,7 @@ macro_rules! slots {
                 })?
             )*
             $(fn $iname(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>) -> PyResult<()> {
-                inplace(slf, &other.0, &$irow, stringify!($iname))
+                inplace(slf, &other, &$irow, stringify!($iname))
             })*
             fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
                 use pyo3::basic::CompareOp;
@@ -237,7 +249,7 @@ macro_rules! slots {
                 power(slf, other, true)
             }
             fn __ipow__(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
-                power_inplace(slf, &other.0)
+                power_inplace(slf, &other)
             }
             fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
