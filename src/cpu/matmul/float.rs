@@ -11,11 +11,11 @@ use gemm::Parallelism;
 
 /// Multiplications above which `gemm` shares a product among threads.
 pub const PARALLEL: usize = 1_500_000;
-/// Up to this many multiplications it is faster to divide the rows or columns ourselves: sleeping threads need not be
-/// waited for.
-const SHARED: usize = 100_000_000;
-/// Fewer rows or columns are not worth a thread's packing of the other matrix.
+/// It is faster to divide the rows or columns ourselves: sleeping threads need not be waited for. But each thread packs the other
+/// matrix. Fewer rows or columns are not worth that, where there are up to so many multiplications and where there are more.
 const SHARE: usize = 32;
+const SHARED: usize = 100_000_000;
+const LARGE_SHARE: usize = 256;
 /// Terms that `gemm` sums at a time, more of them where there are very many: long runs are inexact. It would cut sums only
 /// from the last of these on, and not always alike.
 const RUN: [usize; 2] = [192, 512];
@@ -48,8 +48,8 @@ fn shares(s: &Sizes) -> Option<usize> {
     let wanted = par::threads().min(s.work().div_ceil(PARALLEL)).max(1);
     let (short, long) = (s.m.min(s.n), s.m.max(s.n));
     // No part may be summed otherwise than the whole.
-    let large = short > 2 && long / wanted >= SHARE && long / wanted * short > DOTS;
-    (large && s.work() <= SHARED).then_some(wanted)
+    let least = if s.work() <= SHARED { SHARE } else { LARGE_SHARE };
+    (short > 2 && long / wanted >= least && long / wanted * short > DOTS).then_some(wanted)
 }
 
 /// How many terms of a product are summed at a time.
@@ -202,36 +202,55 @@ macro_rules! kernels {
                 beta: $T,
                 how: Parallelism,
             ) {
-                let ([or, oc], [ar, ac], [br, bc]) =
-                    (s.out.map(usize::cast_signed), s.a.map(usize::cast_signed), s.b.map(usize::cast_signed));
                 let run = run(s);
                 for first in (0..s.k.max(1)).step_by(run) {
-                    let (k, beta) = (run.min(s.k - first), if first == 0 { beta } else { 1.0 });
-                    // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
+                    let (part, beta) = (run.min(s.k - first), if first == 0 { beta } else { 1.0 });
+                    // SAFETY: as `product`.
                     unsafe {
                         let (a, b) = (a.add(first * s.a[1]), b.add(first * s.b[0]));
-                        gemm::gemm(
-                            s.m,
-                            s.n,
-                            k,
-                            out,
-                            oc,
-                            or,
-                            beta != 0.0,
-                            a,
-                            ac,
-                            ar,
-                            b,
-                            bc,
-                            br,
-                            beta,
-                            alpha,
-                            false,
-                            false,
-                            false,
-                            how,
-                        );
+                        sum(&Sizes { k: part, ..*s }, out, a, b, alpha, beta, how);
                     }
+                }
+            }
+
+            /// One product without cutting its sums: for few terms.
+            ///
+            /// # Safety
+            /// As [`product`].
+            pub unsafe fn sum(
+                s: &Sizes,
+                out: *mut $T,
+                a: *const $T,
+                b: *const $T,
+                alpha: $T,
+                beta: $T,
+                how: Parallelism,
+            ) {
+                let ([or, oc], [ar, ac], [br, bc]) =
+                    (s.out.map(usize::cast_signed), s.a.map(usize::cast_signed), s.b.map(usize::cast_signed));
+                // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
+                unsafe {
+                    gemm::gemm(
+                        s.m,
+                        s.n,
+                        s.k,
+                        out,
+                        oc,
+                        or,
+                        beta != 0.0,
+                        a,
+                        ac,
+                        ar,
+                        b,
+                        bc,
+                        br,
+                        beta,
+                        alpha,
+                        false,
+                        false,
+                        false,
+                        how,
+                    );
                 }
             }
 
