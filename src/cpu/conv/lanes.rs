@@ -384,7 +384,7 @@ const LONG: usize = 128;
 ///
 /// # Safety
 /// These are elements of `from`; `to` has `width` for each of the steps.
-unsafe fn turn_in<T: Real>(
+pub unsafe fn turn_in<T: Real>(
     from: *const T,
     far: usize,
     channels: usize,
@@ -430,7 +430,7 @@ unsafe fn turn_in<T: Real>(
 ///
 /// # Safety
 /// Both have so many channels and positions.
-unsafe fn turn_out<T: Real>(
+pub unsafe fn turn_out<T: Real>(
     [channels, positions]: [usize; 2],
     from: *const T,
     width: usize,

@@ -129,3 +129,95 @@ fn all_three_are_their_definition() {
         close(&found_w, &dw, "gradient of the weights", &c);
     }
 }
+
+fn single(data: &[f64]) -> Vec<f32> {
+    data.iter().map(|v| *v as f32).collect()
+}
+
+fn view_f32<'a>(data: &mut [f32], shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
+    Strided { ptr: data.as_mut_ptr().cast(), dtype: DType::F32, shape, strides }
+}
+
+/// Elements of `[samples, channels, 1, height, width]` with channels next to one another.
+fn channels_last([_, c, _, h, w]: [usize; 5]) -> [usize; 5] {
+    [c * h * w, 1, h * w * c, w * c, c]
+}
+
+#[test]
+fn tiles_give_what_sums_give() {
+    let mut r = Random(11);
+    for round in 0..12 {
+        let mut c = Conv {
+            samples: 2 + r.below(2),
+            groups: 1 + round % 2,
+            inputs: 32 + r.below(5),
+            outputs: 32 + r.below(20),
+            windows: Windows {
+                image: [1, 9 + r.below(4), 9 + r.below(4)],
+                kernel: [1, 3, 3],
+                result: [1; 3],
+                stride: [1; 3],
+                padding: [0, r.below(3), r.below(3)],
+                dilation: [1; 3],
+            },
+        };
+        let w = &mut c.windows;
+        (1..3).for_each(|d| w.result[d] = w.image[d] + 2 * w.padding[d] - 2);
+        assert!(Tiling::new(&c, &c.window()).is_some(), "{c:?}");
+        let shape = |a: usize, b: usize, s: [usize; 3]| [a, b, s[0], s[1], s[2]];
+        let (xs, ys) = (
+            shape(c.samples, c.groups * c.inputs, c.windows.image),
+            shape(c.samples, c.groups * c.outputs, c.windows.result),
+        );
+        let ws = shape(c.groups * c.outputs, c.inputs, c.windows.kernel);
+        let steps = |s: &[usize; 5]| {
+            if round % 3 == 2 {
+                channels_last(*s)
+            } else {
+                contiguous_strides(s).as_slice().try_into().unwrap()
+            }
+        };
+        let (xt, yt, wt) = (steps(&xs), steps(&ys), contiguous_strides(&ws));
+        let [x, w, g] = [xs, ws, ys].map(|s| r.list(s.iter().product()));
+        let bias = r.list(ys[1]);
+        let [mut x, mut w, mut g, mut bias] = [x, w, g, bias].map(|v| single(&v));
+        // In some, what is not finite must reach what it touches, and no more.
+        if round % 4 == 3 {
+            let (i, j) = (r.below(x.len()), r.below(g.len()));
+            (x[i], g[j]) = (f32::INFINITY, f32::NAN);
+        }
+        let exact = |v: &[f32]| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
+        let [mut x64, mut w64, mut g64, mut bias64] = [&x, &w, &g, &bias].map(|v| exact(v));
+        let sizes = [ys, xs, ws].map(|s| s.iter().product::<usize>());
+        let [mut y, mut dx, mut dw] = sizes.map(|n| vec![7.0f32; n]);
+        let [mut y64, mut dx64, mut dw64] = sizes.map(|n| vec![7.0; n]);
+        // SAFETY: all views are of vectors of these sizes.
+        unsafe {
+            let b = |ptr: *mut u8, dtype| Some(Strided { ptr, dtype, shape: &ys[1..2], strides: &[1] });
+            let of = b(bias.as_mut_ptr().cast(), DType::F32);
+            let out = view_f32(&mut y, &ys, &yt);
+            forward(&c, out, view_f32(&mut x, &xs, &xt), view_f32(&mut w, &ws, &wt), of).unwrap();
+            let of = b(bias64.as_mut_ptr().cast(), DType::F64);
+            forward(&c, view(&mut y64, &ys, &yt), view(&mut x64, &xs, &xt), view(&mut w64, &ws, &wt), of)
+                .unwrap();
+            let (out, grad) = (view_f32(&mut dx, &xs, &xt), view_f32(&mut g, &ys, &yt));
+            backward_input(&c, out, grad, view_f32(&mut w, &ws, &wt), None).unwrap();
+            let (out, grad) = (view(&mut dx64, &xs, &xt), view(&mut g64, &ys, &yt));
+            backward_input(&c, out, grad, view(&mut w64, &ws, &wt), None).unwrap();
+            let (out, grad) = (view_f32(&mut dw, &ws, &wt), view_f32(&mut g, &ys, &yt));
+            backward_weight(&c, out, view_f32(&mut x, &xs, &xt), grad).unwrap();
+            let (out, grad) = (view(&mut dw64, &ws, &wt), view(&mut g64, &ys, &yt));
+            backward_weight(&c, out, view(&mut x64, &xs, &xt), grad).unwrap();
+        }
+        for (what, found, wanted) in [("result", &y, &y64), ("image", &dx, &dx64), ("weights", &dw, &dw64)] {
+            for (i, (f, w)) in found.iter().zip(wanted).enumerate() {
+                let same = if w.is_finite() {
+                    (f64::from(*f) - w).abs() < 2e-5
+                } else {
+                    f.to_string() == w.to_string()
+                };
+                assert!(same, "{what} {i}: {f}, not {w}, of {c:?}");
+            }
+        }
+    }
+}

@@ -127,6 +127,17 @@ macro_rules! inside {
 inside!(product_f32, f32, single);
 inside!(product_f64, f64, double);
 
+/// `out = a @ b + beta * out` on this thread, without cutting its sums: for few terms.
+///
+/// # Safety
+/// As [`product_f32`].
+pub unsafe fn sum_f32(p: Product, out: *mut f32, a: *const f32, b: *const f32, beta: f32) {
+    let [m, n, k] = p.sizes;
+    let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
+    // SAFETY: handed on.
+    unsafe { float::single::sum(&sizes, out, a, b, 1.0, beta, gemm::Parallelism::None) }
+}
+
 /// A batch that shares one right matrix, and whose left matrices lie one after another, is one taller
 /// product.
 fn fold_batch(sizes: &mut Sizes, walk: &mut Walk<3>) {

@@ -1,0 +1,602 @@
+//! Convolutions of stride 1 with 3x3 neighbouring taps by Winograd's F(2x2, 3x3): tiles of 4x4 elements, which give 2x2 results,
+//! and the taps are transformed so that the convolution is sixteen matrix products, with 4 multiplications for a result instead
+//! of 9. The transforms add, subtract and halve, no more, and the sums are short: results are more exact than those of one long sum.
+
+#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
+
+use super::lanes::{turn_in, turn_out};
+use super::sizes::{Conv, Image, Moved, Window};
+use crate::base::{Result, Strided};
+use crate::cpu::element::scratch;
+use crate::cpu::matmul::{Product, sum_f32};
+use crate::cpu::par::{self, Shared};
+use crate::cpu::simd::simd_fn;
+use std::array::from_fn;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements of a transformed tile.
+const POINTS: usize = 16;
+const TAPS: usize = 9;
+/// Channels that are transformed at a time.
+const LANES: usize = 16;
+/// Fewer channels or tiles are not worth the transforms.
+const CHANNELS: usize = 32;
+const FEW_TILES: usize = 32;
+/// Tiles that are multiplied at a time: they stay in the second cache. The gradient of the weights sums over so many.
+const TILES: usize = 96;
+/// Channels that are summed before their sum is put aside, so that long sums stay exact.
+const SHORT: usize = 48;
+/// Channels that a thread's part of the results has at least.
+const PART: usize = 64;
+/// Transformed weights that a thread adds to.
+const ROOM: usize = 1 << 18;
+
+type Lanes = [f32; LANES];
+
+/// How far it is from one point of a tile to the next, of `n` elements: an odd multiple of two lines of the cache, or all points would
+/// share one of its sets.
+fn apart(n: usize) -> usize {
+    (n + 32).next_multiple_of(64) - 32
+}
+
+/// How results are cut into tiles.
+pub struct Tiling {
+    /// Of a sample, down and along.
+    tiles: [usize; 2],
+    results: [usize; 2],
+    /// Where the image's first tile begins.
+    corner: [isize; 2],
+    /// Which tap of the window is at each place, row by row.
+    order: [usize; TAPS],
+}
+
+impl Tiling {
+    /// For convolutions that become faster by it.
+    pub fn new(conv: &Conv, window: &Window) -> Option<Tiling> {
+        let [deep, down, along] = &window.taps;
+        let lowest = |taps: &[isize]| taps.iter().min().copied().filter(|_| taps.len() == 3);
+        let corner = [lowest(down)?, lowest(along)?];
+        let mut order = [0; TAPS];
+        for (place, tap) in order.iter_mut().enumerate() {
+            let at = |taps: &[isize], wanted| taps.iter().position(|&t| t == wanted);
+            let row = at(down, corner[0] + (place / 3) as isize)?;
+            *tap = row * 3 + at(along, corner[1] + (place % 3) as isize)?;
+        }
+        let [depth, height, width] = window.positions;
+        let tiles = [height.div_ceil(2), width.div_ceil(2)];
+        let count = tiles[0] * tiles[1];
+        let flat = depth == 1 && deep.as_slice() == [0] && window.step[1..] == [1, 1];
+        let worth = conv.inputs.min(conv.outputs) >= CHANNELS && conv.samples * count >= FEW_TILES;
+        // Tiles at the edge are in part for nothing.
+        let saves = 3 * count * POINTS <= 2 * height * width * TAPS;
+        (flat && worth && saves).then_some(Tiling { tiles, results: [height, width], corner, order })
+    }
+
+    /// The rows of tiles of all samples in blocks: how many there are, and how many rows a block has.
+    fn blocks(&self, samples: usize) -> [usize; 2] {
+        let rows = samples * self.tiles[0];
+        let blocks = rows.div_ceil((TILES / self.tiles[1]).max(1));
+        [blocks, rows.div_ceil(blocks)]
+    }
+
+    /// The sample and row of tiles of a block's rows.
+    fn rows(&self, samples: usize, block: usize, most: usize) -> impl Iterator<Item = [usize; 2]> {
+        let [down, _] = self.tiles;
+        (block * most..(samples * down).min((block + 1) * most)).map(move |row| [row / down, row % down])
+    }
+}
+
+/// Rows of an image with channels in the lanes, zeros around them.
+struct Rows<'a> {
+    image: &'a Image,
+    first: isize,
+    /// Which elements of a row are inside the image, and their places there.
+    inside: Range<usize>,
+    steps: Vec<usize>,
+    length: usize,
+}
+
+impl Rows<'_> {
+    fn new(image: &Image, [first, left]: [isize; 2], length: usize) -> Rows<'_> {
+        let size = image.size[2] as isize;
+        let inside =
+            (-left).clamp(0, length as isize) as usize..(size - left).clamp(0, length as isize) as usize;
+        let steps = inside.clone().map(|x| (x as isize + left) as usize * image.strides[2]).collect();
+        Rows { image, first, inside, steps, length }
+    }
+
+    /// Row `y` of these channels.
+    ///
+    /// # Safety
+    /// The image has this sample and these channels; `to` has [`Rows::length`] times `width` elements.
+    unsafe fn get(&self, sample: usize, channels: &Range<usize>, y: usize, to: *mut f32, width: usize) {
+        let (image, y) = (self.image, self.first + y as isize);
+        // SAFETY: the caller's contract; steps are inside the image.
+        unsafe {
+            let whole = std::slice::from_raw_parts_mut(to, self.length * width);
+            if y < 0 || y >= image.size[1] as isize {
+                whole.fill(0.0);
+                return;
+            }
+            whole[..self.inside.start * width].fill(0.0);
+            whole[self.inside.end * width..].fill(0.0);
+            let at = sample * image.sample + channels.start * image.channel + y as usize * image.strides[1];
+            let (from, to) = (image.ptr.cast::<f32>().add(at), to.add(self.inside.start * width));
+            turn_in(from, image.channel, channels.len(), &self.steps, to, width);
+        }
+    }
+}
+
+/// Tiles of an image, transformed: `[point][tile][channel]`.
+struct Tiles<'a> {
+    rows: Rows<'a>,
+    along: usize,
+}
+
+impl Tiles<'_> {
+    fn new<'a>(tiling: &Tiling, image: &'a Image) -> Tiles<'a> {
+        let along = tiling.tiles[1];
+        Tiles { rows: Rows::new(image, tiling.corner, 2 * along + 2), along }
+    }
+
+    /// How much memory four rows take.
+    fn ring(&self, width: usize) -> usize {
+        4 * self.rows.length * width
+    }
+
+    /// The tiles of some rows of tiles. Neighbouring rows share two rows of the image.
+    ///
+    /// # Safety
+    /// As [`Rows::get`]; `to` has room for all points, each of them `far` elements, `ring` for four rows.
+    unsafe fn get(
+        &self,
+        rows: impl Iterator<Item = [usize; 2]>,
+        channels: &Range<usize>,
+        width: usize,
+        ring: &mut [f32],
+        to: *mut f32,
+        far: usize,
+    ) {
+        let slot = |y: usize| y % 4 * self.rows.length * width;
+        for (i, [sample, row]) in rows.enumerate() {
+            let kept = if i > 0 && row > 0 { 2 } else { 0 };
+            // SAFETY: the caller's contract.
+            unsafe {
+                for y in 2 * row + kept..2 * row + 4 {
+                    self.rows.get(sample, channels, y, ring.as_mut_ptr().add(slot(y)), width);
+                }
+                let lines = from_fn(|y| ring.as_ptr().add(slot(2 * row + y)));
+                tiles_in(self.along, width, lines, to.add(i * self.along * width), far);
+            }
+        }
+    }
+}
+
+/// `out = x * weight + bias`; false where a result is not finite. Then only a sum of products tells which of them are not.
+///
+/// # Safety
+/// As [`super::forward`], of `f32`.
+pub unsafe fn product(
+    conv: &Conv,
+    moved: &Moved,
+    tiling: &Tiling,
+    result: &Image,
+    image: &Image,
+    weight: &Strided,
+    bias: Option<&[f32]>,
+) -> Result<bool> {
+    let [sums, channels] = moved.from;
+    let [wide, lanes] = moved.from.map(|n| n.next_multiple_of(LANES));
+    let plane = apart(sums * lanes);
+    // SAFETY: handed on.
+    let weights = unsafe { transform_weights(conv, moved, tiling, weight)? };
+    let (weights, finite) = (&weights, &AtomicBool::new(true));
+    let tiles = &Tiles::new(tiling, image);
+    let along = tiling.tiles[1];
+    let [blocks, most] = tiling.blocks(conv.samples);
+    let all = conv.groups * blocks;
+    let parts = (2 * par::threads()).div_ceil(all).clamp(1, (lanes / PART).max(1));
+    let part = lanes.div_ceil(parts).next_multiple_of(LANES);
+    let parts = lanes.div_ceil(part);
+    let run = sums.div_ceil(sums.div_ceil(SHORT));
+    par::try_ranges(all * parts, 1, |range| {
+        let mut own = scratch(POINTS * apart(most * along * wide), 0.0f32)?;
+        let mut products = scratch(POINTS * apart(most * along * part), 0.0f32)?;
+        let mut ring = scratch(tiles.ring(wide), 0.0f32)?;
+        let mut back = scratch(4 * along * part, 0.0f32)?;
+        let mut shift = scratch(part, 0.0f32)?;
+        for task in range {
+            let (group, block) = (task / parts / blocks, task / parts % blocks);
+            let first = task % parts * part;
+            let width = part.min(lanes - first);
+            let real = width.min(channels - first);
+            if let Some(bias) = bias {
+                shift[..real].copy_from_slice(&bias[group * channels + first..][..real]);
+            }
+            let rows = || tiling.rows(conv.samples, block, most);
+            let count = rows().count() * along;
+            let (far, far_out) = (apart(count * wide), apart(count * width));
+            let summed = group * sums..(group + 1) * sums;
+            // SAFETY: the caller's images; blocks of these sizes; these results are this task's alone.
+            unsafe {
+                tiles.get(rows(), &summed, wide, &mut ring, own.as_mut_ptr(), far);
+                for (point, first_term) in
+                    (0..POINTS).flat_map(|p| (0..sums).step_by(run).map(move |t| (p, t)))
+                {
+                    let p = Product {
+                        sizes: [count, width, run.min(sums - first_term)],
+                        out: [width, 1],
+                        a: [wide, 1],
+                        b: [lanes, 1],
+                        threads: false,
+                    };
+                    let to = products.as_mut_ptr().add(point * far_out);
+                    let from = own.as_ptr().add(point * far + first_term);
+                    let weights = weights.as_ptr().add((group * POINTS + point) * plane);
+                    let weights = weights.add(first_term * lanes + first);
+                    sum_f32(p, to, from, weights, if first_term == 0 { 0.0 } else { 1.0 });
+                }
+                for (i, [sample, row]) in rows().enumerate() {
+                    let from = products.as_ptr().add(i * along * width);
+                    let (to, shift) = (back.as_mut_ptr(), shift.as_ptr());
+                    if !tiles_out(along, width, from, far_out, shift, to) {
+                        finite.store(false, Ordering::Relaxed);
+                    }
+                    for y in 2 * row..tiling.results[0].min(2 * row + 2) {
+                        let from = back.as_ptr().add(y % 2 * 2 * along * width);
+                        let channel = group * channels + first;
+                        let at = sample * result.sample + channel * result.channel + y * result.strides[1];
+                        let (to, size) = (result.ptr.cast::<f32>().add(at), [real, tiling.results[1]]);
+                        turn_out(size, from, width, to, [result.channel, result.strides[2]], false);
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(finite.load(Ordering::Relaxed))
+}
+
+/// The weights of each group: `[point][summed channel][channel]`.
+unsafe fn transform_weights(
+    conv: &Conv,
+    moved: &Moved,
+    tiling: &Tiling,
+    weight: &Strided,
+) -> Result<Vec<f32>> {
+    let [sums, channels] = moved.from;
+    let lanes = channels.next_multiple_of(LANES);
+    let (w, far, at) = moved.weights(weight);
+    let plane = apart(sums * lanes);
+    let transformed = scratch(conv.groups * POINTS * plane, 0.0f32)?;
+    let to = Shared::new(transformed.as_ptr());
+    let (w, at, blocks) = (&w, &at, sums.div_ceil(LANES));
+    par::try_ranges(conv.groups * blocks, 1, |range| {
+        let mut taps = scratch(LANES * TAPS * lanes, 0.0f32)?;
+        for task in range {
+            let (group, first) = (task / blocks, task % blocks * LANES);
+            let end = sums.min(first + LANES);
+            // SAFETY: weights of the caller's; these terms are this task's alone.
+            unsafe {
+                let from = w.ptr.cast::<f32>().add(group * conv.outputs * w.sample);
+                turn_in(from, far, channels, &at[first * TAPS..end * TAPS], taps.as_mut_ptr(), lanes);
+                for term in first..end {
+                    let from = taps.as_ptr().add((term - first) * TAPS * lanes);
+                    let to = to.get().add(group * POINTS * plane + term * lanes);
+                    weights_in(lanes, from, &tiling.order, to, plane);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(transformed)
+}
+
+/// The gradient of the weights; false where one is not finite, as for [`product`].
+///
+/// # Safety
+/// As [`super::backward_weight`], of `f32`.
+pub unsafe fn weights(
+    conv: &Conv,
+    tiling: &Tiling,
+    out: &Strided,
+    image: &Image,
+    grads: &Image,
+) -> Result<bool> {
+    let columns = conv.inputs * TAPS;
+    let along = tiling.tiles[1];
+    let [blocks, most] = tiling.blocks(conv.samples);
+    let tiles = &Tiles::new(tiling, image);
+    let lines = &Rows::new(grads, [0, 0], 2 * along);
+    let [cuts, sizes] = cuts(conv);
+    let to = Shared::new(out.ptr.cast::<f32>());
+    let finite = &AtomicBool::new(true);
+    par::try_ranges(conv.groups * cuts[0] * cuts[1], 1, |range| {
+        let [wide, lanes] = sizes;
+        let mut images = scratch(POINTS * apart(most * along * wide), 0.0f32)?;
+        let mut turned = scratch(POINTS * apart(most * along * lanes), 0.0f32)?;
+        let mut ring = scratch(tiles.ring(wide), 0.0f32)?;
+        let mut pair = scratch(4 * along * lanes, 0.0f32)?;
+        let plane = apart(wide * lanes);
+        let mut sums = scratch(POINTS * plane, 0.0f32)?;
+        let mut back = scratch(TAPS * wide * lanes, 0.0f32)?;
+        for task in range {
+            let (group, cut) = (task / (cuts[0] * cuts[1]), task % (cuts[0] * cuts[1]));
+            let part = |at: usize, size: usize, all: usize| at * size..all.min((at + 1) * size);
+            let inputs = part(cut / cuts[1], wide, conv.inputs);
+            let outputs = part(cut % cuts[1], lanes, conv.outputs);
+            let of = |part: &Range<usize>, all: usize| group * all + part.start..group * all + part.end;
+            let (from, met) = (of(&inputs, conv.inputs), of(&outputs, conv.outputs));
+            // SAFETY: the caller's images; blocks of these sizes; these weights are this task's alone.
+            unsafe {
+                for block in 0..blocks {
+                    let rows = || tiling.rows(conv.samples, block, most);
+                    let count = rows().count() * along;
+                    let (far, far_out) = (apart(count * wide), apart(count * lanes));
+                    tiles.get(rows(), &from, wide, &mut ring, images.as_mut_ptr(), far);
+                    for (i, [sample, row]) in rows().enumerate() {
+                        for y in 0..2 {
+                            let to = pair.as_mut_ptr().add(y * 2 * along * lanes);
+                            lines.get(sample, &met, 2 * row + y, to, lanes);
+                        }
+                        let to = turned.as_mut_ptr().add(i * along * lanes);
+                        grads_in(along, lanes, pair.as_ptr(), to, far_out);
+                    }
+                    for point in 0..POINTS {
+                        let p = Product {
+                            sizes: [wide, lanes, count],
+                            out: [lanes, 1],
+                            a: [1, wide],
+                            b: [lanes, 1],
+                            threads: false,
+                        };
+                        let (a, b) = (images.as_ptr().add(point * far), turned.as_ptr());
+                        let to = sums.as_mut_ptr().add(point * plane);
+                        sum_f32(p, to, a, b.add(point * far_out), if block == 0 { 0.0 } else { 1.0 });
+                    }
+                }
+                for input in 0..inputs.len() {
+                    let to = back.as_mut_ptr().add(input * TAPS * lanes);
+                    if !weights_out(lanes, sums.as_ptr().add(input * lanes), plane, to) {
+                        finite.store(false, Ordering::Relaxed);
+                    }
+                }
+                let to = to.get().add(met.start * columns + inputs.start * TAPS);
+                let size = [outputs.len(), inputs.len() * TAPS];
+                turn_out(size, back.as_ptr(), lanes, to, [columns, 1], false);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(finite.load(Ordering::Relaxed))
+}
+
+/// Into how many parts inputs and outputs are cut, so that each thread has one and its sums stay in its cache, and how large these are.
+fn cuts(conv: &Conv) -> [[usize; 2]; 2] {
+    let all = [conv.inputs, conv.outputs];
+    let mut cuts = [1, 1];
+    loop {
+        let sizes: [usize; 2] = from_fn(|i| all[i].div_ceil(cuts[i]).next_multiple_of(LANES));
+        let enough = conv.groups * cuts[0] * cuts[1] >= par::threads();
+        let longer = usize::from(sizes[1] > sizes[0]);
+        if sizes[longer] <= CHANNELS || (enough && POINTS * sizes[0] * sizes[1] <= ROOM) {
+            return [from_fn(|i| all[i].div_ceil(sizes[i])), sizes];
+        }
+        cuts[longer] += 1;
+    }
+}
+
+// (What these are made of must be inlined, or it is compiled for the baseline: plain loops, no closures.)
+#[inline(always)]
+fn add(a: &Lanes, b: &Lanes) -> Lanes {
+    let mut sum = *a;
+    for i in 0..LANES {
+        sum[i] += b[i];
+    }
+    sum
+}
+
+#[inline(always)]
+fn sub(a: &Lanes, b: &Lanes) -> Lanes {
+    let mut difference = *a;
+    for i in 0..LANES {
+        difference[i] -= b[i];
+    }
+    difference
+}
+
+#[inline(always)]
+fn times(factor: f32, a: &Lanes) -> Lanes {
+    let mut product = *a;
+    for i in 0..LANES {
+        product[i] *= factor;
+    }
+    product
+}
+
+/// Four elements in a row, transformed.
+#[inline(always)]
+fn tile([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 4] {
+    [sub(a, c), add(b, c), sub(c, b), sub(b, d)]
+}
+
+/// Two results, of four points: the transpose of [`grad`].
+#[inline(always)]
+fn results([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 2] {
+    [add(a, &add(b, c)), sub(&sub(b, c), d)]
+}
+
+/// Two gradients in a row, transformed.
+#[inline(always)]
+fn grad([a, b]: &[Lanes; 2]) -> [Lanes; 4] {
+    [*a, add(a, b), sub(a, b), times(-1.0, b)]
+}
+
+/// Three taps in a row, transformed.
+#[inline(always)]
+fn taps([a, b, c]: &[Lanes; 3]) -> [Lanes; 4] {
+    let (ends, middle) = (times(0.5, &add(a, c)), times(0.5, b));
+    [*a, add(&ends, &middle), sub(&ends, &middle), *c]
+}
+
+/// The transpose of [`taps`].
+#[inline(always)]
+fn taps_back([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 3] {
+    let (sum, difference) = (times(0.5, &add(b, c)), times(0.5, &sub(b, c)));
+    [add(a, &sum), difference, add(&sum, d)]
+}
+
+/// A square, transformed in both directions.
+#[inline(always)]
+fn both<const A: usize, const B: usize>(
+    square: &[[Lanes; A]; A],
+    f: impl Fn(&[Lanes; A]) -> [Lanes; B],
+) -> [[Lanes; B]; B] {
+    let mut rows = [[[0.0; LANES]; B]; A];
+    for i in 0..A {
+        rows[i] = f(&square[i]);
+    }
+    let mut points = [[[0.0; LANES]; B]; B];
+    for j in 0..B {
+        let mut column = [[0.0; LANES]; A];
+        for i in 0..A {
+            column[i] = rows[i][j];
+        }
+        let transformed = f(&column);
+        for i in 0..B {
+            points[i][j] = transformed[i];
+        }
+    }
+    points
+}
+
+/// A square whose elements are `down` and `along` elements apart.
+///
+/// # Safety
+/// They are there, each with all lanes.
+#[inline(always)]
+unsafe fn square<const N: usize>(from: *const f32, down: usize, along: usize) -> [[Lanes; N]; N] {
+    let mut square = [[[0.0; LANES]; N]; N];
+    for i in 0..N {
+        for j in 0..N {
+            // SAFETY: the caller's contract.
+            square[i][j] = unsafe { *from.add(i * down + j * along).cast::<Lanes>() };
+        }
+    }
+    square
+}
+
+/// Writes a square, as [`square`] reads it.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn put<const N: usize>(square: &[[Lanes; N]; N], to: *mut f32, down: usize, along: usize) {
+    for i in 0..N {
+        for j in 0..N {
+            // SAFETY: the caller's contract.
+            unsafe { *to.add(i * down + j * along).cast::<Lanes>() = square[i][j] };
+        }
+    }
+}
+
+simd_fn! {
+    /// Transforms a row of tiles: four rows of elements with `width` channels each. Points are `far` apart.
+    ///
+    /// # Safety
+    /// The rows have two elements a tile and two more; `to` has all points.
+    unsafe fn tiles_in(tiles: usize, width: usize, rows: [*const f32; 4], to: *mut f32, far: usize) {
+        for t in 0..tiles {
+            for c in (0..width).step_by(LANES) {
+                let mut elements = [[[0.0; LANES]; 4]; 4];
+                for i in 0..4 {
+                    for j in 0..4 {
+                        elements[i][j] = *rows[i].add((2 * t + j) * width + c).cast::<Lanes>();
+                    }
+                }
+                put(&both(&elements, tile), to.add(t * width + c), 4 * far, far);
+            }
+        }
+    }
+}
+
+simd_fn! {
+    /// Two rows of results of a row of tiles, plus `shift`. Whether all are finite.
+    ///
+    /// # Safety
+    /// As [`tiles_in`], the other way round; `shift` has `width` elements.
+    unsafe fn tiles_out(tiles: usize, width: usize, from: *const f32, far: usize, shift: *const f32, to: *mut f32) -> bool {
+        let mut zero = [0.0; LANES];
+        for t in 0..tiles {
+            for c in (0..width).step_by(LANES) {
+                let mut values = both(&square::<4>(from.add(t * width + c), 4 * far, far), results);
+                for i in 0..2 {
+                    for j in 0..2 {
+                        zero = add(&zero, &times(0.0, &values[i][j]));
+                        values[i][j] = add(&values[i][j], &*shift.add(c).cast::<Lanes>());
+                    }
+                }
+                put(&values, to.add(2 * t * width + c), 2 * tiles * width, width);
+            }
+        }
+        all_zero(&zero)
+    }
+}
+
+simd_fn! {
+    /// Transforms the gradients of a row of tiles: two rows of results.
+    ///
+    /// # Safety
+    /// As [`tiles_in`].
+    unsafe fn grads_in(tiles: usize, width: usize, from: *const f32, to: *mut f32, far: usize) {
+        for t in 0..tiles {
+            for c in (0..width).step_by(LANES) {
+                let gradients = square::<2>(from.add(2 * t * width + c), 2 * tiles * width, width);
+                put(&both(&gradients, grad), to.add(t * width + c), 4 * far, far);
+            }
+        }
+    }
+}
+
+simd_fn! {
+    /// Transforms weights: taps of `width` channels each, of which `order` says which is where.
+    ///
+    /// # Safety
+    /// `from` has all taps, `to` all points.
+    unsafe fn weights_in(width: usize, from: *const f32, order: &[usize; TAPS], to: *mut f32, far: usize) {
+        for c in (0..width).step_by(LANES) {
+            let mut weights = [[[0.0; LANES]; 3]; 3];
+            for place in 0..TAPS {
+                weights[place / 3][place % 3] = *from.add(order[place] * width + c).cast::<Lanes>();
+            }
+            put(&both(&weights, taps), to.add(c), 4 * far, far);
+        }
+    }
+}
+
+simd_fn! {
+    /// The gradients of taps. Whether all are finite.
+    ///
+    /// # Safety
+    /// As [`weights_in`], the other way round.
+    unsafe fn weights_out(width: usize, from: *const f32, far: usize, to: *mut f32) -> bool {
+        let mut zero = [0.0; LANES];
+        for c in (0..width).step_by(LANES) {
+            let values = both(&square::<4>(from.add(c), 4 * far, far), taps_back);
+            for i in 0..3 {
+                for j in 0..3 {
+                    zero = add(&zero, &times(0.0, &values[i][j]));
+                }
+            }
+            put(&values, to.add(c), 3 * width, width);
+        }
+        all_zero(&zero)
+    }
+}
+
+/// Whether none is a NaN, which what is not finite makes of zero.
+#[inline(always)]
+fn all_zero(lanes: &Lanes) -> bool {
+    lanes.iter().all(|v| *v == 0.0)
+}
