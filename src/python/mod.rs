@@ -327,6 +327,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         data::storage::move_storage,
         data::storage::to_bytes,
         data::storage::from_bytes,
+        data::storage::crc32,
         modes::profile::profiler_mark,
         modes::profile::profiler_enabled,
         modes::profile::profiler_start,

@@ -55,6 +55,16 @@ def test_every_byte_changed():
         assert outcome(bytes(changed)) in (None, whole), at
 
 
+@pytest.mark.parametrize("count", [5, 1 << 14, (3 << 18) + 1])
+def test_long_records_have_the_checksums_of_zip_files(count):
+    data = saved(T.arange(count, dtype=T.int32))
+    assert zipfile.ZipFile(io.BytesIO(data)).testzip() is None
+    changed = bytearray(data)
+    changed[data.index(T.arange(count, dtype=T.int32).numpy().tobytes()) + 4 * count - 4] ^= 1
+    with pytest.raises(RuntimeError):
+        T.load(io.BytesIO(changed))
+
+
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")
 def test_every_byte_of_the_old_format_changed():
     """It has no checksums, so that numbers may change; nothing else may happen."""

@@ -11,6 +11,9 @@ import zlib
 from collections.abc import Callable
 from typing import IO, Any
 
+from .. import _core
+from .._creation import frombuffer
+
 _U16, _U32 = 0xFFFF, 0xFFFFFFFF
 # Bit 3: checksum and sizes follow the data. Bit 11: names are UTF-8.
 _FOLLOWS, _UTF8 = 1 << 3, 1 << 11
@@ -18,6 +21,8 @@ _LOCAL = struct.Struct("<IHHHHHIIIHH")
 _CENTRAL = struct.Struct("<IHHHHHHIIIHHHHHII")
 # Data are summed and written in pieces of this size, which stay in the cache between the two.
 _PIECE = 1 << 20
+# zlib's checksum takes as long as it takes to write the data; for so many bytes a call of the core is worth it.
+_LONG = 1 << 16
 # Deflated data cannot become more than this many times as long.
 _DEFLATE = 1032
 
@@ -26,6 +31,13 @@ _ADVICE = (
     "checkpoint was not saved properly, was transferred incorrectly, or the file was modified after saving."
 )
 _VERSIONS = (1, 10)
+
+
+def _checksum(data: Any, before: int) -> int:
+    """The checksum of zip files, of `data` behind what `before` is the checksum of."""
+    if len(data) < _LONG or memoryview(data).readonly:
+        return zlib.crc32(data, before)
+    return _core.crc32(frombuffer(data, dtype=_core.uint8), before)
 
 
 class Writer:
@@ -61,7 +73,7 @@ class Writer:
         for at in range(0, size, _PIECE):
             piece = bytes(min(_PIECE, size - at)) if skip else data[at : at + _PIECE]
             if self._checksums and not skip:
-                check = zlib.crc32(piece, check)
+                check = _checksum(piece, check)
             self._put(piece)
         if size:
             self._put(struct.pack("<IIQQ" if large else "<IIII", 0x08074B50, check, size, size))
@@ -191,7 +203,7 @@ class Reader:
         if not whole:
             raise self._broken(name, "the file ends before it does")
         # Zero says that nobody computed it.
-        if entry.CRC and zlib.crc32(target) != entry.CRC:
+        if entry.CRC and _checksum(target, 0) != entry.CRC:
             raise self._broken(name, "its bytes are not those that were saved (their checksum differs)")
 
 
