@@ -249,6 +249,17 @@ def test_ranges_keep_the_shape_of_as_many_elements(make):
     assert make(T.zeros(0, 3)).shape == (6,)
 
 
+def test_a_range_of_another_count_is_told():
+    words = (
+        "The number of elements in the out tensor of shape \\[3\\] is 3 which does not match the computed number of elements 5"
+    )
+    with pytest.warns(UserWarning, match=words):
+        assert T.arange(5, out=T.empty(3)).tolist() == [0, 1, 2, 3, 4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert T.arange(5, out=T.empty(0)).shape == (5,) and T.linspace(0, 4, 5, out=T.empty(3)).shape == (5,)
+
+
 @pytest.mark.parametrize(
     "name, fields", [("max", ("values", "indices")), ("sort", ("values", "indices")), ("aminmax", ("min", "max"))]
 )

@@ -1,5 +1,7 @@
 """Classes and modes with `__torch_function__`."""
 
+import random
+
 import pytest
 
 from library import IS_GRADIRON, T, python_ok
@@ -138,6 +140,50 @@ def test_a_write_is_seen_through_every_class():
     assert weight.grad.tolist() == [4.0, 4.0]
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
         x.as_subclass(T.Tensor).mul_(2)
+
+
+MAKES = [
+    lambda a, b: a.reshape(-1),
+    lambda a, b: a.t(),
+    lambda a, b: a[1:],
+    lambda a, b: a.unbind()[0],
+    lambda a, b: a * b if a.shape == b.shape else a * 2,
+    lambda a, b: a.unsqueeze(0).as_subclass(T.Tensor).squeeze(0),
+]
+WRITES = [
+    lambda a, b: a.mul_(2),
+    lambda a, b: a.sin_(),
+    lambda a, b: a.add_(b),
+    lambda a, b: a.copy_(b),
+    lambda a, b: a[:1].zero_(),
+    lambda a, b: a.__setitem__(0, 1.5),
+]
+
+
+def gradients(seed, kind):
+    """Of a program of random steps, and what of it is refused."""
+    draw = random.Random(seed)
+    leaves = [(T.arange(9.0, dtype=T.float64).view(3, 3) / n).as_subclass(kind).requires_grad_() for n in (7, 5)]
+    pool = [*(leaf * 1 for leaf in leaves), T.zeros(3, 3, dtype=T.float64).as_subclass(kind)]
+    refused = []
+    for _ in range(draw.randint(3, 9)):
+        step, a, b = draw.choice(MAKES + WRITES), draw.choice(pool), draw.choice(pool)
+        try:
+            made = step(a, b)
+        except (RuntimeError, IndexError) as error:
+            refused.append(type(error))
+        else:
+            pool += [made] if step in MAKES else []
+    try:
+        sum(x.sum() for x in pool).backward()
+    except RuntimeError as error:
+        refused.append(type(error))
+    return [None if leaf.grad is None else leaf.grad.mul(1e6).round().tolist() for leaf in leaves], refused
+
+
+def test_subclasses_have_the_gradients_of_plain_tensors():
+    for seed in range(100):
+        assert gradients(seed, Plain) == gradients(seed, T.Tensor), seed
 
 
 def test_in_place_methods_return_what_they_wrote():

@@ -148,7 +148,6 @@ fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Res
 #[operator(function, overloads((0, 5), (1, 5), (1, 7)), out(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
-        silent,
         counted,
         called = "aten::arange"
     )

@@ -181,6 +181,16 @@ fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
     if have == want || place.numel() == 0 || row.out.silent {
         return Ok(());
     }
+    if row.out.counted {
+        let count = value.numel();
+        return Ok(warn(&format!(
+            "The number of elements in the out tensor of shape {:?} is {} which does not match the computed number of elements \
+             {count}. Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of \
+             shape ({count},).",
+            have.as_slice(),
+            place.numel()
+        ))?);
+    }
     Ok(warn(&format!(
         "An output with one or more elements was resized since it had shape {:?}, which does not match the required output \
          shape {:?}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have \
