@@ -109,6 +109,15 @@ impl Scalar {
         }
     }
 
+    /// As an element of half precision has it; other dtypes leave it as it is.
+    pub fn rounded(self, dtype: DType) -> Scalar {
+        match dtype {
+            DType::F16 => Scalar::Float(half::f16::from_f64(self.as_f64()).to_f64()),
+            DType::BF16 => Scalar::Float(half::bf16::from_f64(self.as_f64()).to_f64()),
+            _ => self,
+        }
+    }
+
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,

@@ -65,6 +65,8 @@ pub struct Clauses {
     pub check: Option<Check>,
     /// Numbers beyond the elements' type are refused, which others wrap into it.
     pub no_wrap: bool,
+    /// Beside elements of half precision numbers are rounded as those are: what compares is to find what was stored.
+    pub rounds: bool,
     /// The operands that bound the result from below and from above.
     pub bounds: [Option<u32>; 2],
     pub wraps: bool,
@@ -100,6 +102,7 @@ impl Clauses {
         no_complex: NoComplex::NoKernel,
         check: None,
         no_wrap: false,
+        rounds: false,
         bounds: [None, None],
         wraps: false,
         underived: false,
@@ -167,6 +170,7 @@ macro_rules! clauses {
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; no_wrap $(, $($rest:tt)*)?) => { $c.no_wrap = true; clauses!($c; $($($rest)*)?); };
+    ($c:ident; rounds $(, $($rest:tt)*)?) => { $c.rounds = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; one_pass $(, $($rest:tt)*)?) => { $c.one_pass = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; alias = $text:literal $(, $($rest:tt)*)?) => { $c.aliases = &[$text]; clauses!($c; $($($rest)*)?); };
     ($c:ident; node = $text:literal $(, $($rest:tt)*)?) => { $c.node = $text; clauses!($c; $($($rest)*)?); };

@@ -1,8 +1,10 @@
-"""Numbers that an integer type does not reach: as operands they wrap, as values they are refused."""
+"""Numbers that an element does not hold: integers wrap or are refused, half precision rounds them."""
+
+import operator
 
 import pytest
 
-from library import T
+from library import T, dtype, tensor
 
 
 def small(kind="uint8"):
@@ -88,3 +90,41 @@ def test_bounds_may_lie_beyond():
     assert T.clamp(small("int8"), -500, 500).tolist() == [0, 1, -2]
     assert T.clamp_max(small("int32"), 2**40 + 3).tolist() == [0, 1, -2]
     assert T.full((1,), 1e39, dtype=T.float16).item() == float("inf") and (T.ones(1) * 1e300).item() == float("inf")
+
+
+HALVES = ["float16", "bfloat16"]
+ORDERS = {"eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge}
+
+
+@pytest.mark.parametrize("kind", HALVES)
+def test_what_was_stored_in_half_precision_is_found(kind, device):
+    for number in (0.1, 0.3, -1e4, 1 / 3, 2049):
+        x = T.full((3,), number, dtype=dtype(kind), device=device)
+        for name, order in ORDERS.items():
+            expected = [order(1, 1)] * 3
+            for other in (number, T.tensor(number, dtype=T.float64, device="cpu")):
+                assert getattr(T, name)(x, other).tolist() == expected
+                assert getattr(x.clone(), f"{name}_")(other).bool().tolist() == expected
+        assert not (x % number).any() and not T.fmod(x, number).any()
+    x = T.full((3,), 2049, dtype=dtype(kind), device=device)
+    assert (x == T.full((3,), 2049, device=device)).all()
+    assert T.vmap(lambda v: v == 2049)(x).all()
+
+
+@pytest.mark.parametrize("kind", HALVES)
+def test_bounds_in_half_precision_meet_their_elements(kind):
+    x = tensor([0.1, 0.3], kind).requires_grad_()
+    for number, at in ((0.1, 0), (0.3, 1)):
+        wide = T.tensor(number, dtype=T.float64)
+        for f, grad in (
+            (lambda: x.clamp(min=number), 0.0),
+            (lambda: x.clamp(max=number), 0.0),
+            (lambda: T.maximum(x, wide), 0.5),
+            (lambda: T.fmin(x, wide), None),
+        ):
+            found = [T.autograd.grad(f().sum(), x, create_graph=again)[0][at].item() for again in (False, True)]
+            assert found[0] == found[1] and grad in (None, found[0])
+            assert f()[at] == number
+    other = T.tensor(0.3, dtype=T.float64, requires_grad=True)
+    (T.maximum(x, other) * 2).sum().backward()
+    assert other.grad.item() == 3.0

@@ -66,7 +66,9 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
     for &source in gradient.sources {
         inputs.push(match source {
             GRAD => Input::Body(&g_body),
-            _ if let Some(number) = number(op, step, source)? => Input::Scalar(number),
+            _ if let Some(number) = number(op, step, source)? => {
+                Input::Scalar(op.beside(number, target.dtype))
+            }
             _ => {
                 let body = step.body(source)?;
                 plain &= body.conj_neg.is_none();

@@ -1,11 +1,11 @@
 //! What a pointwise call computes: types by promotion, the shape by broadcasting, and where.
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
-use crate::operator::kernel::copy;
+use crate::operator::copies::to_dtype;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::execute::{Input, compute_type};
 use crate::operator::pointwise::row::{Class, Pointwise};
-use crate::tensor::{Body, BodyRef, Tensor};
+use crate::tensor::{BodyRef, Tensor};
 use smallvec::SmallVec;
 
 /// A number's type when it meets tensors.
@@ -163,22 +163,19 @@ fn is_narrow(promoted: DType) -> bool {
     matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
 }
 
-/// The operands with 0-d ones of wider integers converted, where there are any: those do not count in promotion.
+/// The operands with those converted of which the promoted type holds less, where there are any: integers without dimensions,
+/// and what is to be rounded to half precision.
 pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
-    let wide = |t: &Tensor| t.dtype().is_int() && t.dtype().size() > promoted.size();
+    let halves = op.clauses.rounds && matches!(promoted, DType::F16 | DType::BF16);
+    let wide = |t: &Tensor| match t.dtype() {
+        dtype if halves => dtype != promoted && dtype.size() > 1,
+        dtype => dtype.is_int() && dtype.size() > promoted.size(),
+    };
     let given = operands.get(..op.inputs).unwrap_or_default();
-    if !is_narrow(promoted) || !given.iter().filter_map(Operand::tensor).any(wide) {
+    if !(is_narrow(promoted) || halves) || !given.iter().filter_map(Operand::tensor).any(wide) {
         return Ok(None);
     }
-    let convert = |t: &Tensor| {
-        if !wide(t) {
-            return Ok(t.clone());
-        }
-        let (body, device) = (t.body(), t.device());
-        let narrow = Body::new(body.shape(), promoted, device)?;
-        copy(&narrow, &body)?;
-        Ok(Tensor::new(narrow))
-    };
+    let convert = |t: &Tensor| if wide(t) { to_dtype(t, promoted) } else { Ok(t.clone()) };
     given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
 }
 
@@ -207,6 +204,7 @@ pub fn inputs<'b>(
             (Operand::Scalar(number @ Scalar::Int(_)), None) if narrow && at < op.inputs => Input::Scalar(
                 Scalar::Int(crate::operator::dtype_checks::narrowed(op, at, *number, promoted)?),
             ),
+            (Operand::Scalar(s), None) if at < op.inputs => Input::Scalar(op.beside(*s, promoted)),
             (Operand::Scalar(s), None) => Input::Scalar(*s),
             (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
         });

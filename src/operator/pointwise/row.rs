@@ -148,6 +148,11 @@ impl Pointwise {
         }
     }
 
+    /// A number beside elements of `dtype`, as the row takes it.
+    pub fn beside(&self, number: Scalar, dtype: DType) -> Scalar {
+        if self.clauses.rounds { number.rounded(dtype) } else { number }
+    }
+
     /// A row with these formulas, and with parameters and nodes of its own.
     pub const fn like(&self, row: Row, clauses: Clauses) -> Pointwise {
         let node = if clauses.node.is_empty() { self.derivative.name } else { clauses.node };

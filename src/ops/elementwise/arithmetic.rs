@@ -160,10 +160,10 @@ pointwise! {
     /// Quotient rounded towards zero.
     [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode", word = trunc_div] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
-    [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1))] remainder(input, other): Divide = remainder(input, other),
+    [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1)), rounds] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
     /// Remainder with the sign of the dividend, as C's `fmod`.
-    [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
+    [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1)), rounds] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
     [complex = |base, exponent| base.pow(exponent), hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
@@ -201,19 +201,19 @@ pointwise! {
         input: |g, input, y| g * select(y / select(input, 1.0, eq(input, 0.0)), 0.0, eq(input, 0.0)),
         other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
-    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors.")] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors."), rounds] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// The smaller of both operands; NaN wins.
-    [tensors, narrow, no_inplace, no_complex = Type("minimum not implemented for complex tensors.")] minimum(input, other): Arith = minimum(input, other),
+    [tensors, narrow, no_inplace, no_complex = Type("minimum not implemented for complex tensors."), rounds] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
-    [tensors, no_inplace, no_complex = Type("fmax not implemented for complex tensors.")] fmax(input, other): Arith = fmax(input, other),
+    [tensors, no_inplace, no_complex = Type("fmax not implemented for complex tensors."), rounds] fmax(input, other): Arith = fmax(input, other),
         input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// The smaller of both operands; a number wins over NaN.
-    [tensors, no_inplace, no_complex = Type("fmin not implemented for complex tensors.")] fmin(input, other): Arith = fmin(input, other),
+    [tensors, no_inplace, no_complex = Type("fmin not implemented for complex tensors."), rounds] fmin(input, other): Arith = fmin(input, other),
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
@@ -237,17 +237,17 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex = |a, b| formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im)), narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im)), narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1)), rounds] eq(input, other): Compare = eq(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both differ.
-    [complex = |a, b| formula::not(formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im))), narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [complex = |a, b| formula::not(formula::both(formula::eq(&a.re, &b.re), formula::eq(&a.im, &b.im))), narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1)), rounds] ne(input, other): Compare = ne(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less.
-    [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1)), rounds] lt(input, other): Compare = lt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is less or equal.
-    [narrow, node = "LeBackward1", by_number = "LeBackward0", alias = "less_equal", overloads((1, 1), (1, 1))] le(input, other): Compare = le(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [narrow, node = "LeBackward1", by_number = "LeBackward0", alias = "less_equal", overloads((1, 1), (1, 1)), rounds] le(input, other): Compare = le(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is greater.
-    [narrow, node = "GtBackward1", by_number = "GtBackward0", alias = "greater", overloads((1, 1), (1, 1))] gt(input, other): Compare = gt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [narrow, node = "GtBackward1", by_number = "GtBackward0", alias = "greater", overloads((1, 1), (1, 1)), rounds] gt(input, other): Compare = gt(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether `input` is greater or equal.
-    [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
+    [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1)), rounds] ge(input, other): Compare = ge(input, other), input: |g| constant_zero(g), other: |g| constant_zero(g);
     /// Whether both are not zero.
     [complex = |a, b| formula::both(a.truth(), b.truth()), tensors, unbatched = Refused, word = both] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.
@@ -268,10 +268,10 @@ pointwise! {
     [complex = |yes, no, condition| Complex::chosen(no, yes, &condition.truth()), hidden, wraps, no_wrap, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
-    [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high, rounds] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
     /// `input` kept between two tensors, which share the gradient where they meet.
-    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp"), aten = "clamp.Tensor"] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp"), aten = "clamp.Tensor", rounds] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
             both(lt(low, high), either(eq(input, low), eq(input, high)))),
         low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
@@ -279,9 +279,9 @@ pointwise! {
         high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
-    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min, aten = "clamp_min"] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min, aten = "clamp_min", rounds] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
-    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max"] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max", rounds] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
     [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
@@ -298,11 +298,11 @@ pointwise! {
     /// Sum of both operands: `input + alpha * other`.
     [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) like addition::add;
     // `clamp_min` and `clamp_max` of tensors.
-    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_min_tensor(input, min) like maximum;
-    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_max_tensor(input, max) like minimum;
+    [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor", rounds] clamp_min_tensor(input, min) like maximum;
+    [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor", rounds] clamp_max_tensor(input, max) like minimum;
     // `clamp` with one bound: a tensor, or a number.
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_with_min_tensor(input, min) like maximum;
-    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_with_max_tensor(input, max) like minimum;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor", rounds] clamp_with_min_tensor(input, min) like maximum;
+    [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor", rounds] clamp_with_max_tensor(input, max) like minimum;
     [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) like clamp_min_number;
     [hidden, node = "ClampBackward1", layout = Tensors, shows(min = none), aten = "clamp"] clamp_with_max_number(input, max) like clamp_max_number;
 }

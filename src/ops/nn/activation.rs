@@ -227,20 +227,11 @@ pub fn relu_in_place(input: &Tensor) -> Result<Tensor> {
     super::nn_relu(input, true)
 }
 
-/// A bound as the elements that are compared with it have it.
-fn rounded(bound: Scalar, dtype: DType) -> Scalar {
-    match dtype {
-        DType::F16 => Scalar::Float(half::f16::from_f64(bound.as_f64()).to_f64()),
-        DType::BF16 => Scalar::Float(half::bf16::from_f64(bound.as_f64()).to_f64()),
-        _ => bound,
-    }
-}
-
 /// 0 within `lambd` of zero, elsewhere `input`.
 #[operator(function, method, nn, out(found), sample = "pointwise(T.hardshrink, 1, WIDE)")]
 pub fn hardshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
     need_float("hardshrink_cpu", input)?;
-    run(both_ways(&f::hardshrink::ROW), input, &[rounded(lambd, input.dtype())], false)
+    run(both_ways(&f::hardshrink::ROW), input, &[lambd.rounded(input.dtype())], false)
 }
 
 /// `input` moved by `lambd` towards zero, and not beyond.
@@ -261,7 +252,7 @@ pub fn softshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) 
             general(lambd.as_f64())
         )));
     }
-    run(both_ways(&f::softshrink::ROW), input, &[rounded(lambd, input.dtype())], false)
+    run(both_ways(&f::softshrink::ROW), input, &[lambd.rounded(input.dtype())], false)
 }
 
 /// A number as C++ prints it: six digits.
