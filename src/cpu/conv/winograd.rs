@@ -26,7 +26,7 @@ const FEW_TILES: usize = 32;
 /// Tiles that are multiplied at a time: they stay in the second cache. The gradient of the weights sums over so many.
 const TILES: usize = 96;
 /// Channels that are summed before their sum is put aside, so that long sums stay exact.
-const SHORT: usize = 48;
+const SHORT: usize = 32;
 /// Channels that a thread's part of the results has at least.
 const PART: usize = 64;
 /// Transformed weights that a thread adds to.
