@@ -138,6 +138,11 @@ def _convert(value: Any, cls: type) -> Any:
     return value
 
 
+def _as_itself(value: Tensor) -> Any:
+    """A view of what a Function hands out as it was given, made by its class."""
+    return value.view_as(value)
+
+
 @functools.lru_cache(None)
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     """What gives something other than a result: that keeps its class."""
