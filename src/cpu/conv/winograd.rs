@@ -23,6 +23,9 @@ const LANES: usize = 16;
 /// Fewer channels or tiles are not worth the transforms.
 const CHANNELS: usize = 32;
 const FEW_TILES: usize = 32;
+/// More weights, or tiles in a row, would take much memory to transform.
+const MANY_WEIGHTS: usize = 1 << 22;
+const MANY_TILES: usize = 512;
 /// Tiles that are multiplied at a time: they stay in the second cache. The gradient of the weights sums over so many.
 const TILES: usize = 96;
 /// Channels that are summed before their sum is put aside, so that long sums stay exact.
@@ -68,9 +71,10 @@ impl Tiling {
         let count = tiles[0] * tiles[1];
         let flat = depth == 1 && deep.as_slice() == [0] && window.step[1..] == [1, 1];
         let worth = conv.inputs.min(conv.outputs) >= CHANNELS && conv.samples * count >= FEW_TILES;
+        let fits = conv.groups * conv.inputs * conv.outputs <= MANY_WEIGHTS && tiles[1] <= MANY_TILES;
         // Tiles at the edge are in part for nothing.
         let saves = 3 * count * POINTS <= 2 * height * width * TAPS;
-        (flat && worth && saves).then_some(Tiling { tiles, results: [height, width], corner, order })
+        (flat && worth && fits && saves).then_some(Tiling { tiles, results: [height, width], corner, order })
     }
 
     /// The rows of tiles of all samples in blocks: how many there are, and how many rows a block has.
