@@ -7,7 +7,7 @@
 use super::lanes::{turn_in, turn_out};
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
-use crate::cpu::element::scratch;
+use crate::cpu::element::{Room, scratch};
 use crate::cpu::matmul::{Product, sum_f32};
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
@@ -118,13 +118,13 @@ impl Rows<'_> {
         let (image, y) = (self.image, self.first + y as isize);
         // SAFETY: the caller's contract; steps are inside the image.
         unsafe {
-            let whole = std::slice::from_raw_parts_mut(to, self.length * width);
+            let zeros = |range: Range<usize>| to.add(range.start * width).write_bytes(0, range.len() * width);
             if y < 0 || y >= image.size[1] as isize {
-                whole.fill(0.0);
+                zeros(0..self.length);
                 return;
             }
-            whole[..self.inside.start * width].fill(0.0);
-            whole[self.inside.end * width..].fill(0.0);
+            zeros(0..self.inside.start);
+            zeros(self.inside.end..self.length);
             let at = sample * image.sample + channels.start * image.channel + y as usize * image.strides[1];
             let (from, to) = (image.ptr.cast::<f32>().add(at), to.add(self.inside.start * width));
             turn_in(from, image.channel, channels.len(), &self.steps, to, width);
@@ -158,7 +158,7 @@ impl Tiles<'_> {
         rows: impl Iterator<Item = [usize; 2]>,
         channels: &Range<usize>,
         width: usize,
-        ring: &mut [f32],
+        ring: &mut Room<f32>,
         to: *mut f32,
         far: usize,
     ) {
@@ -205,10 +205,10 @@ pub unsafe fn product(
     let parts = lanes.div_ceil(part);
     let run = sums.div_ceil(sums.div_ceil(SHORT));
     par::try_ranges(all * parts, 1, |range| {
-        let mut own = scratch(POINTS * apart(most * along * wide), 0.0f32)?;
-        let mut products = scratch(POINTS * apart(most * along * part), 0.0f32)?;
-        let mut ring = scratch(tiles.ring(wide), 0.0f32)?;
-        let mut back = scratch(4 * along * part, 0.0f32)?;
+        let mut own = Room::<f32>::new(POINTS * apart(most * along * wide))?;
+        let mut products = Room::<f32>::new(POINTS * apart(most * along * part))?;
+        let mut ring = Room::<f32>::new(tiles.ring(wide))?;
+        let mut back = Room::<f32>::new(4 * along * part)?;
         let mut shift = scratch(part, 0.0f32)?;
         for task in range {
             let (group, block) = (task / parts / blocks, task / parts % blocks);
@@ -268,16 +268,16 @@ unsafe fn transform_weights(
     moved: &Moved,
     tiling: &Tiling,
     weight: &Strided,
-) -> Result<Vec<f32>> {
+) -> Result<Room<f32>> {
     let [sums, channels] = moved.from;
     let lanes = channels.next_multiple_of(LANES);
     let (w, far, at) = moved.weights(weight);
     let plane = apart(sums * lanes);
-    let transformed = scratch(conv.groups * POINTS * plane, 0.0f32)?;
+    let transformed = Room::<f32>::new(conv.groups * POINTS * plane)?;
     let to = Shared::new(transformed.as_ptr());
     let (w, at, blocks) = (&w, &at, sums.div_ceil(LANES));
     par::try_ranges(conv.groups * blocks, 1, |range| {
-        let mut taps = scratch(LANES * TAPS * lanes, 0.0f32)?;
+        let mut taps = Room::<f32>::new(LANES * TAPS * lanes)?;
         for task in range {
             let (group, first) = (task / blocks, task % blocks * LANES);
             let end = sums.min(first + LANES);
@@ -318,13 +318,13 @@ pub unsafe fn weights(
     let finite = &AtomicBool::new(true);
     par::try_ranges(conv.groups * cuts[0] * cuts[1], 1, |range| {
         let [wide, lanes] = sizes;
-        let mut images = scratch(POINTS * apart(most * along * wide), 0.0f32)?;
-        let mut turned = scratch(POINTS * apart(most * along * lanes), 0.0f32)?;
-        let mut ring = scratch(tiles.ring(wide), 0.0f32)?;
-        let mut pair = scratch(4 * along * lanes, 0.0f32)?;
+        let mut images = Room::<f32>::new(POINTS * apart(most * along * wide))?;
+        let mut turned = Room::<f32>::new(POINTS * apart(most * along * lanes))?;
+        let mut ring = Room::<f32>::new(tiles.ring(wide))?;
+        let mut pair = Room::<f32>::new(4 * along * lanes)?;
         let plane = apart(wide * lanes);
-        let mut sums = scratch(POINTS * plane, 0.0f32)?;
-        let mut back = scratch(TAPS * wide * lanes, 0.0f32)?;
+        let mut sums = Room::<f32>::new(POINTS * plane)?;
+        let mut back = Room::<f32>::new(TAPS * wide * lanes)?;
         for task in range {
             let (group, cut) = (task / (cuts[0] * cuts[1]), task % (cuts[0] * cuts[1]));
             let part = |at: usize, size: usize, all: usize| at * size..all.min((at + 1) * size);
