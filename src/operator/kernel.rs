@@ -194,7 +194,7 @@ pub fn preserved(body: &Body) -> Result<Body> {
     preserved_as(body, body.dtype)
 }
 
-/// The same in a dtype.
+/// A new body of the same values in a dtype, laid out like the old one where that is dense.
 pub fn preserved_as(body: &Body, dtype: DType) -> Result<Body> {
     let mut out = Body::new(body.shape(), dtype, body.device())?;
     if out.layout.strides != body.layout.strides {
