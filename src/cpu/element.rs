@@ -3,7 +3,6 @@
 use crate::base::{DType, Error, Fault, Result};
 use crate::cpu::math::complex::Complex;
 use half::{bf16, f16};
-use std::mem::MaybeUninit;
 
 /// A boolean as it lies in memory: one byte, 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -224,32 +223,6 @@ pub(crate) use by_dtype;
 
 /// Scratch memory that a kernel fills itself; a refusal is an error, not an abort.
 pub fn scratch<T: Copy>(n: usize, zero: T) -> Result<Vec<T>> {
-    let mut memory = reserved(n)?;
-    memory.resize(n, zero);
-    Ok(memory)
-}
-
-/// Scratch memory that holds nothing yet: where zeros would cost.
-pub struct Room<T>(Vec<MaybeUninit<T>>);
-
-impl<T> Room<T> {
-    pub fn new(n: usize) -> Result<Room<T>> {
-        let mut memory = reserved(n)?;
-        // SAFETY: it was reserved, and these may be uninitialised.
-        unsafe { memory.set_len(n) };
-        Ok(Room(memory))
-    }
-
-    pub fn as_ptr(&self) -> *const T {
-        self.0.as_ptr().cast()
-    }
-
-    pub fn as_mut_ptr(&mut self) -> *mut T {
-        self.0.as_mut_ptr().cast()
-    }
-}
-
-fn reserved<T>(n: usize) -> Result<Vec<T>> {
     let mut memory = Vec::new();
     memory.try_reserve_exact(n).map_err(|_| {
         let bytes = n.saturating_mul(size_of::<T>());
@@ -257,6 +230,7 @@ fn reserved<T>(n: usize) -> Result<Vec<T>> {
             message: format!("can't allocate memory: you tried to allocate {bytes} bytes."),
         })
     })?;
+    memory.resize(n, zero);
     Ok(memory)
 }
 

@@ -16,7 +16,6 @@ use super::element::scratch;
 use crate::base::{DType, Fault, Result, Strided, try_alloc};
 use kernel::Real;
 use sizes::{Image, Moved, Window};
-use winograd::Tiling;
 
 /// So many channels would leave most lanes empty.
 const FEW: usize = 8;
@@ -117,18 +116,8 @@ unsafe fn by_dtype(
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
-            DType::F32 => {
-                let whole = moved.start == [0; 3] && moved.every == [1; 3];
-                if let Some(tiling) = Tiling::new(conv, &moved.window).filter(|_| whole) {
-                    let bias = values::<f32>(conv.groups * moved.from[1], bias.as_ref())?;
-                    let (result, image) = (Image::new(&out), Image::new(&x));
-                    let bias = bias.as_deref();
-                    if winograd::product(conv, moved, &tiling, &result, &image, &weight, bias)? {
-                        return Ok(());
-                    }
-                }
-                products::<f32>(conv, moved, out, x, weight, bias)
-            }
+            DType::F32 if winograd::product(conv, moved, &out, &x, &weight, bias.as_ref())? => Ok(()),
+            DType::F32 => products::<f32>(conv, moved, out, x, weight, bias),
             DType::F64 => products::<f64>(conv, moved, out, x, weight, bias),
             dtype => Err(Fault::NoKernel { op: "convolution", dtype }.into()),
         }
@@ -147,21 +136,19 @@ unsafe fn products<T: Real>(
         return Ok(());
     }
     let channels = moved.from[1];
-    // SAFETY: handed on.
-    let bias = unsafe { values::<T>(conv.groups * channels, bias.as_ref())? };
+    let bias = match bias {
+        None => None,
+        Some(bias) => {
+            let mut values = scratch(conv.groups * channels, T::ZERO)?;
+            // SAFETY: one element for each channel.
+            let value = |i: usize| unsafe { *bias.ptr.cast::<T>().add(i * bias.strides[0]) };
+            values.iter_mut().enumerate().for_each(|(i, v)| *v = value(i));
+            Some(values)
+        }
+    };
     let run = if channels <= FEW { few::product::<T> } else { lanes::product::<T> };
     // SAFETY: handed on.
     unsafe { run(conv, moved, &Image::new(&out), &Image::new(&x), &weight, bias.as_deref()) }
-}
-
-/// The elements of a bias.
-unsafe fn values<T: Real>(n: usize, bias: Option<&Strided>) -> Result<Option<Vec<T>>> {
-    let Some(bias) = bias else { return Ok(None) };
-    let mut values = scratch(n, T::ZERO)?;
-    // SAFETY: one element for each channel.
-    let value = |i: usize| unsafe { *bias.ptr.cast::<T>().add(i * bias.strides[0]) };
-    values.iter_mut().enumerate().for_each(|(i, v)| *v = value(i));
-    Ok(Some(values))
 }
 
 /// The gradient of a convolution's weights.
@@ -173,14 +160,8 @@ pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strid
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
-            DType::F32 => {
-                if let Some(tiling) = Tiling::new(conv, &conv.window())
-                    && winograd::weights(conv, &tiling, &out, &Image::new(&x), &Image::new(&grad))?
-                {
-                    return Ok(());
-                }
-                weights::<f32>(conv, out, x, grad)
-            }
+            DType::F32 if winograd::weights(conv, &out, &x, &grad)? => Ok(()),
+            DType::F32 => weights::<f32>(conv, out, x, grad),
             DType::F64 => weights::<f64>(conv, out, x, grad),
             dtype => Err(Fault::NoKernel { op: "convolution_backward", dtype }.into()),
         }

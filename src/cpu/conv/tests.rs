@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::base::{Windows, contiguous_strides};
+use crate::cpu::element::Element;
 
 struct Random(u64);
 
@@ -16,8 +17,28 @@ impl Random {
     }
 }
 
-fn view<'a>(data: &mut [f64], shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
-    Strided { ptr: data.as_mut_ptr().cast(), dtype: DType::F64, shape, strides }
+fn view<'a, T: Element>(data: &mut [T], shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
+    Strided { ptr: data.as_mut_ptr().cast(), dtype: T::DTYPE, shape, strides }
+}
+
+/// Shapes and strides of image, weights and result.
+type Layouts<'a> = [(&'a [usize], &'a [usize]); 3];
+
+/// The result, the gradient of the image, and that of the weights, of `[image, weights, gradient, bias]`.
+fn all_three<T: Element>(c: &Conv, [xs, ws, ys]: Layouts, given: [&[f64]; 4]) -> [Vec<f64>; 3] {
+    let [mut x, mut w, mut g, mut bias] =
+        given.map(|list| list.iter().map(|v| T::from_f64(*v)).collect::<Vec<_>>());
+    // What is there before must not matter.
+    let [mut y, mut dx, mut dw] = [ys, xs, ws].map(|(s, _)| vec![T::from_f64(9.0); s.iter().product()]);
+    // SAFETY: all views are of vectors of these sizes.
+    unsafe {
+        let bias = view(&mut bias, &ys.0[1..2], &[1]);
+        let [x, w, g] = [view(&mut x, xs.0, xs.1), view(&mut w, ws.0, ws.1), view(&mut g, ys.0, ys.1)];
+        forward(c, view(&mut y, ys.0, ys.1), x, w, Some(bias)).unwrap();
+        backward_input(c, view(&mut dx, xs.0, xs.1), g, w, None).unwrap();
+        backward_weight(c, view(&mut dw, ws.0, ws.1), x, g).unwrap();
+    }
+    [y, dx, dw].map(|list| list.iter().map(|v| v.to_f64()).collect())
 }
 
 /// Calls `each` with the indices of result, image and weight that meet.
@@ -99,43 +120,22 @@ fn all_three_are_their_definition() {
         );
         let ws = shape(c.groups * c.outputs, c.inputs, c.windows.kernel);
         let [xt, yt, wt] = [xs, ys, ws].map(|s| contiguous_strides(&s));
-        let [mut x, mut y, mut w] = [xs, ys, ws].map(|s| r.list(s.iter().product()));
-        let (mut bias, mut want) = (r.list(ys[1]), vec![0.0; y.len()]);
+        let [x, w, g] = [xs, ws, ys].map(|s| r.list(s.iter().product()));
+        let bias = r.list(ys[1]);
         let area: usize = c.windows.result.iter().product();
-        want.iter_mut().enumerate().for_each(|(i, v)| *v = bias[i / area % ys[1]]);
-        meet(&c, |a, b, k| want[a] += x[b] * w[k]);
-        // SAFETY: all views are of vectors of these sizes.
-        unsafe {
-            let bias =
-                Strided { ptr: bias.as_mut_ptr().cast(), dtype: DType::F64, shape: &ys[1..2], strides: &[1] };
-            forward(&c, view(&mut y, &ys, &yt), view(&mut x, &xs, &xt), view(&mut w, &ws, &wt), Some(bias))
-                .unwrap();
-        }
-        close(&y, &want, "result", &c);
-        let mut g = r.list(y.len());
+        let mut y: Vec<f64> = (0..g.len()).map(|i| bias[i / area % ys[1]]).collect();
         let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; w.len()]);
         meet(&c, |a, b, k| {
+            y[a] += x[b] * w[k];
             dx[b] += g[a] * w[k];
             dw[k] += g[a] * x[b];
         });
-        let (mut found_x, mut found_w) = (vec![9.0; x.len()], vec![9.0; w.len()]);
-        // SAFETY: as above.
-        unsafe {
-            let mut grad = || view(&mut *std::ptr::from_mut(&mut g), &ys, &yt);
-            backward_input(&c, view(&mut found_x, &xs, &xt), grad(), view(&mut w, &ws, &wt), None).unwrap();
-            backward_weight(&c, view(&mut found_w, &ws, &wt), view(&mut x, &xs, &xt), grad()).unwrap();
-        }
+        let layouts = [(&xs[..], &xt[..]), (&ws, &wt), (&ys, &yt)];
+        let [found_y, found_x, found_w] = all_three::<f64>(&c, layouts, [&x, &w, &g, &bias]);
+        close(&found_y, &y, "result", &c);
         close(&found_x, &dx, "gradient of the image", &c);
         close(&found_w, &dw, "gradient of the weights", &c);
     }
-}
-
-fn single(data: &[f64]) -> Vec<f32> {
-    data.iter().map(|v| *v as f32).collect()
-}
-
-fn view_f32<'a>(data: &mut [f32], shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
-    Strided { ptr: data.as_mut_ptr().cast(), dtype: DType::F32, shape, strides }
 }
 
 /// Elements of `[samples, channels, 1, height, width]` with channels next to one another.
@@ -163,7 +163,7 @@ fn tiles_give_what_sums_give() {
         };
         let w = &mut c.windows;
         (1..3).for_each(|d| w.result[d] = w.image[d] + 2 * w.padding[d] - 2);
-        assert!(Tiling::new(&c, &c.window()).is_some(), "{c:?}");
+        assert!(winograd::Tiling::new(&c, &c.window()).is_some(), "{c:?}");
         let shape = |a: usize, b: usize, s: [usize; 3]| [a, b, s[0], s[1], s[2]];
         let (xs, ys) = (
             shape(c.samples, c.groups * c.inputs, c.windows.image),
@@ -180,42 +180,21 @@ fn tiles_give_what_sums_give() {
         let (xt, yt, wt) = (steps(&xs), steps(&ys), contiguous_strides(&ws));
         let [x, w, g] = [xs, ws, ys].map(|s| r.list(s.iter().product()));
         let bias = r.list(ys[1]);
-        let [mut x, mut w, mut g, mut bias] = [x, w, g, bias].map(|v| single(&v));
+        let [mut x, w, mut g, bias] =
+            [x, w, g, bias].map(|list| list.into_iter().map(|v| f64::from(v as f32)).collect::<Vec<_>>());
         // In some, what is not finite must reach what it touches, and no more.
         if round % 4 == 3 {
             let (i, j) = (r.below(x.len()), r.below(g.len()));
-            (x[i], g[j]) = (f32::INFINITY, f32::NAN);
+            (x[i], g[j]) = (f64::INFINITY, f64::NAN);
         }
-        let exact = |v: &[f32]| v.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
-        let [mut x64, mut w64, mut g64, mut bias64] = [&x, &w, &g, &bias].map(|v| exact(v));
-        let sizes = [ys, xs, ws].map(|s| s.iter().product::<usize>());
-        let [mut y, mut dx, mut dw] = sizes.map(|n| vec![7.0f32; n]);
-        let [mut y64, mut dx64, mut dw64] = sizes.map(|n| vec![7.0; n]);
-        // SAFETY: all views are of vectors of these sizes.
-        unsafe {
-            let b = |ptr: *mut u8, dtype| Some(Strided { ptr, dtype, shape: &ys[1..2], strides: &[1] });
-            let of = b(bias.as_mut_ptr().cast(), DType::F32);
-            let out = view_f32(&mut y, &ys, &yt);
-            forward(&c, out, view_f32(&mut x, &xs, &xt), view_f32(&mut w, &ws, &wt), of).unwrap();
-            let of = b(bias64.as_mut_ptr().cast(), DType::F64);
-            forward(&c, view(&mut y64, &ys, &yt), view(&mut x64, &xs, &xt), view(&mut w64, &ws, &wt), of)
-                .unwrap();
-            let (out, grad) = (view_f32(&mut dx, &xs, &xt), view_f32(&mut g, &ys, &yt));
-            backward_input(&c, out, grad, view_f32(&mut w, &ws, &wt), None).unwrap();
-            let (out, grad) = (view(&mut dx64, &xs, &xt), view(&mut g64, &ys, &yt));
-            backward_input(&c, out, grad, view(&mut w64, &ws, &wt), None).unwrap();
-            let (out, grad) = (view_f32(&mut dw, &ws, &wt), view_f32(&mut g, &ys, &yt));
-            backward_weight(&c, out, view_f32(&mut x, &xs, &xt), grad).unwrap();
-            let (out, grad) = (view(&mut dw64, &ws, &wt), view(&mut g64, &ys, &yt));
-            backward_weight(&c, out, view(&mut x64, &xs, &xt), grad).unwrap();
-        }
-        for (what, found, wanted) in [("result", &y, &y64), ("image", &dx, &dx64), ("weights", &dw, &dw64)] {
+        let layouts = [(&xs[..], &xt[..]), (&ws, &wt), (&ys, &yt)];
+        let found = all_three::<f32>(&c, layouts, [&x, &w, &g, &bias]);
+        let wanted = all_three::<f64>(&c, layouts, [&x, &w, &g, &bias]);
+        for (what, (found, wanted)) in
+            ["result", "image", "weights"].into_iter().zip(found.iter().zip(&wanted))
+        {
             for (i, (f, w)) in found.iter().zip(wanted).enumerate() {
-                let same = if w.is_finite() {
-                    (f64::from(*f) - w).abs() < 2e-5
-                } else {
-                    f.to_string() == w.to_string()
-                };
+                let same = if w.is_finite() { (f - w).abs() < 2e-5 } else { f.to_string() == w.to_string() };
                 assert!(same, "{what} {i}: {f}, not {w}, of {c:?}");
             }
         }

@@ -6,8 +6,8 @@
 
 use super::lanes::{turn_in, turn_out};
 use super::sizes::{Conv, Image, Moved, Window};
-use crate::base::{Result, Strided};
-use crate::cpu::element::{Room, scratch};
+use crate::base::{Result, Strided, try_alloc};
+use crate::cpu::element::scratch;
 use crate::cpu::matmul::{Product, sum_f32};
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
@@ -41,6 +41,11 @@ type Lanes = [f32; LANES];
 /// share one of its sets.
 fn apart(n: usize) -> usize {
     (n + 32).next_multiple_of(64) - 32
+}
+
+/// Room for `n` numbers behind an empty list: zeros would cost, and all of them are written before they are read.
+fn room(n: usize) -> Result<Vec<f32>> {
+    try_alloc::with_capacity(n)
 }
 
 /// How results are cut into tiles.
@@ -158,7 +163,7 @@ impl Tiles<'_> {
         rows: impl Iterator<Item = [usize; 2]>,
         channels: &Range<usize>,
         width: usize,
-        ring: &mut Room<f32>,
+        ring: *mut f32,
         to: *mut f32,
         far: usize,
     ) {
@@ -168,28 +173,30 @@ impl Tiles<'_> {
             // SAFETY: the caller's contract.
             unsafe {
                 for y in 2 * row + kept..2 * row + 4 {
-                    self.rows.get(sample, channels, y, ring.as_mut_ptr().add(slot(y)), width);
+                    self.rows.get(sample, channels, y, ring.add(slot(y)), width);
                 }
-                let lines = from_fn(|y| ring.as_ptr().add(slot(2 * row + y)));
+                let lines = from_fn(|y| ring.add(slot(2 * row + y)).cast_const());
                 tiles_in(self.along, width, lines, to.add(i * self.along * width), far);
             }
         }
     }
 }
 
-/// `out = x * weight + bias`; false where a result is not finite. Then only a sum of products tells which of them are not.
+/// `out = x * weight + bias`, if it is faster so, and all results are finite: else only sums tell which of them are. Whether it was done.
 ///
 /// # Safety
 /// As [`super::forward`], of `f32`.
 pub unsafe fn product(
     conv: &Conv,
     moved: &Moved,
-    tiling: &Tiling,
-    result: &Image,
-    image: &Image,
+    out: &Strided,
+    x: &Strided,
     weight: &Strided,
-    bias: Option<&[f32]>,
+    bias: Option<&Strided>,
 ) -> Result<bool> {
+    let whole = moved.start == [0; 3] && moved.every == [1; 3];
+    let Some(tiling) = &Tiling::new(conv, &moved.window).filter(|_| whole) else { return Ok(false) };
+    let (result, image) = (&Image::new(out), &Image::new(x));
     let [sums, channels] = moved.from;
     let [wide, lanes] = moved.from.map(|n| n.next_multiple_of(LANES));
     let plane = apart(sums * lanes);
@@ -205,10 +212,10 @@ pub unsafe fn product(
     let parts = lanes.div_ceil(part);
     let run = sums.div_ceil(sums.div_ceil(SHORT));
     par::try_ranges(all * parts, 1, |range| {
-        let mut own = Room::<f32>::new(POINTS * apart(most * along * wide))?;
-        let mut products = Room::<f32>::new(POINTS * apart(most * along * part))?;
-        let mut ring = Room::<f32>::new(tiles.ring(wide))?;
-        let mut back = Room::<f32>::new(4 * along * part)?;
+        let mut own = room(POINTS * apart(most * along * wide))?;
+        let mut products = room(POINTS * apart(most * along * part))?;
+        let mut ring = room(tiles.ring(wide))?;
+        let mut back = room(4 * along * part)?;
         let mut shift = scratch(part, 0.0f32)?;
         for task in range {
             let (group, block) = (task / parts / blocks, task / parts % blocks);
@@ -216,7 +223,11 @@ pub unsafe fn product(
             let width = part.min(lanes - first);
             let real = width.min(channels - first);
             if let Some(bias) = bias {
-                shift[..real].copy_from_slice(&bias[group * channels + first..][..real]);
+                // SAFETY: one element for each channel.
+                let value = |i| unsafe {
+                    *bias.ptr.cast::<f32>().add((group * channels + first + i) * bias.strides[0])
+                };
+                shift[..real].iter_mut().enumerate().for_each(|(i, to)| *to = value(i));
             }
             let rows = || tiling.rows(conv.samples, block, most);
             let count = rows().count() * along;
@@ -224,7 +235,7 @@ pub unsafe fn product(
             let summed = group * sums..(group + 1) * sums;
             // SAFETY: the caller's images; blocks of these sizes; these results are this task's alone.
             unsafe {
-                tiles.get(rows(), &summed, wide, &mut ring, own.as_mut_ptr(), far);
+                tiles.get(rows(), &summed, wide, ring.as_mut_ptr(), own.as_mut_ptr(), far);
                 for (point, first_term) in
                     (0..POINTS).flat_map(|p| (0..sums).step_by(run).map(move |t| (p, t)))
                 {
@@ -268,16 +279,16 @@ unsafe fn transform_weights(
     moved: &Moved,
     tiling: &Tiling,
     weight: &Strided,
-) -> Result<Room<f32>> {
+) -> Result<Vec<f32>> {
     let [sums, channels] = moved.from;
     let lanes = channels.next_multiple_of(LANES);
     let (w, far, at) = moved.weights(weight);
     let plane = apart(sums * lanes);
-    let transformed = Room::<f32>::new(conv.groups * POINTS * plane)?;
+    let transformed = room(conv.groups * POINTS * plane)?;
     let to = Shared::new(transformed.as_ptr());
     let (w, at, blocks) = (&w, &at, sums.div_ceil(LANES));
     par::try_ranges(conv.groups * blocks, 1, |range| {
-        let mut taps = Room::<f32>::new(LANES * TAPS * lanes)?;
+        let mut taps = room(LANES * TAPS * lanes)?;
         for task in range {
             let (group, first) = (task / blocks, task % blocks * LANES);
             let end = sums.min(first + LANES);
@@ -297,17 +308,13 @@ unsafe fn transform_weights(
     Ok(transformed)
 }
 
-/// The gradient of the weights; false where one is not finite, as for [`product`].
+/// The gradient of the weights, if that is faster so and finite, as for [`product`]. Whether it was done.
 ///
 /// # Safety
 /// As [`super::backward_weight`], of `f32`.
-pub unsafe fn weights(
-    conv: &Conv,
-    tiling: &Tiling,
-    out: &Strided,
-    image: &Image,
-    grads: &Image,
-) -> Result<bool> {
+pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -> Result<bool> {
+    let Some(tiling) = &Tiling::new(conv, &conv.window()) else { return Ok(false) };
+    let (image, grads) = (&Image::new(x), &Image::new(grad));
     let columns = conv.inputs * TAPS;
     let along = tiling.tiles[1];
     let [blocks, most] = tiling.blocks(conv.samples);
@@ -318,13 +325,13 @@ pub unsafe fn weights(
     let finite = &AtomicBool::new(true);
     par::try_ranges(conv.groups * cuts[0] * cuts[1], 1, |range| {
         let [wide, lanes] = sizes;
-        let mut images = Room::<f32>::new(POINTS * apart(most * along * wide))?;
-        let mut turned = Room::<f32>::new(POINTS * apart(most * along * lanes))?;
-        let mut ring = Room::<f32>::new(tiles.ring(wide))?;
-        let mut pair = Room::<f32>::new(4 * along * lanes)?;
+        let mut images = room(POINTS * apart(most * along * wide))?;
+        let mut turned = room(POINTS * apart(most * along * lanes))?;
+        let mut ring = room(tiles.ring(wide))?;
+        let mut pair = room(4 * along * lanes)?;
         let plane = apart(wide * lanes);
-        let mut sums = Room::<f32>::new(POINTS * plane)?;
-        let mut back = Room::<f32>::new(TAPS * wide * lanes)?;
+        let mut sums = room(POINTS * plane)?;
+        let mut back = room(TAPS * wide * lanes)?;
         for task in range {
             let (group, cut) = (task / (cuts[0] * cuts[1]), task % (cuts[0] * cuts[1]));
             let part = |at: usize, size: usize, all: usize| at * size..all.min((at + 1) * size);
@@ -338,7 +345,7 @@ pub unsafe fn weights(
                     let rows = || tiling.rows(conv.samples, block, most);
                     let count = rows().count() * along;
                     let (far, far_out) = (apart(count * wide), apart(count * lanes));
-                    tiles.get(rows(), &from, wide, &mut ring, images.as_mut_ptr(), far);
+                    tiles.get(rows(), &from, wide, ring.as_mut_ptr(), images.as_mut_ptr(), far);
                     for (i, [sample, row]) in rows().enumerate() {
                         for y in 0..2 {
                             let to = pair.as_mut_ptr().add(y * 2 * along * lanes);
