@@ -97,7 +97,7 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
             && !large
             && walk.block.1 >= SHORTEST
             && in_rows(0)
-            && (1..=ins.len()).any(stays)
+            && (1..=ins.len()).any(|k| stays(k) || walk.block.0 > 1 && has_gaps(k))
             && (1..=ins.len()).all(|k| stays(k) || in_rows(k))
             && ins.iter().all(apart)
     });

@@ -38,6 +38,9 @@ pub trait Formula: 'static {
     }
 }
 
+/// What is still is known only when the loop runs.
+const ANY: usize = usize::MAX;
+
 /// Elements of `N` operands: a tuple.
 pub trait Elements<const N: usize>: Copy {
     type Element: Copy;
@@ -253,12 +256,35 @@ macro_rules! by_registers {
 by_registers!(wide, put);
 by_registers!(past, put_past);
 
+/// The loops over rows of an expression. Those of two operands have one for each choice of what is still, which then stays in a register.
+unsafe fn rows<F, const N: usize, const LANES: usize>(
+    rows: usize,
+    cols: usize,
+    out: *mut u8,
+    out_row: usize,
+    ins: &[Line; MAX_IN],
+) where
+    F: Formula<X: Elements<N, Element: Default>>,
+{
+    let run = match (N, ins[0].still, ins[1].still) {
+        (2, true, false) => some_rows::<F, N, LANES, 1>,
+        (2, false, true) => some_rows::<F, N, LANES, 2>,
+        (2, false, false) => some_rows::<F, N, LANES, 0>,
+        _ => some_rows::<F, N, LANES, ANY>,
+    };
+    // SAFETY: handed on.
+    unsafe { run(rows, cols, out, out_row, ins) }
+}
+
 simd_fn! {
     [Level::V3]
-    unsafe fn rows<F; N, LANES>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN])
+    unsafe fn some_rows<F; N, LANES, STILL>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN])
     where [F: Formula<X: Elements<N, Element: Default>>]
     {
-        let mut readers = F::X::array(|k| Reader::<<F::X as Elements<N>>::Element, LANES>::new(ins[k]));
+        let mut readers = F::X::array(|k| {
+            let still = if STILL == ANY { ins[k].still } else { STILL >> k & 1 == 1 };
+            Reader::<<F::X as Elements<N>>::Element, LANES>::new(Line { still, ..ins[k] })
+        });
         for row in 0..rows {
             let out = out.add(row * out_row).cast::<F::Result>();
             let x = F::X::array(|k| readers[k].next());
