@@ -94,7 +94,7 @@ class UntypedStorage:
 
     def cpu(self) -> UntypedStorage:
         """These bytes in host memory."""
-        return self.to(device="cpu")
+        return self if self.device.type == "cpu" else self.to(device="cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
         """These bytes on the GPU."""

@@ -195,18 +195,18 @@ def reduce_tensor(tensor: Tensor) -> Any:
     if tensor.is_meta:
         return with_state(tensor, *reduce_meta(tensor))
     storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
-    marks = {name: True for name, there in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if there}
-    place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
-    args = (storage, *place, tensor.requires_grad, hooks, *([marks] if marks else []))
+    args = (storage, tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.requires_grad, hooks)
+    if tensor.is_conj() or tensor.is_neg():
+        there = {"conj": tensor.is_conj(), "neg": tensor.is_neg()}
+        args = (*args, {name: True for name, yes in there.items() if yes})
     return with_state(tensor, _rebuild_tensor_v2, args)
 
 
 def with_state(tensor: Tensor, rebuild: Any, args: Any) -> Any:
     """A call that rebuilds a tensor, and also its class and what hangs on it where there is more than the tensor."""
-    state = _get_obj_state(tensor)
-    if type(tensor) is Tensor and not state:
+    if type(tensor) is Tensor and not tensor.__dict__:
         return rebuild, args
-    return _rebuild_from_type_v2, (rebuild, type(tensor), args, state)
+    return _rebuild_from_type_v2, (rebuild, type(tensor), args, _get_obj_state(tensor))
 
 
 def storage_class(storage: Any) -> Any:

@@ -248,7 +248,7 @@ def _save(data: bytes, book: _pickles.Book, writer: _archive.Writer, byteorder: 
         writer.record("byteorder", sys.byteorder.encode())
     for key, (held, _) in book.storages.items():
         here = held.cpu()
-        writer.record(f"data/{key}", here._memory(), skip=_local.skip_data)
+        writer.record(f"data/{key}", here._memory(), elements=here._all, skip=_local.skip_data)
     writer.end()
 
 

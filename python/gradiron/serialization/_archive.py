@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from .. import _core
+from .._core import Tensor
 from .._creation import frombuffer
 
 _U16, _U32 = 0xFFFF, 0xFFFFFFFF
@@ -19,9 +20,11 @@ _U16, _U32 = 0xFFFF, 0xFFFFFFFF
 _FOLLOWS, _UTF8 = 1 << 3, 1 << 11
 _LOCAL = struct.Struct("<IHHHHHIIIHH")
 _CENTRAL = struct.Struct("<IHHHHHHIIIHHHHHII")
+_PADDING = struct.Struct("<2sH")
+_SIZES, _WIDE_SIZES = struct.Struct("<IIII"), struct.Struct("<IIQQ")
 # Data are summed and written in pieces of this size, which stay in the cache between the two.
 _PIECE = 1 << 20
-# zlib's checksum takes as long as it takes to write the data; for so many bytes a call of the core is worth it.
+# For so many bytes the core's checksum is worth a call: zlib's takes as long as it takes to read the data.
 _LONG = 1 << 16
 # Deflated data cannot become more than this many times as long.
 _DEFLATE = 1032
@@ -57,8 +60,8 @@ class Writer:
         self._write(data)
         self._at += len(data)
 
-    def record(self, name: str, data: Any, *, skip: bool = False) -> None:
-        """One record of `data`; with `skip`, its place and no more."""
+    def record(self, name: str, data: Any, *, elements: Tensor | None = None, skip: bool = False) -> None:
+        """One record of `data`, which may also be there as a tensor of bytes; with `skip`, its place and no more."""
         path = f"{self._prefix}/{name}".encode()
         start, size = self._at, len(data)
         flags = _UTF8 | (_FOLLOWS if size else 0)
@@ -67,16 +70,16 @@ class Writer:
         wide = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
         used = start + _LOCAL.size + len(path) + len(wide) + 4
         padding = -used % self._alignment
-        extra = wide + struct.pack("<2sH", b"FB", padding) + b"Z" * padding
+        extra = wide + _PADDING.pack(b"FB", padding) + b"Z" * padding
         self._put(_LOCAL.pack(0x04034B50, 0, flags, 0, 0, 0, 0, 0, 0, len(path), len(extra)) + path + extra)
         check = zlib.crc32(b"")
         for at in range(0, size, _PIECE):
             piece = bytes(min(_PIECE, size - at)) if skip else data[at : at + _PIECE]
             if self._checksums and not skip:
-                check = _checksum(piece, check)
+                check = zlib.crc32(piece, check) if elements is None else _core.crc32(elements[at : at + _PIECE], check)
             self._put(piece)
         if size:
-            self._put(struct.pack("<IIQQ" if large else "<IIII", 0x08074B50, check, size, size))
+            self._put((_WIDE_SIZES if large else _SIZES).pack(0x08074B50, check, size, size))
         short, at = min(size, _U32), min(start, _U32)
         numbers = (0x02014B50, 0, 0, flags, 0, 0, 0, check, short, short, len(path), len(wide), 0, 0, 0, 0, at)
         self._central.append(_CENTRAL.pack(*numbers) + path + wide)

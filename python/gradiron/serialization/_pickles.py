@@ -19,6 +19,8 @@ from ..storage import TypedStorage
 from . import _names, _weights_only
 from ._map_location import location_tag
 
+_STORAGES = (UntypedStorage, TypedStorage)
+
 
 class Book:
     """The storages of one checkpoint: each has a key and one dtype."""
@@ -82,8 +84,8 @@ def _own_reduce(cls: type[Tensor]) -> Any:
 def dump(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:
     """The pickle of an object."""
 
-    def persistent_id(given: Any) -> Any:
-        return book.entry(given) if isinstance(given, (UntypedStorage, TypedStorage)) else None
+    def persistent_id(_pickler: Any, given: Any) -> Any:
+        return book.entry(given) if isinstance(given, _STORAGES) else None
 
     if protocol < 4:
         data = _renamed(obj, persistent_id, pickle_module, protocol)
@@ -91,32 +93,30 @@ def dump(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:
             return data
     base: Any = _names.NamingPickler if pickle_module is pickle else pickle_module.Pickler
 
-    class Pickler(base):  # type: ignore[misc]
-        def persistent_id(self, obj: Any) -> Any:
-            return persistent_id(obj)
+    inherited = _inherited(base)
 
+    class Pickler(base):  # type: ignore[misc]
         def reducer_override(self, obj: Any) -> Any:
             found = _reduced(obj)
-            return _inherited(super(), obj) if found is NotImplemented else found
+            return inherited(self, obj) if found is NotImplemented else found
 
+    # A method of its own, which is called for every object: no call in between.
+    Pickler.persistent_id = persistent_id
     target = io.BytesIO()
     Pickler(target, protocol=protocol).dump(obj)
     return target.getvalue()
 
 
-def _inherited(parent: Any, obj: Any) -> Any:
+def _inherited(base: Any) -> Callable[[Any, Any], Any]:
     """What the pickler below makes of an object, if it has its own ways."""
-    return parent.reducer_override(obj) if hasattr(parent, "reducer_override") else NotImplemented
+    return getattr(base, "reducer_override", lambda _pickler, _obj: NotImplemented)
 
 
-def _renamed(obj: Any, persistent_id: Callable[[Any], Any], pickle_module: Any, protocol: int) -> bytes | None:
+def _renamed(obj: Any, persistent_id: Callable[[Any, Any], Any], pickle_module: Any, protocol: int) -> bytes | None:
     """A pickle that C has written, with names changed afterwards; None if a string in it could be taken for a name."""
-    written = _names.Written()
+    written, inherited = _names.Written(), _inherited(pickle_module.Pickler)
 
     class Pickler(pickle_module.Pickler):  # type: ignore[misc]
-        def persistent_id(self, obj: Any) -> Any:
-            return persistent_id(obj)
-
         def reducer_override(self, obj: Any) -> Any:
             found = _reduced(obj)
             if isinstance(found, str):
@@ -126,9 +126,10 @@ def _renamed(obj: Any, persistent_id: Callable[[Any], Any], pickle_module: Any, 
                     written.note(obj)
                 elif isinstance(obj, dtype):
                     written.note(obj, str(obj).removeprefix("torch."))
-                return _inherited(super(), obj)
+                return inherited(self, obj)
             return found
 
+    Pickler.persistent_id = persistent_id
     target = io.BytesIO()
     Pickler(target, protocol=protocol).dump(obj)
     return written.renamed(target.getvalue())
