@@ -69,6 +69,10 @@ impl DType {
         matches!(self, F16 | BF16 | F32 | F64)
     }
 
+    pub const fn is_half(self) -> bool {
+        matches!(self, F16 | BF16)
+    }
+
     pub const fn is_complex(self) -> bool {
         matches!(self, C64 | C128)
     }

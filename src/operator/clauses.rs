@@ -33,6 +33,18 @@ pub enum ResultLayout {
     RowMajor,
 }
 
+/// What is rounded to half precision before a kernel takes it beside elements of that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rounds {
+    Nothing,
+    /// Wider tensors, not numbers.
+    Tensors,
+    /// Wider tensors and numbers, but no single value that comes second.
+    First,
+    /// Wider tensors and numbers.
+    All,
+}
+
 /// What `vmap` makes of the in-place form, where the target has no samples and another operand has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unbatched {
@@ -65,8 +77,7 @@ pub struct Clauses {
     pub check: Option<Check>,
     /// Numbers beyond the elements' type are refused, which others wrap into it.
     pub no_wrap: bool,
-    /// Beside elements of half precision numbers are rounded as those are: what compares is to find what was stored.
-    pub rounds: bool,
+    pub rounds: Rounds,
     /// The operands that bound the result from below and from above.
     pub bounds: [Option<u32>; 2],
     pub wraps: bool,
@@ -102,7 +113,7 @@ impl Clauses {
         no_complex: NoComplex::NoKernel,
         check: None,
         no_wrap: false,
-        rounds: false,
+        rounds: Rounds::Nothing,
         bounds: [None, None],
         wraps: false,
         underived: false,
@@ -170,7 +181,11 @@ macro_rules! clauses {
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; no_wrap $(, $($rest:tt)*)?) => { $c.no_wrap = true; clauses!($c; $($($rest)*)?); };
-    ($c:ident; rounds $(, $($rest:tt)*)?) => { $c.rounds = true; clauses!($c; $($($rest)*)?); };
+    ($c:ident; rounds $(, $($rest:tt)*)?) => { clauses!($c; rounds = All $(, $($rest)*)?); };
+    ($c:ident; rounds = $what:ident $(, $($rest:tt)*)?) => {
+        $c.rounds = $crate::operator::clauses::Rounds::$what;
+        clauses!($c; $($($rest)*)?);
+    };
     ($c:ident; one_pass $(, $($rest:tt)*)?) => { $c.one_pass = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; alias = $text:literal $(, $($rest:tt)*)?) => { $c.aliases = &[$text]; clauses!($c; $($($rest)*)?); };
     ($c:ident; node = $text:literal $(, $($rest:tt)*)?) => { $c.node = $text; clauses!($c; $($($rest)*)?); };

@@ -166,3 +166,9 @@ def test_bounds_are_rounded_as_the_elements_are(kind):
             (grad,) = T.autograd.grad(y.sum(), x)
             assert [g == 0 for g in grad.tolist()] == inside
     assert math.copysign(1, F.softshrink(tensor([-0.25])).item()) == -1
+
+
+def test_softshrink_keeps_nan(device):
+    x = tensor([math.nan, 0.25, -2.0]).to(device)
+    found = F.softshrink(x).tolist()
+    assert math.isnan(found[0]) and found[1:] == [0.0, -1.5]

@@ -128,3 +128,46 @@ def test_bounds_in_half_precision_meet_their_elements(kind):
     other = T.tensor(0.3, dtype=T.float64, requires_grad=True)
     (T.maximum(x, other) * 2).sum().backward()
     assert other.grad.item() == 3.0
+
+
+@pytest.mark.parametrize(
+    "call, halves, brains",
+    [
+        (lambda x, third: x - 0.3, [0.0, -3.0, 5.0], [0.0, -3.0, 5.0]),
+        (lambda x, third: 0.3 - x, [0.0, 3.0, -5.0], [0.0, 3.0, -5.0]),
+        (lambda x, third: x.clone().sub_(0.3), [0.0, -3.0, 5.0], [0.0, -3.0, 5.0]),
+        (lambda x, third: x + third, [0.6333, -2.365, 5.633], [0.633, -2.38, 5.66]),
+        (lambda x, third: T.add(third, x, alpha=0.7), [0.5435, -1.557, 4.043], [0.543, -1.555, 4.06]),
+        (lambda x, third: T._foreach_add([x], 1 / 3)[0], [0.6333, -2.365, 5.633], [0.633, -2.38, 5.66]),
+        (lambda x, third: x * (1 / 3), [0.10004, -0.9, 1.767], [0.1, -0.902, 1.77]),
+        (lambda x, third: x * third, [0.10004, -0.9, 1.767], [0.1, -0.902, 1.77]),
+        (lambda x, third: third * x, [0.1, -0.8994, 1.767], [0.1006, -0.902, 1.77]),
+        (lambda x, third: x / 0.3, [1.0, -9.0, 17.67], [1.0, -9.0, 17.8]),
+        (lambda x, third: T.div(third, x), [1.11, -0.1235, 0.06287], [1.11, -0.1235, 0.063]),
+        (lambda x, third: x // 0.1, [3.0, -27.0, 53.0], [3.0, -28.0, 53.0]),
+        (lambda x, third: x.abs() ** (1 / 3), [0.6694, 1.393, 1.743], [0.668, 1.39, 1.75]),
+        (lambda x, third: 0.3**x, [0.697, 25.78, 0.001693], [0.695, 25.8, 0.00169]),
+        (lambda x, third: T.atan2(x, third), [0.733, -1.448, 1.508], [0.734, -1.445, 1.51]),
+        (lambda x, third: T.hypot(third, x), [0.4485, 2.719, 5.312], [0.45, 2.72, 5.3]),
+        (lambda x, third: T.lerp(x, x * 3, 1 / 3), [0.5, -4.496, 8.836], [0.5, -4.5, 8.9]),
+        (lambda x, third: T.lerp(x, x * 3, third), [0.5, -4.496, 8.836], [0.5, -4.5, 8.9]),
+        (lambda x, third: T.addcmul(x, third, x, value=1 / 3), [0.3335, -3.0, 5.89], [0.334, -3.0, 5.9]),
+        (lambda x, third: T.addcdiv(x, x * 3, third), [3.002, -26.98, 53.03], [3.0, -27.0, 53.0]),
+    ],
+)
+def test_operands_are_rounded_to_half_precision(call, halves, brains, device):
+    third = T.tensor(1 / 3, dtype=T.float64, device=device)
+    for kind, expected in zip(HALVES, (halves, brains), strict=True):
+        x = T.tensor([0.3, -2.7, 5.3], dtype=dtype(kind), device=device)
+        assert call(x, third).tolist() == T.tensor(expected, dtype=dtype(kind)).tolist()
+
+
+@pytest.mark.parametrize("kind", HALVES)
+def test_what_is_rounded_keeps_its_history(kind):
+    x = tensor([0.3, -2.7], kind).requires_grad_()
+    third = T.tensor(1 / 3, dtype=T.float64, requires_grad=True)
+    for f in (T.add, T.sub, T.mul, T.div, T.atan2, T.maximum):
+        for y in (f(x, third), f(third, x)):
+            assert [type(node).__name__ for node, _ in y.grad_fn.next_functions] == ["AccumulateGrad"] * 2
+            by_x, by_third = T.autograd.grad(y.sum(), (x, third))
+            assert by_x.dtype is dtype(kind) and by_third.dtype is T.float64 and by_third.shape == ()

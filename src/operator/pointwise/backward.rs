@@ -3,6 +3,7 @@
 
 use crate::base::{Error, Result, Scalar, broadcast};
 use crate::operator::V;
+use crate::operator::clauses::Rounds;
 use crate::operator::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;
@@ -22,8 +23,8 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
             grads[at] = Some(g.clone());
             continue;
         }
-        // Complex gradients have no fused kernels: their formulas run over tensors.
-        if step.create_graph || dual || is_complex(g, edge) {
+        // Complex gradients have no fused kernels, which round no operands either: their formulas run over tensors.
+        if step.create_graph || dual || is_complex(g, edge) || is_rounded(op, gradient, step, g)? {
             let value = |&source: &u32| -> Result<V> {
                 Ok(match source {
                     GRAD => V::from(g),
@@ -46,6 +47,20 @@ fn is_complex(g: &Tensor, edge: &Edge) -> bool {
     g.dtype().is_complex() || edge.node.outputs[edge.output as usize].dtype.is_complex()
 }
 
+/// Whether an operand that the formula reads was rounded to half precision for the call.
+fn is_rounded(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor) -> Result<bool> {
+    let half = g.dtype();
+    if !half.is_half() || op.clauses.rounds == Rounds::Nothing {
+        return Ok(false);
+    }
+    for &source in gradient.sources {
+        if source != GRAD && number(op, step, source)?.is_none() && step.body(source)?.dtype != half {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The number that a source was in this call, when it was no tensor.
 fn number(op: &Pointwise, step: &Step, source: u32) -> Result<Option<Scalar>> {
     if source as usize >= op.forward.inputs.len() {
@@ -66,9 +81,10 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
     for &source in gradient.sources {
         inputs.push(match source {
             GRAD => Input::Body(&g_body),
-            _ if let Some(number) = number(op, step, source)? => {
-                Input::Scalar(op.beside(number, target.dtype))
-            }
+            _ if let Some(number) = number(op, step, source)? => Input::Scalar(match source as usize {
+                operand if operand < op.inputs => op.beside(operand, number, target.dtype),
+                _ => number,
+            }),
             _ => {
                 let body = step.body(source)?;
                 plain &= body.conj_neg.is_none();

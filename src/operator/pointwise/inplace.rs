@@ -50,11 +50,19 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         records(operands.iter().filter_map(|o| o.tensor()))?;
     }
     let plan = fitting(op, &body, operands).map_err(|error| refused(op, operands, error))?;
-    if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
-        return write(op, target, &with_tensors(operands, &tensors));
-    }
+    let narrowed = narrowed(op, operands, plan.promoted)?;
+    let bodies = bodies(operands);
+    let (own, own_bodies);
+    let (given, given_bodies) = match &narrowed {
+        None => (operands, &bodies),
+        Some(tensors) => {
+            own = with_tensors(operands, tensors);
+            own_bodies = plan::bodies(&own);
+            (&own[..], &own_bodies)
+        }
+    };
     // An operand that overlaps the target with another layout would be read after it was written.
-    let copies = operands
+    let copies = given
         .iter()
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
@@ -64,8 +72,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
             _ => Ok(None),
         })
         .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
-    let bodies = bodies(operands);
-    let mut inputs = inputs(op, operands, &bodies, plan.promoted)?;
+    let mut inputs = inputs(op, given, given_bodies, plan.promoted)?;
     for (input, copy) in inputs.iter_mut().zip(&copies) {
         if let Some(copy) = copy {
             *input = Input::Body(copy);

@@ -39,9 +39,6 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         return (op.transforms.batch)(op, operands);
     }
     let plan = plan(op, operands).map_err(|error| record::refused(op, operands, error))?;
-    if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
-        return apply(op, &with_tensors(operands, &tensors));
-    }
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = memory_format::preserved(op, &plan, &bodies) {
@@ -49,13 +46,16 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     }
     match record::supplied(op, operands, plan.result)? {
         Some(body) => out = body,
-        None => execute(
-            op.row.name,
-            &op.forward,
-            plan.compute,
-            &out,
-            &inputs(op, operands, &bodies, plan.promoted)?,
-        )?,
+        None => {
+            let run = |inputs: &[Input]| execute(op.row.name, &op.forward, plan.compute, &out, inputs);
+            match narrowed(op, operands, plan.promoted)? {
+                None => run(&inputs(op, operands, &bodies, plan.promoted)?)?,
+                Some(tensors) => {
+                    let given = with_tensors(operands, &tensors);
+                    run(&inputs(op, &given, &plan::bodies(&given), plan.promoted)?)?;
+                }
+            }
+        }
     }
     let edge = record(op, operands, &bodies, &out)?;
     drop(bodies);

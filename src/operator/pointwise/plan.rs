@@ -1,7 +1,7 @@
 //! What a pointwise call computes: types by promotion, the shape by broadcasting, and where.
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
-use crate::operator::copies::to_dtype;
+use crate::operator::kernel::converted;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::execute::{Input, compute_type};
 use crate::operator::pointwise::row::{Class, Pointwise};
@@ -163,20 +163,25 @@ fn is_narrow(promoted: DType) -> bool {
     matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
 }
 
-/// The operands with those converted of which the promoted type holds less, where there are any: integers without dimensions,
-/// and what is to be rounded to half precision.
+/// What a kernel is given in place of the operands' tensors, where the promoted type holds less than one of them: integers
+/// without dimensions, and what is rounded to half precision. Histories stay with the operands.
 pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
-    let halves = op.clauses.rounds && matches!(promoted, DType::F16 | DType::BF16);
-    let wide = |t: &Tensor| match t.dtype() {
-        dtype if halves => dtype != promoted && dtype.size() > 1,
-        dtype => dtype.is_int() && dtype.size() > promoted.size(),
-    };
-    let given = operands.get(..op.inputs).unwrap_or_default();
-    if !(is_narrow(promoted) || halves) || !given.iter().filter_map(Operand::tensor).any(wide) {
+    let half = promoted.is_half();
+    if !half && !is_narrow(promoted) {
         return Ok(None);
     }
-    let convert = |t: &Tensor| if wide(t) { to_dtype(t, promoted) } else { Ok(t.clone()) };
-    given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
+    let wide = |at: usize, t: &Tensor| match half {
+        true => op.rounds(at, t, promoted),
+        false => t.dtype().is_int() && t.dtype().size() > promoted.size(),
+    };
+    let given = || operands.iter().take(op.inputs).enumerate().filter_map(|(at, o)| Some((at, o.tensor()?)));
+    if !given().any(|(at, t)| wide(at, t)) {
+        return Ok(None);
+    }
+    let convert = |(at, t): (usize, &Tensor)| {
+        if wide(at, t) { Ok(Tensor::new(converted(&t.body(), promoted)?)) } else { Ok(t.clone()) }
+    };
+    given().map(convert).collect::<Result<_>>().map(Some)
 }
 
 /// The operands with other tensors in the place of theirs.
@@ -204,8 +209,7 @@ pub fn inputs<'b>(
             (Operand::Scalar(number @ Scalar::Int(_)), None) if narrow && at < op.inputs => Input::Scalar(
                 Scalar::Int(crate::operator::dtype_checks::narrowed(op, at, *number, promoted)?),
             ),
-            (Operand::Scalar(s), None) if at < op.inputs => Input::Scalar(op.beside(*s, promoted)),
-            (Operand::Scalar(s), None) => Input::Scalar(*s),
+            (Operand::Scalar(s), None) => Input::Scalar(op.beside(at, *s, promoted)),
             (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Result, Scalar};
 use crate::cpu::pointwise::{Loop, Loops, powers};
-use crate::operator::clauses::Clauses;
+use crate::operator::clauses::{Clauses, Rounds};
 use crate::operator::grad_value::V;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::layout_formula::LayoutFormula;
@@ -149,8 +149,29 @@ impl Pointwise {
     }
 
     /// A number beside elements of `dtype`, as the row takes it.
-    pub fn beside(&self, number: Scalar, dtype: DType) -> Scalar {
-        if self.clauses.rounds { number.rounded(dtype) } else { number }
+    #[inline]
+    pub fn beside(&self, at: usize, number: Scalar, dtype: DType) -> Scalar {
+        if dtype.is_half() && self.rounds_number(at) { number.rounded(dtype) } else { number }
+    }
+
+    fn rounds_number(&self, at: usize) -> bool {
+        match self.clauses.rounds {
+            Rounds::Nothing | Rounds::Tensors => false,
+            Rounds::First => at == 0,
+            Rounds::All => true,
+        }
+    }
+
+    /// Whether a tensor is rounded to `half` before this row's kernel takes it.
+    pub fn rounds(&self, at: usize, tensor: &Tensor, half: DType) -> bool {
+        let dtype = tensor.dtype();
+        dtype != half
+            && dtype.size() > 1
+            && match self.clauses.rounds {
+                Rounds::Nothing => false,
+                Rounds::First => at == 0 || tensor.body().numel() != 1,
+                Rounds::Tensors | Rounds::All => true,
+            }
     }
 
     /// A row with these formulas, and with parameters and nodes of its own.

@@ -131,22 +131,22 @@ fn each_gradient(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
 
 pointwise! {
     /// Difference of both operands: `input - alpha * other`.
-    [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1), rounds] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
-    [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0", rounds] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input - alpha * other`.
-    [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
+    [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0", rounds] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex = |a, b| b.sub(a), no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex = |a, b| b.sub(a), no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1), rounds] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// `other - alpha * input`.
-    [complex, hidden, node = "RsubBackward0"] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
+    [complex, hidden, node = "RsubBackward0", rounds] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
     /// `rsub` of a number.
-    [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
+    [complex, hidden, node = "RsubBackward1", rounds] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
-    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient)] mul(input, other): Arith = input * other,
+    [complex = |a, b| a.mul(b), numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient), rounds = First] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused] div(input, other): Float = input / other,
+    [complex = |a, b| a.div(b), hidden, wraps, aten(Tensor, Tensor), unbatched = Refused, rounds = First] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// `input * 2 ** other`.
     [complex, tensors] ldexp(input, other) -> y: Float = input * exp2(other),
@@ -154,11 +154,11 @@ pointwise! {
     /// The opposite, `-input`.
     [complex = |a| Complex::new(-&a.re, -&a.im), alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
-    [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
+    [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1)), rounds = First] floor_divide(input, other): Divide = floor_div(input, other);
     /// The quotient rounded down, with a gradient of zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode", word = floor_div] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode", word = floor_div, rounds = First] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Quotient rounded towards zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode", word = trunc_div] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode", word = trunc_div, rounds = First] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| constant_zero(g), other: |g; input, other| constant_zero(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1)), rounds] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
@@ -166,7 +166,7 @@ pointwise! {
     [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1)), rounds] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex = |base, exponent| base.pow(exponent), hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
+    [complex = |base, exponent| base.pow(exponent), hidden, no_wrap, layout = Tensors, aten = "pow.Tensor_Scalar", rounds] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -177,11 +177,11 @@ pointwise! {
                 -1.0: g * (exponent * recip(input * input)),
             };
     /// `input` to the power of a tensor.
-    [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor", rounds] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log_of_base(input, y)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex = |exponent, base| base.pow(exponent), hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex = |exponent, base| base.pow(exponent), hidden, node = "PowBackward2", kernel = "pow", layout = RowMajor, aten = "pow.Scalar", rounds] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log_of_base(input, y)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
     [complex = |base, exponent| base.pow(exponent), hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| constant_zero(g);
@@ -190,11 +190,11 @@ pointwise! {
     /// `input` as a power, which derivatives of squares are made of.
     [complex = |a| a.clone(), hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar", word = first_power] pow_one(input): Arith = first_power(input), input: |g, input| g * conj(zeroth_power(input));
     /// Angle of the point (`other`, `input`).
-    [tensors, alias = "arctan2", unbatched = Misfit, tangent = angle_tangent] atan2(input, other): Float = atan2(input, other),
+    [tensors, alias = "arctan2", unbatched = Misfit, tangent = angle_tangent, rounds] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
         other: |g, input, other| g * -input * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.
-    [tensors, kernel = "hypot_cpu"] hypot(input, other) -> y: Real = hypot(input, other),
+    [tensors, kernel = "hypot_cpu", rounds] hypot(input, other) -> y: Real = hypot(input, other),
         input: |g, input, y| g * input / y, other: |g, other, y| g * other / y;
     /// Magnitude of `input` with the sign of `other`.
     [by_number = "CopysignBackward1", unbatched = Misfit, overloads((1, 1), (1, 1))] copysign(input, other) -> y: Float = copysign(input, other),
@@ -217,21 +217,21 @@ pointwise! {
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [complex = |a, b| a.logaddexp(b), tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
+    [complex = |a, b| a.logaddexp(b), tensors, no_inplace, kernel = "logaddexp_cpu", rounds] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
     /// `log2(2^input + 2^other)`, without overflow.
-    [tensors, no_inplace, kernel = "logaddexp2_cpu"] logaddexp2(input, other): Real
+    [tensors, no_inplace, kernel = "logaddexp2_cpu", rounds] logaddexp2(input, other): Real
         = select(maximum(input, other) + log1p(exp2(minimum(input, other) - maximum(input, other))) * 1.4426950408889634, input, eq(input, other))
             + select(0.0, 1.0, eq(input, other)),
         input: |g, input, other| g / (exp2(other - input) + 1.0), other: |g, input, other| g / (exp2(input - other) + 1.0);
     /// `input * log1p(other)`, 0 where `input` is 0.
-    [hidden, node = "SpecialXlog1PyBackward0", aten = "special_xlog1py"] xlog1py(input, other): Float = select(select(input * log1p(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+    [hidden, node = "SpecialXlog1PyBackward0", aten = "special_xlog1py", rounds] xlog1py(input, other): Float = select(select(input * log1p(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log1p(other), 0.0, both(eq(input, 0.0), le(other, -1.0))),
         other: |g, input, other| g * input / (other + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
-    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1)), aten(Tensor, Scalar_Other)] xlogy(input, other): Float = xlogy(input, other),
+    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1)), aten(Tensor, Scalar_Other), rounds] xlogy(input, other): Float = xlogy(input, other),
         input: |g, input, other| select(xlogy(g, other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
         other: |g, input, other| g * input / other;
     /// 0 below zero, 1 above, `values` at zero.
@@ -283,20 +283,20 @@ pointwise! {
     /// `input`, but at most a number.
     [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max", rounds] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
-    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
+    [complex = |a, b, weight| a.add(&b.sub(a).mul(weight)), aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, overloads((2, 2), (2, 2)), rounds = Tensors] lerp(input, end, weight): FloatAlike = multiply_add(select(weight - 1.0, weight, lt(abs(weight), 0.5)), end - input, select(end, input, lt(abs(weight), 0.5))),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
+    [complex = |a, b, c, value| a.add(&b.mul(c).mul(value)), tensors, kernel = "addcmul_cpu_out", overloads((2, 3)), rounds = Tensors] addcmul(input, tensor1, tensor2; value = 1): Plain = multiply_add(value * tensor1, tensor2, input),
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
+    [complex = |a, b, c, value| a.add(&b.div(c).mul(value)), tensors, check = divided, overloads((2, 3)), rounds = Tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * tensor1 / tensor2,
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [numbers, alpha = add_times, overloads((1, 2)), flops(each)] add(input, other) like addition::add;
+    [numbers, alpha = add_times, overloads((1, 2)), flops(each), rounds] add(input, other) like addition::add;
     // `clamp_min` and `clamp_max` of tensors.
     [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor", rounds] clamp_min_tensor(input, min) like maximum;
     [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor", rounds] clamp_max_tensor(input, max) like minimum;

@@ -42,7 +42,7 @@ pointwise! {
         input: |g, input, lambd| select(g, zero_of(input), both(ge(input, -lambd), le(input, lambd)));
     /// `input` moved by `lambd` towards zero, and not beyond.
     [hidden] softshrink(input; lambd = 0.5): Real
-        = select(select(input * 0.0, input + lambd, lt(input, -lambd)), input - lambd, gt(input, lambd)),
+        = select(select(select(input * 0.0, input, is_nan(input)), input + lambd, lt(input, -lambd)), input - lambd, gt(input, lambd)),
         input: |g, input, lambd| select(g, zero_of(input), both(ge(input, -lambd), le(input, lambd)));
     /// `input` where positive, else `weight * input`.
     [hidden, aten = "_prelu_kernel"] prelu_kernel(input, weight): Real = select(weight * input, input, gt(input, 0.0)),
