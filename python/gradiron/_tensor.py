@@ -133,6 +133,8 @@ _NAMES = {
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """The type's name, or the tensor converted to another."""
+    if self.layout is not strided:
+        return _of_class(self, "type", dtype, non_blocking, **kwargs)
     if dtype is None:
         prefix = "torch.cuda." if self.is_cuda else "torch.meta." if self.is_meta else "torch."
         return prefix + _NAMES[str(self.dtype).removeprefix("torch.")]
@@ -417,8 +419,17 @@ def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     return to_csc(self, dense_dim)
 
 
+def _of_class(self: Tensor, name: str, *args: Any, **kwargs: Any) -> Any:
+    """A sparse tensor's own method, called by way of `Tensor`."""
+    kind = type(self)
+    return kind.__torch_function__(getattr(Tensor, name), (kind,), (self, *args), kwargs)
+
+
 def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """The tensor with its zeros: the tensor itself if it is not sparse."""
+    if self.layout is not strided:
+        made: Tensor = _of_class(self, "to_dense", dtype, masked_grad=masked_grad)
+        return made
     return self if dtype is None else self.to(dtype)
 
 
@@ -452,6 +463,8 @@ def sparse_only(name: str, says: str = "coordinate ") -> Any:
     """A method of sparse tensors, as others have it."""
 
     def method(self: Tensor) -> Any:
+        if self.layout is not strided:
+            return _of_class(self, name)
         raise RuntimeError(f"{name} expected sparse {says}tensor layout but got Strided")
 
     method.__doc__ = "Of sparse tensors only."
@@ -460,6 +473,8 @@ def sparse_only(name: str, says: str = "coordinate ") -> Any:
 
 def no_backend(name: str) -> Any:
     def method(self: Tensor) -> Any:
+        if self.layout is not strided:
+            return _of_class(self, name)
         raise NotImplementedError(
             f"Could not run 'aten::{name}' with arguments from the '{'CUDA' if self.is_cuda else 'CPU'}' backend. It is of "
             "sparse tensors only"
@@ -471,12 +486,12 @@ def no_backend(name: str) -> Any:
 
 def dense_dim(self: Tensor) -> int:
     """How many of the dimensions are stored with their zeros: all, if it is not sparse."""
-    return self.dim()
+    return self.dim() if self.layout is strided else int(_of_class(self, "dense_dim"))
 
 
 def sparse_dim(self: Tensor) -> int:
     """How many of the dimensions are stored by index: none, if it is not sparse."""
-    return 0
+    return 0 if self.layout is strided else int(_of_class(self, "sparse_dim"))
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:

@@ -25,7 +25,7 @@ use crate::ops;
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyType};
+use pyo3::types::{PyBool, PyDict, PyList, PyString, PyType};
 
 /// The floating point dtype of numbers and of new tensors.
 #[pyfunction]
@@ -89,13 +89,22 @@ fn convert<'py>(
     memory_format: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
+    let mut _span = None;
+    if crate::base::watch::any() {
+        let copy = PyBool::new(py, copy).to_owned().into_any();
+        let named = [("dtype", dtype.cloned()), ("device", device.cloned()), ("copy", Some(copy))];
+        let named: Vec<_> = named.into_iter().filter_map(|(name, x)| Some((name.to_owned(), x?))).collect();
+        if let Some(taken) = call::overrides::Asked::of_method("to", tensor, &named) {
+            return taken;
+        }
+        _span = modes::profile::named(|| "to", [tensor.as_any()]);
+    }
     let format = memory_format.map(types::memory_format).transpose()?;
     let source = tensor.get().tensor.clone();
     let dtype =
         dtype.map(|dtype| call::signature_errors::dtype_argument("to", "dtype", None, dtype)).transpose()?;
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
     types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
-    let _span = modes::profile::named(|| "to", [tensor.as_any()]);
     let made = call::run::running(py, true, || -> crate::base::Result<_> {
         let moves = device.is_some_and(|device| device != source.device());
         let t = ops::creation::create::converted(

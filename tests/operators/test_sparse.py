@@ -441,3 +441,23 @@ def test_what_is_not_there_says_so():
     for call in (lambda: T.nn.Parameter(sample()), lambda: T.ones(2, 2).to_sparse(layout=T.sparse_bsr)):
         with pytest.raises(NotImplementedError):
             call()
+
+
+def test_methods_called_by_way_of_tensor():
+    coo = sample(grad=True)
+    for x in (coo, coo.detach().to_sparse_csr()):
+        names = "detach half double cpu to_dense sparse_dim dense_dim type values _nnz".split()
+        for name in names if x.layout is T.sparse_csr else [*names, "coalesce", "is_coalesced", "_indices", "_values"]:
+            by_class, own = getattr(T.Tensor, name), getattr(x, name)
+            try:
+                expected = own()
+            except RuntimeError as error:
+                with pytest.raises(type(error)) as caught:
+                    by_class(x)
+                assert str(caught.value) == str(error)
+                continue
+            found = by_class(x)
+            assert type(found) is type(expected) and (not T.is_tensor(found) or found.layout == expected.layout)
+            assert repr(found) == repr(expected)
+    assert T.Tensor.to(coo, T.float64, copy=True).layout is T.sparse_coo
+    assert not T.Tensor.detach(coo).requires_grad

@@ -153,6 +153,19 @@ impl<'py> Asked<'_, 'py> {
         module.getattr("_dispatch")?.call1(((self.function)()?, tuple(py, found)?, args, named))
     }
 
+    /// The override of a method that is no operator, where it was called by way of `Tensor`.
+    #[cold]
+    pub fn of_method(
+        name: &'static str,
+        own: &Bound<'py, PyAny>,
+        keywords: &[(String, Bound<'py, PyAny>)],
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let py = own.py();
+        let function = || py.get_type::<PyTensor>().getattr(name);
+        let asked = Asked { py, function: &function, receiver: Some(own), given: &[], keywords };
+        overrides(own).then(|| asked.taken()).flatten()
+    }
+
     /// The override of an operator such as `+`, by the name of its slot.
     #[cold]
     pub fn of_slot(

@@ -1,9 +1,10 @@
 //! Properties of a tensor: sizes, device, graph, gradient, data.
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion counts as our code")]
 
-use crate::base::{Error, Guidance, MemoryFormat, Scalar};
+use crate::base::{Error, Guidance, MemoryFormat, Scalar, watch};
 use crate::operator::{Kind, detached};
 use crate::ops;
+use crate::python::call::overrides::Asked;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
@@ -417,7 +418,14 @@ impl PyTensor {
     }
     /// A view of these values without history.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let _span = profile::named(|| ops::creation::factories::DETACH.name, [slf.as_any()]);
+        let name = ops::creation::factories::DETACH.name;
+        let mut _span = None;
+        if watch::any() {
+            if let Some(taken) = Asked::of_method(name, slf, &[]) {
+                return taken;
+            }
+            _span = profile::named(|| name, [slf.as_any()]);
+        }
         wrap(slf.py(), detached::shallow(&slf.get().tensor))
     }
     /// Forgets the history, in place.
