@@ -222,7 +222,7 @@ pub fn bernoulli(out: View<'_>, draw: Draw, p: Source<'_>) -> Result<()> {
     random("bernoulli_", "return select(0.0, 1.0, unit(word) < p_);", Value::F32, &["p"], out, (draw, &[p]))
 }
 
-/// Whole numbers from `low` to `high - 1`. Ranges beyond 32 bits need 64-bit integers in shaders.
+/// Whole numbers from `low` to `high - 1`, which may be the last there is: `high` wraps. Ranges beyond 32 bits need 64-bit integers in shaders.
 pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
     let range = high.wrapping_sub(low) as u64;
     let ins = [Source::Scalar(Scalar::Int(low)), Source::Scalar(Scalar::Int(range as i64))];
@@ -234,7 +234,7 @@ pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
     }
     gpu()?.supports("random_", DType::I64)?;
     let body = "let other = words[(at + 1u) & 3u]; let wide = (u64(word.x) << 32u) | u64(other); \
-                return low_ + i64(wide % u64(range_));";
+                if range_ == 0li { return i64(wide); } return low_ + i64(wide % u64(range_));";
     random("random_", body, Value::I64, &["low", "range"], out, (draw, &ins))
 }
 

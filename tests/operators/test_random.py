@@ -238,3 +238,10 @@ def test_dropout_of_complex_numbers():
     made.real.sum().backward()
     assert T.equal(x.grad, kept.to(T.complex64))
     assert not T.nn.functional.dropout(x, 1.0).any()
+
+
+def test_the_last_whole_number_is_drawn(device):
+    last = 2**63 - 1
+    drawn = T.empty(4, dtype=T.int64, device=device)
+    assert drawn.random_(last, None).tolist() == [last] * 4
+    assert drawn.random_(-(last + 1), None).unique().numel() == 4

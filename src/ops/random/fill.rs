@@ -183,7 +183,7 @@ fn draw_integers(body: &Body, low: i64, last: i64, generator: &Option<Generator>
     }
     let mut s = stream(generator);
     fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, last)),
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, last.saturating_add(1)))
+        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, last.wrapping_add(1)))
 }
 
 pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
@@ -216,7 +216,7 @@ fn last_whole(dtype: DType) -> i64 {
 
 fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
     crate::operator::dtype_checks::order("random_kernel_cpu", body.dtype)?;
-    let high = last_whole(body.dtype).saturating_add(1);
+    let high = last_whole(body.dtype).wrapping_add(1);
     if body.numel() == 0 {
         return Ok(());
     }
@@ -241,6 +241,7 @@ pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()
 
 /// Ones with the probabilities `p`, which has the shape of `body`.
 pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
+    crate::operator::dtype_checks::order("bernoulli_tensor_cpu_self_", body.dtype)?;
     need_float("bernoulli_tensor_cpu_p_", p)?;
     if body.numel() == 0 {
         return Ok(());
