@@ -139,3 +139,14 @@ def test_copying_by_position():
 def test_names():
     assert str(LAST) == repr(LAST) == "torch.channels_last"
     assert str(LAST_3D) == "torch.channels_last_3d" and str(T.strided) == "torch.strided"
+
+
+@pytest.mark.parametrize("n, format", [(2, "channels_last"), (3, "channels_last_3d")])
+def test_means_of_whole_images_keep_the_format(n, format):
+    x = T.ones(2, 3, *[4] * n).to(memory_format=getattr(T, format)).requires_grad_()
+    pool = getattr(T.nn.functional, f"adaptive_avg_pool{n}d")
+    y = pool(x, 1)
+    assert y.stride() == (3, 1, *[3] * n) and type(y.grad_fn).__name__ == "AsStridedBackward1"
+    y.sum().backward()
+    assert x.grad.stride() == x.stride() and x.grad.eq(4.0**-n).all()
+    assert pool(x.detach().contiguous(), 1).stride() == (3, *[1] * (n + 1))

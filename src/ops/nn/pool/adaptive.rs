@@ -4,9 +4,10 @@ use super::{
     as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
     single, three, zeros,
 };
-use crate::base::Windows;
 use crate::base::pool::{Count, Pool};
+use crate::base::{MemoryFormat, Windows};
 use crate::ops::prelude::*;
+use crate::ops::shape::as_strided::as_strided_;
 use smallvec::smallvec;
 
 /// Windows that divide the image.
@@ -129,6 +130,16 @@ fn check_filled(name: &str, what: &str, shape: &[usize], first: usize) -> Result
     }
 }
 
+/// Means of whole images, with the strides of the input's memory format, which those of single elements leave open.
+fn in_format(means: Tensor, input: &Tensor) -> Result<Tensor> {
+    if !input.is_batched() && MemoryFormat::suggested(&input.body().layout) != MemoryFormat::Contiguous {
+        let sizes: Ints = means.shape().iter().map(|&n| n as i64).collect();
+        let strides = (0..sizes.len()).map(|d| if d == 1 { 1 } else { sizes[1] }).collect();
+        as_strided_(&means, sizes, strides, None)?;
+    }
+    Ok(means)
+}
+
 macro_rules! operators {
     ($($dims:literal $avg:ident $max:ident $Avg:ident $Max:ident $what:literal $(, $cast:ident)?;)*) => { $(
         #[doc = concat!("The means of the nearly equal parts that ", $what, " is divided into.")]
@@ -150,7 +161,7 @@ macro_rules! operators {
             }
             if sizes.iter().all(|&n| n == 1) && input.ndim() > $dims {
                 let dims: Ints = (1..=$dims).map(|d: i64| -d).collect();
-                return crate::ops::reduction::reduce::mean(input, Some(dims), true, None);
+                return in_format(crate::ops::reduction::reduce::mean(input, Some(dims), true, None)?, input);
             }
             check_parts(name, input, $dims, "")?;
             $Avg::call(input, &sizes)
