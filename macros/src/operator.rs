@@ -40,6 +40,7 @@ const WORDS: &[&str] = &[
 const OUT: &[&str] = &[
     "declared",
     "found",
+    "any",
     "promoted",
     "castable",
     "apart",
@@ -134,6 +135,7 @@ fn out(clause: &Clause) -> Result<TokenStream> {
         match word.word.to_string().as_str() {
             "declared" => rule = quote!(Declared),
             "found" => rule = quote!(Found),
+            "any" => rule = quote!(Any),
             "promoted" => rule = quote!(Promoted),
             "castable" => {
                 let text = word.text()?;

@@ -294,6 +294,8 @@ impl OutFacts {
 pub enum OutRule {
     /// Those that it can be cast to.
     Cast,
+    /// Any: what is drawn is the same number in each.
+    Any,
     /// Its own: the operator gives its results' dtypes beforehand.
     Declared,
     /// Its own: the kernel says which one it found.

@@ -374,3 +374,23 @@ def test_what_is_stacked_is_not_written_over():
     for join in (lambda: T.stack([x[:2]], out=x[1:].view(1, 2)), lambda: T.hstack([x[:2]], out=x[1:])):
         with pytest.raises(RuntimeError, match="single memory location"):
             join()
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64", "uint8", "bool"])
+def test_draws_are_written_to_any_dtype(kind):
+    p = tensor([0.2, 0.5, 0.8])
+    T.manual_seed(0)
+    expected = T.bernoulli(p)
+    T.manual_seed(0)
+    out = T.empty(3, dtype=getattr(T, kind))
+    assert T.bernoulli(p, out=out) is out and out.tolist() == expected.tolist()
+
+
+def test_magnitudes_are_written_where_real_numbers_are_cast():
+    x = T.tensor([3 + 4j, 1j])
+    for kind in (T.float16, T.float64, T.complex64):
+        assert T.abs(x, out=T.empty(2, dtype=kind)).tolist() == [5, 1]
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        T.abs(x, out=T.empty(2, dtype=T.int64))
+    with pytest.raises(RuntimeError, match="Found dtype ComplexDouble but expected ComplexFloat"):
+        T.abs(x, out=T.empty(2, dtype=T.complex128))

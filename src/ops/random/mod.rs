@@ -213,7 +213,7 @@ impl Bernoulli {
 }
 
 /// Ones with the probabilities in `input` (or `p` everywhere), else zeros.
-#[operator(function, method, out, overloads((0, 1), (1, 2)), sample = "random")]
+#[operator(function, method, out(any), overloads((0, 1), (1, 2)), sample = "random")]
 pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Generator>) -> Result<Tensor> {
     Bernoulli::call(input, p, generator)
 }

@@ -1,10 +1,11 @@
 //! `out=`: results written into tensors that the caller brings.
 
 use crate::base::{DType, Error, Fault, Result, warn};
+use crate::operator::copies::to_dtype;
 use crate::operator::inplace::OutTarget;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::views::reshape;
-use crate::operator::{Arg, Kind, Out, Row};
+use crate::operator::{Arg, Kind, Out, OutRule, Row};
 use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
 use crate::python::objects::tuple;
@@ -72,6 +73,9 @@ pub fn write<'py>(
     {
         *value = reshape(value, &place.shape())?;
     }
+    if let (OutRule::Any, [value], [place]) = (row.out.rule, &mut results[..], &places[..]) {
+        *value = to_dtype(value, place.dtype())?;
+    }
     // All targets are checked before one is written.
     let said = |i: usize| fields.get(i).copied().unwrap_or("result");
     let pairs = places.iter().zip(&results).enumerate();
@@ -104,7 +108,15 @@ fn checked<'a>(
     target: &'a Tensor,
     value: &'a Tensor,
 ) -> PyResult<OutTarget<'a>> {
-    crate::operator::out::check_dtype(row, name, value.dtype(), target.dtype())?;
+    // A magnitude is cast as any real number, or written into a number like those that it is of.
+    let of = inputs(args).find(|t| t.dtype().is_complex()).filter(|_| !value.dtype().is_complex());
+    match of {
+        Some(of) if row.out.rule == OutRule::Found => {
+            let (from, to) = (of.dtype(), target.dtype());
+            crate::operator::out::check_dtype(row, name, if to.is_complex() { from } else { to }, to)?;
+        }
+        _ => crate::operator::out::check_dtype(row, name, value.dtype(), target.dtype())?,
+    }
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
