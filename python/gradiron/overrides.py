@@ -131,7 +131,7 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[A
 def _convert(value: Any, cls: type) -> Any:
     """Tensors in a result, as instances of a class."""
     if isinstance(value, Tensor):
-        return value if isinstance(value, cls) else _core.as_subclass(value, cls)
+        return value if isinstance(value, cls) else _core.as_subclass(value, cls, True)
     if isinstance(value, (tuple, list)):
         made = [_convert(item, cls) for item in value]
         return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)

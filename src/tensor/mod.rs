@@ -315,7 +315,7 @@ impl Tensor {
     /// The node that made this tensor; nothing for leaves.
     #[inline]
     pub fn history(&self) -> Option<Edge> {
-        if let Some(view) = &self.0.view {
+        if let Some(view) = self.as_view() {
             self.refresh_view(view);
         }
         if self.flags() & REPLACED == 0 { self.0.edge.clone() } else { self.replaced_history() }

@@ -5,7 +5,7 @@ use crate::base::{Error, Guidance, Result};
 use crate::storage::{Known, Member, Storage};
 use crate::tensor::{
     BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
-    Tensor, WeakTensor, lock, snapshot,
+    Tensor, VIEW, View, WeakTensor, lock, snapshot,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -101,7 +101,9 @@ impl Tensor {
             )));
         }
         let end = self.0.extra.get().and_then(|extra| extra.leaf_node());
-        let trouble = if self.as_view().is_some() {
+        // Nobody sees what becomes of a base that no other tensor shows.
+        let followed = |view: &View| view.base.handles() > 1 || self.has_history();
+        let trouble = if self.as_view().is_some_and(followed) {
             "a view"
         } else if self.flags() & (DUAL | BATCHED) != 0 {
             "inside of a transform"
@@ -169,6 +171,7 @@ impl Content {
     fn into_tensor(self, tensor: &Tensor) {
         tensor.set_body(self.body);
         tensor.put_history(self.edge);
+        tensor.0.flags.fetch_and(!VIEW, Ordering::AcqRel);
         tensor.extra().grad_type.set(self.grad_type);
         lock(&tensor.extra().replaced).leaf = Some(None);
         tensor.set_grad(self.grad);

@@ -111,7 +111,7 @@ impl Tensor {
 
     /// The tensor whose tangents are this view's, too.
     pub fn tangent_base(&self) -> Option<&Tensor> {
-        let view = self.0.view.as_ref().filter(|_| self.flags() & OWN_TANGENTS == 0)?;
+        let view = self.as_view().filter(|_| self.flags() & OWN_TANGENTS == 0)?;
         Some(view.tangent_base.as_ref().unwrap_or(&view.base))
     }
 
@@ -139,7 +139,7 @@ impl Tensor {
 
     /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
     fn ask_base(&self) {
-        let (Some(view), Some(base)) = (&self.0.view, self.tangent_base().filter(|base| base.is_dual()))
+        let (Some(view), Some(base)) = (self.as_view(), self.tangent_base().filter(|base| base.is_dual()))
         else {
             return;
         };

@@ -26,7 +26,7 @@ impl Tensor {
             CreationMeta::Plain | CreationMeta::Multi if !mode::grad_enabled() => CreationMeta::NoGrad,
             other => other,
         };
-        let (base, made, tangent_base) = match &of.0.view {
+        let (base, made, tangent_base) = match of.as_view() {
             Some(view) => {
                 let tangent_base =
                     if of.flags() & OWN_TANGENTS != 0 { Some(of.clone()) } else { view.tangent_base.clone() };
@@ -44,7 +44,8 @@ impl Tensor {
     }
 
     pub fn as_view(&self) -> Option<&View> {
-        self.0.view.as_ref()
+        // What was a view and was swapped with another tensor is none.
+        self.0.view.as_ref().filter(|_| self.flags() & VIEW != 0)
     }
 
     /// Derives this view's history anew from its base's, where the bytes were written since.
@@ -66,7 +67,7 @@ impl Tensor {
 
     /// Lets this tensor, if it is a view, keep the history that it has until its bytes are written again.
     pub fn keep_view_history(&self) {
-        if let Some(view) = &self.0.view {
+        if let Some(view) = self.as_view() {
             view.seen.store(self.version(), Ordering::Release);
         }
     }
@@ -74,7 +75,7 @@ impl Tensor {
     /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
     pub fn remake_view(&self, made: CreationMeta) {
         self.keep_view_history();
-        if let Some(view) = &self.0.view {
+        if let Some(view) = self.as_view() {
             view.made.store(made as u8, Ordering::Release);
         }
     }
@@ -82,7 +83,7 @@ impl Tensor {
     /// Refuses a view whose bytes were written since and whose history cannot follow.
     #[inline]
     pub fn check_view(&self) -> Result<()> {
-        match &self.0.view {
+        match self.as_view() {
             Some(view) if !view.is_plain() => view.check(self),
             _ => Ok(()),
         }

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from library import T, assert_values, leaf
+from library import IS_GRADIRON, T, assert_values, leaf
 
 swap = T.utils.swap_tensors
 
@@ -114,3 +114,17 @@ def test_what_is_not_supported():
         dual = T.autograd.forward_ad.make_dual(T.ones(1), T.ones(1))
         with pytest.raises(NotImplementedError):
             swap(dual, T.ones(1))
+
+
+def test_views_that_nobody_else_shows():
+    a, b = T.ones(2).view(2), T.arange(3.0)
+    swap(a, b)
+    assert a.tolist() == [0.0, 1.0, 2.0] and b.tolist() == [1.0, 1.0]
+    w = leaf([2.0, 3.0])
+    b.mul_(w)
+    b.sum().backward()
+    assert_values(w.grad, [1.0, 1.0])
+    base = T.ones(3)
+    if IS_GRADIRON:
+        with pytest.raises(NotImplementedError, match="t1 is a view, which is not supported"):
+            swap(base[:2], b)

@@ -369,3 +369,16 @@ def test_a_subclass_of_a_tensor_keeps_its_history():
     made.sum().backward()
     assert x.grad.tolist() == [2, 2]
     assert Own(x).data_ptr() == x.data_ptr() and T.nn.Parameter(Own(x)).is_leaf
+
+
+def test_a_recorded_write_reaches_the_tensor_of_another_class():
+    x, weight = T.zeros(2), T.ones(2, requires_grad=True)
+    x.as_subclass(Plain).copy_(weight * 4)
+    x.sum().backward()
+    assert weight.grad.tolist() == [4.0, 4.0]
+    p = T.ones(3).as_subclass(Plain).requires_grad_()
+    with T.no_grad():
+        part = p[:2]
+    # The leaf is itself a view, of a tensor that wants no gradient.
+    part.mul_(2)
+    assert p.tolist() == [2.0, 2.0, 1.0] and not part.requires_grad

@@ -138,15 +138,17 @@ pub fn make_subclass<'py>(
     Ok(made.into_any())
 }
 
-/// `tensor.as_subclass(cls)`: the same values and history under another class.
+/// `tensor.as_subclass(cls)`: the same values and history under another class. A `fresh` tensor is one that nobody else holds.
 #[pyfunction]
+#[pyo3(signature = (tensor, class, fresh = false))]
 pub fn as_subclass<'py>(
     tensor: &Bound<'py, PyTensor>,
     class: &Bound<'py, PyAny>,
+    fresh: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensor = &tensor.get().tensor;
     // What is written to the one is seen in the history of the other.
-    let followed = tensor.as_view().is_some() || tensor.requires_grad() || tensor.is_special();
+    let followed = !fresh || tensor.as_view().is_some() || tensor.requires_grad() || tensor.is_special();
     let tensor = if followed { views::alias(tensor)? } else { detached::shallow(tensor) };
     Ok(instance(class, tensor)?.into_any())
 }
