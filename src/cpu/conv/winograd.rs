@@ -10,7 +10,7 @@ use crate::base::{Result, Strided, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::matmul::{Product, sum_f32};
 use crate::cpu::par::{self, Shared};
-use crate::cpu::simd::simd_fn;
+use crate::cpu::simd::{Level, simd_fn};
 use std::array::from_fn;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -199,23 +199,29 @@ pub unsafe fn product(
     let (result, image) = (&Image::new(out), &Image::new(x));
     let [sums, channels] = moved.from;
     let [wide, lanes] = moved.from.map(|n| n.next_multiple_of(LANES));
-    let plane = apart(sums * lanes);
-    // SAFETY: handed on.
-    let weights = unsafe { transform_weights(conv, moved, tiling, weight)? };
-    let (weights, finite) = (&weights, &AtomicBool::new(true));
+    let weights = &Weights::new(conv, moved, tiling, weight);
     let tiles = &Tiles::new(tiling, image);
     let along = tiling.tiles[1];
     let [blocks, most] = tiling.blocks(conv.samples);
     let all = conv.groups * blocks;
+    let run = sums.div_ceil(sums.div_ceil(SHORT));
+    // Weights that one block meets are transformed where they are multiplied, and never leave the cache.
+    let once = blocks == 1;
+    let plane = apart(sums * lanes);
+    // SAFETY: handed on.
+    let transformed = &if once { vec![] } else { unsafe { weights.all(plane)? } };
     let parts = (2 * par::threads()).div_ceil(all).clamp(1, (lanes / PART).max(1));
+    let parts = if once { parts.max(lanes.div_ceil(2 * PART)) } else { parts };
     let part = lanes.div_ceil(parts).next_multiple_of(LANES);
     let parts = lanes.div_ceil(part);
-    let run = sums.div_ceil(sums.div_ceil(SHORT));
+    let finite = &AtomicBool::new(true);
     par::try_ranges(all * parts, 1, |range| {
         let mut own = room(POINTS * apart(most * along * wide))?;
         let mut products = room(POINTS * apart(most * along * part))?;
         let mut ring = room(tiles.ring(wide))?;
         let mut back = room(4 * along * part)?;
+        let mut taps = room(if once { run * TAPS * part } else { 0 })?;
+        let mut piece = room(if once { POINTS * apart(run * part) } else { 0 })?;
         let mut shift = scratch(part, 0.0f32)?;
         for task in range {
             let (group, block) = (task / parts / blocks, task / parts % blocks);
@@ -233,24 +239,42 @@ pub unsafe fn product(
             let count = rows().count() * along;
             let (far, far_out) = (apart(count * wide), apart(count * width));
             let summed = group * sums..(group + 1) * sums;
+            let (from, to) = (own.as_mut_ptr(), products.as_mut_ptr());
             // SAFETY: the caller's images; blocks of these sizes; these results are this task's alone.
             unsafe {
-                tiles.get(rows(), &summed, wide, ring.as_mut_ptr(), own.as_mut_ptr(), far);
-                for (point, first_term) in
-                    (0..POINTS).flat_map(|p| (0..sums).step_by(run).map(move |t| (p, t)))
-                {
+                tiles.get(rows(), &summed, wide, ring.as_mut_ptr(), from, far);
+                let multiply = |point: usize, term: usize, weights: *const f32, row: usize| {
                     let p = Product {
-                        sizes: [count, width, run.min(sums - first_term)],
+                        sizes: [count, width, run.min(sums - term)],
                         out: [width, 1],
                         a: [wide, 1],
-                        b: [lanes, 1],
+                        b: [row, 1],
                         threads: false,
                     };
-                    let to = products.as_mut_ptr().add(point * far_out);
-                    let from = own.as_ptr().add(point * far + first_term);
-                    let weights = weights.as_ptr().add((group * POINTS + point) * plane);
-                    let weights = weights.add(first_term * lanes + first);
-                    sum_f32(p, to, from, weights, if first_term == 0 { 0.0 } else { 1.0 });
+                    let (to, from) = (to.add(point * far_out), from.add(point * far + term));
+                    sum_f32(p, to, from, weights, if term == 0 { 0.0 } else { 1.0 });
+                };
+                let terms = || (0..sums).step_by(run);
+                if once {
+                    let (taps, to, far) = (taps.as_mut_ptr(), piece.as_mut_ptr(), apart(run * width));
+                    for term in terms() {
+                        weights.transform(
+                            group,
+                            term..sums.min(term + run),
+                            first..first + real,
+                            taps,
+                            to,
+                            [width, far],
+                        );
+                        (0..POINTS).for_each(|point| multiply(point, term, to.add(point * far), width));
+                    }
+                } else {
+                    let weights = transformed.as_ptr().add(group * POINTS * plane + first);
+                    for point in 0..POINTS {
+                        terms().for_each(|term| {
+                            multiply(point, term, weights.add(point * plane + term * lanes), lanes);
+                        });
+                    }
                 }
                 for (i, [sample, row]) in rows().enumerate() {
                     let from = products.as_ptr().add(i * along * width);
@@ -273,40 +297,77 @@ pub unsafe fn product(
     Ok(finite.load(Ordering::Relaxed))
 }
 
-/// The weights of each group: `[point][summed channel][channel]`.
-unsafe fn transform_weights(
-    conv: &Conv,
-    moved: &Moved,
-    tiling: &Tiling,
-    weight: &Strided,
-) -> Result<Vec<f32>> {
-    let [sums, channels] = moved.from;
-    let lanes = channels.next_multiple_of(LANES);
-    let (w, far, at) = moved.weights(weight);
-    let plane = apart(sums * lanes);
-    let transformed = room(conv.groups * POINTS * plane)?;
-    let to = Shared::new(transformed.as_ptr());
-    let (w, at, blocks) = (&w, &at, sums.div_ceil(LANES));
-    par::try_ranges(conv.groups * blocks, 1, |range| {
-        let mut taps = room(LANES * TAPS * lanes)?;
-        for task in range {
-            let (group, first) = (task / blocks, task % blocks * LANES);
-            let end = sums.min(first + LANES);
-            // SAFETY: weights of the caller's; these terms are this task's alone.
-            unsafe {
-                let from = w.ptr.cast::<f32>().add(group * conv.outputs * w.sample);
-                turn_in(from, far, channels, &at[first * TAPS..end * TAPS], taps.as_mut_ptr(), lanes);
-                for term in first..end {
-                    let from = taps.as_ptr().add((term - first) * TAPS * lanes);
-                    let to = to.get().add(group * POINTS * plane + term * lanes);
-                    weights_in(lanes, from, &tiling.order, to, plane);
-                }
+/// The weights of a convolution, to be transformed.
+struct Weights<'a> {
+    conv: &'a Conv,
+    from: [usize; 2],
+    order: &'a [usize; TAPS],
+    image: Image,
+    far: usize,
+    at: Vec<usize>,
+}
+
+impl Weights<'_> {
+    fn new<'a>(conv: &'a Conv, moved: &Moved, tiling: &'a Tiling, weight: &Strided) -> Weights<'a> {
+        let (image, far, at) = moved.weights(weight);
+        Weights { conv, from: moved.from, order: &tiling.order, image, far, at }
+    }
+
+    /// Those of some channels that are summed and some that come out: `[point][summed channel][channel]`, rows of `width`, points `apart`.
+    ///
+    /// # Safety
+    /// The weights have these, `taps` and `to` room for them.
+    unsafe fn transform(
+        &self,
+        group: usize,
+        terms: Range<usize>,
+        channels: Range<usize>,
+        taps: *mut f32,
+        to: *mut f32,
+        [width, apart]: [usize; 2],
+    ) {
+        let at = &self.at[terms.start * TAPS..terms.end * TAPS];
+        // SAFETY: the caller's contract.
+        unsafe {
+            let from = self.image.ptr.cast::<f32>();
+            let from = from.add(group * self.conv.outputs * self.image.sample + channels.start * self.far);
+            turn_in(from, self.far, channels.len(), at, taps, width);
+            for term in 0..terms.len() {
+                let from = taps.add(term * TAPS * width);
+                weights_in(width, from, self.order, to.add(term * width), apart);
             }
         }
-        Ok(())
-    })?;
-    Ok(transformed)
+    }
+
+    /// All of them, group by group, points `plane` elements apart.
+    ///
+    /// # Safety
+    /// They are live.
+    unsafe fn all(&self, plane: usize) -> Result<Vec<f32>> {
+        let [sums, channels] = self.from;
+        let lanes = channels.next_multiple_of(LANES);
+        let transformed = room(self.conv.groups * POINTS * plane)?;
+        let to = Shared::new(transformed.as_ptr());
+        let blocks = sums.div_ceil(LANES);
+        par::try_ranges(self.conv.groups * blocks, 1, |range| {
+            let mut taps = room(LANES * TAPS * lanes)?;
+            for task in range {
+                let (group, first) = (task / blocks, task % blocks * LANES);
+                // SAFETY: these terms are this task's alone.
+                unsafe {
+                    let to = to.get().add(group * POINTS * plane + first * lanes);
+                    let terms = first..sums.min(first + LANES);
+                    self.transform(group, terms, 0..channels, taps.as_mut_ptr(), to, [lanes, plane]);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(transformed)
+    }
 }
+
+// SAFETY: a description of weights that are only read.
+unsafe impl Sync for Weights<'_> {}
 
 /// The gradient of the weights, if that is faster so and finite, as for [`product`]. Whether it was done.
 ///
@@ -398,7 +459,8 @@ fn cuts(conv: &Conv) -> [[usize; 2]; 2] {
     }
 }
 
-// (What these are made of must be inlined, or it is compiled for the baseline: plain loops, no closures.)
+// (What these are made of must be inlined, or it is compiled for the baseline: plain loops, no closures. With wider registers the
+// compiler gathers across the squares, which takes ten times as long.)
 #[inline(always)]
 fn add(a: &Lanes, b: &Lanes) -> Lanes {
     let mut sum = *a;
@@ -513,6 +575,7 @@ unsafe fn put<const N: usize>(square: &[[Lanes; N]; N], to: *mut f32, down: usiz
 }
 
 simd_fn! {
+    [Level::V3]
     /// Transforms a row of tiles: four rows of elements with `width` channels each. Points are `far` apart.
     ///
     /// # Safety
@@ -533,6 +596,7 @@ simd_fn! {
 }
 
 simd_fn! {
+    [Level::V3]
     /// Two rows of results of a row of tiles, plus `shift`. Whether all are finite.
     ///
     /// # Safety
@@ -556,6 +620,7 @@ simd_fn! {
 }
 
 simd_fn! {
+    [Level::V3]
     /// Transforms the gradients of a row of tiles: two rows of results.
     ///
     /// # Safety
@@ -571,6 +636,7 @@ simd_fn! {
 }
 
 simd_fn! {
+    [Level::V3]
     /// Transforms weights: taps of `width` channels each, of which `order` says which is where.
     ///
     /// # Safety
@@ -587,6 +653,7 @@ simd_fn! {
 }
 
 simd_fn! {
+    [Level::V3]
     /// The gradients of taps. Whether all are finite.
     ///
     /// # Safety
