@@ -3,7 +3,7 @@
 
 use super::kernel::{Real, WIDEST};
 use super::sizes::{Image, Window};
-use crate::cpu::simd::every_other;
+use crate::cpu::simd::{every_other, fetch};
 use std::ops::Range;
 
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
@@ -116,18 +116,21 @@ impl Planes {
         let phases: Vec<_> = (0..self.phases.iter().product()).filter_map(of_phase).collect();
         // All phases of a plane at once: they share lines of the cache.
         for (c, n) in (0..channels).flat_map(|c| (0..self.samples).map(move |n| (c, n))) {
-            let from = (first + n) * image.sample + (channel + c) * image.channel;
+            let at = |c: usize, n: usize| (first + n) * image.sample + (channel + c) * image.channel;
+            let from = at(c, n);
+            let next = if n + 1 < self.samples { at(c, n + 1) } else { at(c + 1, 0) };
             for (phase, corner, [depths, rows, columns]) in &phases {
                 let start = c * self.channel + (phase * self.samples + n) * plane;
                 for (i, depth) in depths.clone().enumerate() {
                     for (j, row) in rows.clone().enumerate() {
                         let line = start + (depth * height + row) * width;
                         let to = &mut to[line + columns.start..line + columns.end];
+                        let row = corner + i * steps[0] + j * steps[1];
+                        let image = image.ptr.cast::<T>();
+                        // A plane is too short for the machine to see where its rows lie.
+                        fetch::<T, 32>(image.wrapping_add(next + row));
                         // SAFETY: every place is inside the image.
-                        unsafe {
-                            let from = image.ptr.cast::<T>().add(from + corner + i * steps[0] + j * steps[1]);
-                            copy_row(from, steps[2], to);
-                        }
+                        unsafe { copy_row(image.add(from + row), steps[2], to) };
                     }
                 }
             }
