@@ -4,7 +4,7 @@
 
 use super::number::Number;
 use crate::cpu::par::{self, Shared};
-use crate::cpu::simd::simd_fn;
+use crate::cpu::simd::{Level, simd_fn};
 
 const LANES: usize = 8;
 /// From so many elements on it pays to choose an instruction set.
@@ -155,6 +155,7 @@ simd_fn! {
 }
 
 simd_fn! {
+    [Level::V3]
     unsafe fn add<T; N>(m: usize, y: *mut T, a: *const T, lead: usize, x: *const T) where [T: Number] {
         let x = x.cast::<[T; N]>().read_unaligned();
         let whole = m - m % LANES;
