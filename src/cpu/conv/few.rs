@@ -68,7 +68,15 @@ pub unsafe fn product<T: Real>(
             }
             if filled != Some((part, group)) {
                 // SAFETY: the caller's image, of which this is a part.
-                unsafe { planes.fill(&mut memory, image, part * samples, group * sums, sums) };
+                unsafe {
+                    planes.fill(
+                        memory.as_mut_ptr(),
+                        image,
+                        part * samples,
+                        group * sums,
+                        0..sums * planes.samples,
+                    )
+                };
                 filled = Some((part, group));
             }
             let share = task % shares;
@@ -187,7 +195,7 @@ pub unsafe fn weights<T: Real>(
                 }
                 // SAFETY: parts of the caller's tensors.
                 unsafe {
-                    planes.fill(&mut memory, image, start, group * conv.inputs, conv.inputs);
+                    planes.fill(memory.as_mut_ptr(), image, start, group * conv.inputs, 0..conv.inputs * n);
                     planes.runs(window.positions, 0, planes.positions(), |at, sample, place, n| {
                         let from = (start + sample) * grads.sample + group * conv.outputs * grads.channel;
                         let from = from + (0..3).map(|d| place[d] * grads.strides[d]).sum::<usize>();

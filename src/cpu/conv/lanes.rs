@@ -111,13 +111,10 @@ unsafe fn parts<T: Real>(
             (memory, laid) = (scratch(planes.buffer_len(channels), T::ZERO)?, part.len());
         }
         let to = Shared::new(memory.as_ptr());
-        par::ranges(channels, (GRAIN / planes.channel.max(1)).max(1), |range| {
-            // SAFETY: the channels' planes are this task's alone; the image is the caller's.
-            unsafe {
-                let to = to.get().add(range.start * planes.channel);
-                let to = std::slice::from_raw_parts_mut(to, range.len() * planes.channel);
-                planes.fill(to, image, first, range.start, range.len());
-            }
+        let one = planes.channel / planes.samples.max(1);
+        par::ranges(channels * planes.samples, (GRAIN / one.max(1)).max(1), |range| {
+            // SAFETY: there is room for these channels, whose planes are this task's alone; the image is the caller's.
+            unsafe { planes.fill(to.get(), image, first, 0, range) };
         });
         each(part, &Field::of_planes(&planes), to)?;
     }

@@ -80,17 +80,19 @@ impl Planes {
         channels * self.channel + self.reach + 2 * WIDEST
     }
 
-    /// Lays out samples from `first` on, of channels from `channel` on; `to` holds zeros, or what this wrote before.
+    /// Lays out planes of samples from `first` on and channels from `channel` on: those of `range`, all samples of a channel before the
+    /// next. `to` holds zeros, or what this wrote before.
     ///
     /// # Safety
-    /// The image is live memory of `T`s, and has these samples and channels.
+    /// The image is live memory of `T`s, and has these samples and channels; `to` has room for all channels, and these planes of it are
+    /// the caller's alone.
     pub unsafe fn fill<T: Real>(
         &self,
-        to: &mut [T],
+        to: *mut T,
         image: &Image,
         first: usize,
         channel: usize,
-        channels: usize,
+        range: Range<usize>,
     ) {
         let plane = self.plane();
         let [_, height, width] = self.size;
@@ -114,23 +116,26 @@ impl Planes {
             Some((phase, corner, inside))
         };
         let phases: Vec<_> = (0..self.phases.iter().product()).filter_map(of_phase).collect();
+        let split = |i: usize| (i / self.samples, i % self.samples);
+        let place = |(c, n): (usize, usize)| (first + n) * image.sample + (channel + c) * image.channel;
         // All phases of a plane at once: they share lines of the cache.
-        for (c, n) in (0..channels).flat_map(|c| (0..self.samples).map(move |n| (c, n))) {
-            let at = |c: usize, n: usize| (first + n) * image.sample + (channel + c) * image.channel;
-            let from = at(c, n);
-            let next = if n + 1 < self.samples { at(c, n + 1) } else { at(c + 1, 0) };
+        for i in range {
+            let (c, n) = split(i);
+            let (from, next) = (place((c, n)), place(split(i + 1)));
             for (phase, corner, [depths, rows, columns]) in &phases {
                 let start = c * self.channel + (phase * self.samples + n) * plane;
                 for (i, depth) in depths.clone().enumerate() {
                     for (j, row) in rows.clone().enumerate() {
-                        let line = start + (depth * height + row) * width;
-                        let to = &mut to[line + columns.start..line + columns.end];
+                        let line = start + (depth * height + row) * width + columns.start;
                         let row = corner + i * steps[0] + j * steps[1];
                         let image = image.ptr.cast::<T>();
                         // A plane is too short for the machine to see where its rows lie.
                         fetch::<T, 32>(image.wrapping_add(next + row));
-                        // SAFETY: every place is inside the image.
-                        unsafe { copy_row(image.add(from + row), steps[2], to) };
+                        // SAFETY: every place is inside the image, and inside this plane.
+                        unsafe {
+                            let to = std::slice::from_raw_parts_mut(to.add(line), columns.len());
+                            copy_row(image.add(from + row), steps[2], to);
+                        }
                     }
                 }
             }
