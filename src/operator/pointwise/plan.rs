@@ -144,8 +144,10 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
             if op.class == Class::Real { compute } else { promoted },
         )?;
     }
+    // Whole numbers that are computed as real ones are not cut to the width of the integers beside them.
+    let real = matches!(op.class, Class::Float | Class::Angle) && !promoted.is_differentiable();
     Ok(Plan {
-        promoted,
+        promoted: if real { result } else { promoted },
         compute,
         result,
         shape: shape.unwrap_or_default(),
