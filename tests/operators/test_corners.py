@@ -317,3 +317,20 @@ def test_more_refusals():
     with pytest.raises(TypeError, match="invalid combination of arguments"):
         T._foreach_addcmul(a, a, a, value=[1.0])
     assert T._foreach_addcmul(a, a, a, scalars=[2.0])[0].tolist() == [3.0, 3.0]
+
+
+def test_extremes_over_no_dimension_that_is_told():
+    x = T.tensor([[1.0, 4.0], [3.0, 2.0]])
+    assert x.amax(None).item() == x.amax(dim=None).item() == 4.0
+    assert T.amin(x, None, keepdim=True).tolist() == [[1.0]]
+
+
+def test_incomplete_gamma_functions_promote_as_others():
+    for kind in (T.float16, T.bfloat16, T.float32):
+        for other in (T.int64, T.uint8, T.bool):
+            x, y = T.ones(2, dtype=kind), T.ones(2, dtype=other)
+            assert T.igamma(x, y).dtype is T.igammac(y, x).dtype is kind
+
+
+def test_what_is_real_lies_as_the_numbers_do():
+    assert T.ones(2, 3).t().isreal().stride() == (1, 3)

@@ -1,11 +1,12 @@
 //! Operators made of two or three others: `diff`, `float_power`, `logit`, `sinc`, tests of signs and dtypes.
 
-use crate::operator::constant::{full, zeros};
+use crate::operator::constant::zeros;
 use crate::operator::copies::to_dtype;
 use crate::operator::declare::pointwise;
 use crate::operator::inplace;
 use crate::operator::pointwise::apply;
 use crate::ops::complex;
+use crate::ops::creation::factories::ones_like;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::power::power;
 use crate::ops::prelude::*;
@@ -169,7 +170,7 @@ pub fn isreal(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() {
         return a::eq(&complex::imag(input)?, Scalar::Int(0));
     }
-    full(&input.shape(), Scalar::Bool(true), DType::Bool, input.device())
+    ones_like(input, Some(DType::Bool), None, None, None, false, None)
 }
 
 /// Whether the only element is not zero.

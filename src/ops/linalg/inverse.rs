@@ -48,7 +48,7 @@ fn usual(A: &Tensor, atol: Option<&Bound>, rtol: Option<Bound>) -> Bound {
 
 /// The bound that values along the last dimension have to exceed.
 fn threshold(values: &V, atol: Option<Bound>, rtol: Bound) -> V {
-    let largest = values.clone().then(|t| amax(&t, smallvec::smallvec![-1], true));
+    let largest = values.clone().then(|t| amax(&t, Some(smallvec::smallvec![-1]), true));
     let atol = atol.map_or(V::from(0.0), Bound::value);
     let relative = rtol.value() * largest;
     let V::Tensor(like) = &relative else { return relative };

@@ -66,7 +66,7 @@ fn by_number(A: &Tensor, ord: f64, dims: [i64; 2], keepdim: bool) -> Result<Tens
     let size = ord.abs();
     let pick = |y: &Tensor, dim: i64, keepdim: bool| {
         let dim = smallvec![dim];
-        if ord > 0.0 { amax(y, dim, keepdim) } else { amin(y, dim, keepdim) }
+        if ord > 0.0 { amax(y, Some(dim), keepdim) } else { amin(y, Some(dim), keepdim) }
     };
     if size == 2.0 {
         let found = pick(&values_over(A, dims)?, -1, false)?;

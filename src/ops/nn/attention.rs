@@ -40,7 +40,7 @@ fn weights(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scal
         return soft(scores);
     }
     let top = scores.clone().then(|t| {
-        crate::ops::reduction::extrema::amax(&detached::shallow(&t), smallvec::smallvec![-1], true)
+        crate::ops::reduction::extrema::amax(&detached::shallow(&t), Some(smallvec::smallvec![-1]), true)
     });
     let blind = eq(top, f64::NEG_INFINITY);
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)

@@ -32,7 +32,7 @@ fn normed(gaps: V, p: f64) -> V {
         return size.sum(&[-1], false);
     }
     if p.is_infinite() {
-        return size.then(|t| extrema::amax(&t, smallvec::smallvec![-1], false));
+        return size.then(|t| extrema::amax(&t, Some(smallvec::smallvec![-1]), false));
     }
     if p == 2.0 {
         return sqrt((&size * &size).sum(&[-1], false));

@@ -332,12 +332,8 @@ pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> R
     ),
     sample = "reduction(name, shapes=FULL)"
 )]
-pub fn amax(
-    input: &Tensor,
-    #[default(Ints::new())] dim: Ints,
-    #[default(false)] keepdim: bool,
-) -> Result<Tensor> {
-    Amax::call(input, dim, keepdim)
+pub fn amax(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Amax::call(input, dim.unwrap_or_default(), keepdim)
 }
 
 /// The smallest elements over dimensions; equal ones share the gradient.
@@ -349,12 +345,8 @@ pub fn amax(
     ),
     sample = "reduction(name, shapes=FULL)"
 )]
-pub fn amin(
-    input: &Tensor,
-    #[default(Ints::new())] dim: Ints,
-    #[default(false)] keepdim: bool,
-) -> Result<Tensor> {
-    Amin::call(input, dim, keepdim)
+pub fn amin(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Amin::call(input, dim.unwrap_or_default(), keepdim)
 }
 
 /// Where the largest element is: along `dim`, or among all.

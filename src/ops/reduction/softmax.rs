@@ -111,7 +111,7 @@ fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
     }
     // (Of complex numbers the one with the largest real part: that is whose exponential is largest.)
     let sizes = V::from(input).re().tensor()?;
-    let top = V::from(amax(&sizes, dim.clone(), true));
+    let top = V::from(amax(&sizes, Some(dim.clone()), true));
     // An infinite largest element must not become infinity minus infinity.
     let top = select(0.0, &top, is_finite(&top));
     let sum = log(exp(x - &top).sum(dim, true)) + top;

@@ -8,9 +8,9 @@ use crate::cpu::math::{bessel as kernels, normal};
 use crate::operator::constant;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::preserved_as;
-use crate::operator::pointwise::apply;
+use crate::operator::pointwise::{apply, result_type};
 use crate::ops::derivatives::underived;
-use crate::ops::elementwise::float_parts::{common, copied};
+use crate::ops::elementwise::float_parts::copied;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
@@ -64,8 +64,9 @@ fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
             (one(x)?, one(y)?)
         }
     };
+    let promoted = result_type([Operand::from(&x), Operand::from(&y)]);
+    let dtype = if promoted.is_differentiable() { promoted } else { default_dtype() };
     let (x, y) = (floating(name, &x)?, floating(name, &y)?);
-    let dtype = common(&x, &y);
     Ok([to_dtype(&x, dtype)?, to_dtype(&y, dtype)?])
 }
 
