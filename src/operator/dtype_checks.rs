@@ -1,7 +1,7 @@
 //! Operand types and values that a pointwise row has no answer for, checked before anything is written.
 
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar};
-use crate::operator::clauses::NoComplex;
+use crate::operator::clauses::{NoComplex, Rounds};
 use crate::operator::kernel::{fork, reduce};
 use crate::operator::pointwise::{Class, Operand, Pointwise};
 use crate::tensor::{Body, Tensor};
@@ -82,12 +82,20 @@ pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<
     }
 }
 
+/// The type that a kernel takes a number in beside elements of a dtype.
+pub fn without_halves(dtype: DType) -> DType {
+    if dtype.is_half() { DType::F32 } else { dtype }
+}
+
 /// Numbers that are chosen or that scale operands must fit the elements.
 pub fn numbers(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
     let numbers = match op.class {
+        // One that is chosen among halves is rounded to them, to infinity where it is too large.
+        Class::Choose if promoted.is_half() => return Ok(()),
         Class::Choose => &operands[..2],
         _ => &operands[op.inputs.min(operands.len())..],
     };
+    let promoted = if op.clauses.rounds == Rounds::All { promoted } else { without_halves(promoted) };
     numbers.iter().try_for_each(|operand| match operand {
         Operand::Scalar(number) => crate::operator::kernel::holds(promoted, *number),
         Operand::Tensor(_) => Ok(()),
@@ -111,9 +119,9 @@ pub fn booleans(operands: &[Operand]) -> Result<()> {
 }
 
 /// Integers cannot be divided by zero. (On the GPU it is not checked, since that would mean waiting: the result is undefined, as in CUDA.)
-pub fn divisor(divisor: Operand) -> Result<()> {
+pub fn divisor(divisor: Operand, promoted: DType) -> Result<()> {
     let zero = match divisor {
-        Operand::Scalar(number) => number.as_i64() == 0,
+        Operand::Scalar(number) => promoted.wrap(number.as_i64()) == 0,
         Operand::Tensor(t) if !t.device().is_cpu() => false,
         Operand::Tensor(t) => {
             let dims = (0..t.ndim()).collect::<Dims>();

@@ -29,6 +29,8 @@ def small(kind="uint8"):
         (lambda x: x & 1000, [0, 0, 200]),
         (lambda x: x % T.tensor(300), [0, 1, 24]),
         (lambda x: T.maximum(x, T.tensor(300)), [44, 44, 200]),
+        (lambda x: T.maximum(x, T.tensor(-2, dtype=T.int8)), [254, 254, 254]),
+        (lambda x: x < T.tensor(-2, dtype=T.int8), [True, True, True]),
         (lambda x: x.clone().remainder_(300), [0, 1, 24]),
         (lambda x: T.remainder(x, 300, out=T.empty(3, dtype=T.uint8)), [0, 1, 24]),
         (lambda x: T.clamp(x, -5, 300), [0, 1, 200]),
@@ -45,6 +47,7 @@ def test_operands_wrap(call, expected):
     "call, what",
     [
         (lambda: small() ** 300, "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small() // 256, "ZeroDivisionError"),
         (lambda: small("int8") ** 300, "value cannot be converted to type int8_t without overflow"),
         (lambda: small("int16").pow_(70000), "value cannot be converted to type int16_t without overflow"),
         (lambda: small("int32") ** 3000000000, "value cannot be converted to type int without overflow"),
@@ -175,3 +178,12 @@ def test_what_is_rounded_keeps_its_history(kind):
             assert [type(node).__name__ for node, _ in y.grad_fn.next_functions] == ["AccumulateGrad"] * 2
             by_x, by_third = T.autograd.grad(y.sum(), (x, third))
             assert by_x.dtype is dtype(kind) and by_third.dtype is T.float64 and by_third.shape == ()
+
+
+def test_numbers_too_large_for_halves():
+    x = tensor([1.0, 0.0], "float16")
+    assert T.where(x > 0, x, -1e9).tolist() == [1.0, float("-inf")]
+    assert T.addcmul(x, x, x, value=1e5).tolist() == T.lerp(x, x + x, 1e5).tolist() == [float("inf"), 0.0]
+    for call in (lambda: T.add(x, x, alpha=1e5), lambda: T.addcmul(x, x, x, value=1e39)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type .* without overflow"):
+            call()

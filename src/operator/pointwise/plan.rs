@@ -131,7 +131,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     }
     let (compute, result) = op.class.types(op, promoted)?;
     if op.class == Class::Divide && !promoted.is_float() {
-        crate::operator::dtype_checks::divisor(operands[1])?;
+        crate::operator::dtype_checks::divisor(operands[1], promoted)?;
     }
     if let Some(check) = op.clauses.check {
         check(operands)?;
@@ -174,7 +174,7 @@ pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result
     }
     let wide = |at: usize, t: &Tensor| match half {
         true => op.rounds(at, t, promoted),
-        false => t.dtype().is_int() && t.dtype().size() > promoted.size(),
+        false => t.dtype().is_int() && t.dtype().size() >= promoted.size() && t.dtype() != promoted,
     };
     let given = || operands.iter().take(op.inputs).enumerate().filter_map(|(at, o)| Some((at, o.tensor()?)));
     if !given().any(|(at, t)| wide(at, t)) {

@@ -99,7 +99,8 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
     if !dtype.is_differentiable() {
         return Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype }.into());
     }
-    if let Operand::Scalar(weight) = weight { crate::operator::kernel::holds(dtype, *weight) } else { Ok(()) }
+    let taken = crate::operator::dtype_checks::without_halves(dtype);
+    if let Operand::Scalar(weight) = weight { crate::operator::kernel::holds(taken, *weight) } else { Ok(()) }
 }
 
 /// `addcdiv` divides no whole numbers.
