@@ -158,8 +158,13 @@ unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
         if element[..size].iter().all(|&byte| byte == element[0]) {
             return to.write_bytes(element[0], n * size);
         }
-        let from = Place { at: element.as_ptr().cast_mut(), row: 0, col: 0 };
-        copy_block(size, 1, n, from, Place::dense(to, n, size));
+        // Registers of copies. (An odd size, which no dtype has, would not fill them.)
+        let mut many = [0u8; 64];
+        (0..64).for_each(|i| many[i] = element[i % size]);
+        let all = n * size;
+        let whole = all - all % 64;
+        (0..whole).step_by(64).for_each(|at| to.add(at).cast::<[u8; 64]>().write_unaligned(many));
+        to.add(whole).copy_from_nonoverlapping(many.as_ptr(), all - whole);
     }
 }
 
