@@ -149,7 +149,7 @@ impl Panels {
 fn strips(n: usize, panels: usize) -> usize {
     let threads = par::threads();
     let most = n.div_ceil(STRIP / 8);
-    let strips = n.div_ceil(STRIP).max((2 * threads).div_ceil(panels.max(1)).min(most));
+    let strips = n.div_ceil(STRIP).max((4 * threads).div_ceil(panels.max(1)).min(most));
     let even = (1..threads).find(|m| (m * panels).is_multiple_of(threads)).unwrap_or(threads);
     let shared = strips.next_multiple_of(even);
     if shared <= most { shared } else { strips }
