@@ -158,10 +158,13 @@ unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
         if element[..size].iter().all(|&byte| byte == element[0]) {
             return to.write_bytes(element[0], n * size);
         }
+        let all = n * size;
+        if all < 64 {
+            return (0..n).for_each(|i| to.add(i * size).copy_from_nonoverlapping(element.as_ptr(), size));
+        }
         // Registers of copies. (An odd size, which no dtype has, would not fill them.)
         let mut many = [0u8; 64];
         (0..64).for_each(|i| many[i] = element[i % size]);
-        let all = n * size;
         let whole = all - all % 64;
         (0..whole).step_by(64).for_each(|at| to.add(at).cast::<[u8; 64]>().write_unaligned(many));
         to.add(whole).copy_from_nonoverlapping(many.as_ptr(), all - whole);
