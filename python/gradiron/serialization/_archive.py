@@ -36,11 +36,9 @@ _ADVICE = (
 _VERSIONS = (1, 10)
 
 
-def _checksum(data: Any, before: int) -> int:
-    """The checksum of zip files, of `data` behind what `before` is the checksum of."""
-    if len(data) < _LONG or memoryview(data).readonly:
-        return zlib.crc32(data, before)
-    return _core.crc32(frombuffer(data, dtype=_core.uint8), before)
+def _checksum(data: memoryview) -> int:
+    """The checksum of zip files, of memory that may be written."""
+    return zlib.crc32(data) if len(data) < _LONG else _core.crc32(frombuffer(data, dtype=_core.uint8), 0)
 
 
 class Writer:
@@ -206,7 +204,7 @@ class Reader:
         if not whole:
             raise self._broken(name, "the file ends before it does")
         # Zero says that nobody computed it.
-        if entry.CRC and _checksum(target, 0) != entry.CRC:
+        if entry.CRC and _checksum(target) != entry.CRC:
             raise self._broken(name, "its bytes are not those that were saved (their checksum differs)")
 
 

@@ -154,6 +154,7 @@ simd_fn! {
     }
 }
 
+// (In wider registers the compiler gathers complex numbers one by one.)
 simd_fn! {
     [Level::V3]
     unsafe fn add<T; N>(m: usize, y: *mut T, a: *const T, lead: usize, x: *const T) where [T: Number] {

@@ -36,7 +36,7 @@ struct Input {
 
 struct Job<'a> {
     each: Each,
-    /// Runs instead, where an input has one value for a row.
+    /// Runs instead, where an input has one value for a row, or gaps between rows.
     still: Option<Rows>,
     compute: DType,
     walk: Walk,

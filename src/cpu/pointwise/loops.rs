@@ -38,9 +38,6 @@ pub trait Formula: 'static {
     }
 }
 
-/// What is still is known only when the loop runs.
-const ANY: usize = usize::MAX;
-
 /// Elements of `N` operands: a tuple.
 pub trait Elements<const N: usize>: Copy {
     type Element: Copy;
@@ -255,6 +252,9 @@ macro_rules! by_registers {
 }
 by_registers!(wide, put);
 by_registers!(past, put_past);
+
+/// What is still is known only when the loop runs.
+const ANY: usize = usize::MAX;
 
 /// The loops over rows of an expression. Those of two operands have one for each choice of what is still, which then stays in a register.
 unsafe fn rows<F, const N: usize, const LANES: usize>(
