@@ -5,7 +5,7 @@
 use super::steps::{Pairs, Partial, Steps, Wide};
 use crate::base::{DType, Reduction};
 use crate::cpu::simd::f64::total;
-use crate::cpu::simd::{Level, fetch, simd_fn, total_of_few};
+use crate::cpu::simd::{Level, simd_fn, total_of_few};
 
 /// A type that elements are read as.
 pub trait Source: Copy + Send + Sync + 'static {
@@ -40,8 +40,6 @@ pub struct Columns<'a, A> {
 }
 
 const LANES: usize = 32;
-/// Elements are prefetched this far ahead.
-const AHEAD: usize = 4096;
 
 /// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
 #[inline(always)]
@@ -60,7 +58,6 @@ unsafe fn row<S: Copy, A: Wide>(
     let mut i = 0;
     if let Some(pair) = four {
         while i + 4 * LANES <= n {
-            fetch::<S, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
             for j in 0..LANES {
                 let part = |k: usize| at(i + k * LANES + j);
                 let (low, high) = (pair(part(0), part(1)), pair(part(2), part(3)));
@@ -146,7 +143,6 @@ unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
     let mut lanes = [0.0f64; LANES];
     let mut i = 0;
     while i + 4 * LANES <= n {
-        fetch::<f32, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
         for j in 0..LANES {
             let part = |k: usize| square(i + k * LANES + j);
             lanes[j] += f64::from((part(0) + part(1)) + (part(2) + part(3)));
