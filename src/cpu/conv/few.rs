@@ -47,9 +47,7 @@ pub unsafe fn product<T: Real>(
     let planes = Planes::new(&moved.window, image.size, samples);
     let last = conv.samples - (blocks - 1) * samples;
     let tail = Planes::new(&moved.window, image.size, last);
-    let offsets = |planes: &Planes| -> Vec<usize> {
-        (0..sums).flat_map(|c| planes.taps.iter().map(move |tap| c * planes.channel + tap)).collect()
-    };
+    let offsets = |planes: &Planes| planes.field().offsets(&moved.window, 0..sums);
     let (all_offsets, tail_offsets) = (offsets(&planes), offsets(&tail));
     let work = samples * one.plane() * k * rows;
     let tasks = blocks * conv.groups * shares;
@@ -167,8 +165,7 @@ pub unsafe fn weights<T: Real>(
     image: &Image,
     grads: &Image,
 ) -> Result<()> {
-    let count = conv.windows.kernel_numel();
-    let columns = conv.inputs * count;
+    let columns = conv.inputs * conv.windows.kernel_numel();
     let whole = conv.groups * conv.outputs * columns;
     let one = Planes::new(window, image.size, 1);
     let parts = conv.samples.clamp(1, PARTS);
@@ -205,12 +202,10 @@ pub unsafe fn weights<T: Real>(
                         }
                     });
                 }
-                let place = |column: usize| {
-                    let column = column.min(columns - 1);
-                    column / count * planes.channel + planes.taps[column % count]
-                };
+                let offsets = planes.field().offsets(window, 0..conv.inputs);
                 for column in (0..columns).step_by(COLUMNS) {
-                    let at: [usize; COLUMNS] = std::array::from_fn(|j| place(column + j));
+                    let at: [usize; COLUMNS] =
+                        std::array::from_fn(|j| offsets[(column + j).min(columns - 1)]);
                     for (output, line) in lines.chunks_exact(long).enumerate() {
                         let mut acc = [T::ZERO; COLUMNS];
                         let sum = part * whole + (group * conv.outputs + output) * columns + column;

@@ -2,7 +2,7 @@
 //! out for it but padding, where there is any; weights, or gradients, are turned a piece at a time.
 
 use super::kernel::{LARGEST, LanesBlock, Real, short};
-use super::planes::Planes;
+use super::planes::{Field, Planes};
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
@@ -15,51 +15,12 @@ const STRIP: usize = 240;
 /// Bytes of padded images, and of turned gradients, that are laid out at once.
 const ROOM: usize = 2 << 20;
 
-/// Where the elements lie that a window meets: a position's place and a tap's are added.
-struct Field {
-    channel: usize,
-    sample: usize,
-    steps: [usize; 3],
-    taps: Vec<usize>,
-}
-
-impl Field {
-    /// The image itself, if the window never leaves it.
-    fn of_image(window: &Window, image: &Image) -> Option<Field> {
-        let inside = |d: usize| {
-            let last = ((window.positions[d] - 1) * window.step[d]) as isize;
-            window.taps[d].iter().all(|&tap| tap >= 0 && last + tap < image.size[d] as isize)
-        };
-        (0..3).all(inside).then(|| Field {
-            channel: image.channel,
-            sample: image.sample,
-            steps: [0, 1, 2].map(|d| window.step[d] * image.strides[d]),
-            taps: window.all_taps(|d, tap| tap as usize * image.strides[d]),
-        })
-    }
-
-    fn of_planes(planes: &Planes) -> Field {
-        let [_, height, width] = planes.size;
-        Field {
-            channel: planes.channel,
-            sample: planes.plane(),
-            steps: [height * width, width, 1],
-            taps: planes.taps.clone(),
-        }
-    }
-
-    /// What each channel and tap adds to a position's place.
-    fn offsets(&self, channels: Range<usize>) -> Vec<usize> {
-        channels.flat_map(|c| self.taps.iter().map(move |tap| c * self.channel + tap)).collect()
-    }
-
-    /// Writes the places of `range` of the positions of all samples to `to`.
-    fn places(&self, positions: [usize; 3], range: Range<usize>, to: &mut [usize]) {
-        rows(positions, range, |at, sample, place, n| {
-            let first = sample * self.sample + (0..3).map(|d| place[d] * self.steps[d]).sum::<usize>();
-            to[at..at + n].iter_mut().enumerate().for_each(|(j, to)| *to = first + j * self.steps[2]);
-        });
-    }
+/// Writes the places of `range` of the positions of all samples to `to`.
+fn places(field: &Field, positions: [usize; 3], range: Range<usize>, to: &mut [usize]) {
+    rows(positions, range, |at, sample, place, n| {
+        let (first, along) = (field.place(sample, place), field.along());
+        to[at..at + n].iter_mut().enumerate().for_each(|(j, to)| *to = first + j * along);
+    });
 }
 
 /// The rows that `range` of the positions consists of: where in it each begins, its sample, its place there, how long it is.
@@ -91,7 +52,7 @@ unsafe fn parts<T: Real>(
     [room, beside]: [usize; 2],
     mut each: impl FnMut(Range<usize>, &Field, Shared<T>) -> Result<()>,
 ) -> Result<()> {
-    let own = Field::of_image(window, image);
+    let own = window.inside(image.size).then(|| Field::of_image(image, window.step));
     let bytes = match own {
         Some(_) => 0,
         None => Planes::new(window, image.size, 1).buffer_len(channels) * size_of::<T>(),
@@ -116,7 +77,7 @@ unsafe fn parts<T: Real>(
             // SAFETY: there is room for these channels, whose planes are this task's alone; the image is the caller's.
             unsafe { planes.fill(to.get(), image, first, 0, range) };
         });
-        each(part, &Field::of_planes(&planes), to)?;
+        each(part, &planes.field(), to)?;
     }
     Ok(())
 }
@@ -155,77 +116,122 @@ fn strips(n: usize, panels: usize) -> usize {
     if shared <= most { shared } else { strips }
 }
 
-/// As [`super::few::product`], for many channels.
+/// A window that is moved, and how its terms are cut.
+struct Part<'a> {
+    moved: &'a Moved,
+    weight: Image,
+    /// From the weights of one channel to the next, and where those of each term are.
+    far: usize,
+    weights_at: Vec<usize>,
+    pieces: usize,
+    /// Terms of a piece.
+    depth: usize,
+    /// Terms of the parts before this one.
+    before: usize,
+    /// Positions of a sample.
+    one: usize,
+    /// Results of a sample as rows.
+    rows: [usize; 3],
+}
+
+impl Part<'_> {
+    fn new<'a>(moved: &'a Moved, weight: &Strided, result: &Image, depth: usize, before: usize) -> Part<'a> {
+        let (weight, far, weights_at) = moved.weights(weight);
+        let positions = moved.window.positions;
+        let one = positions.iter().product();
+        // Results that lie one after the other are one row.
+        let steps = [positions[1] * positions[2], positions[2], 1];
+        let follows = |d: usize| moved.every[d] == 1 && result.strides[d] == steps[d];
+        let dense = (0..3).all(|d| positions[d] == 1 || follows(d));
+        let rows = if dense { [1, 1, one] } else { positions };
+        let pieces = weights_at.len().div_ceil(depth);
+        let depth = weights_at.len().div_ceil(pieces.max(1));
+        Part { moved, weight, far, weights_at, pieces, depth, before, one, rows }
+    }
+
+    /// How many terms a result is the sum of.
+    fn k(&self) -> usize {
+        self.weights_at.len()
+    }
+
+    fn piece(&self, piece: usize) -> Range<usize> {
+        piece * self.depth..self.k().min((piece + 1) * self.depth)
+    }
+}
+
+/// The results of all `moves`, which take the same steps: sums of products of the image and the weights, plus `bias`.
 ///
 /// # Safety
-/// As there.
+/// As [`super::few::product`]; no two moves have a result in common.
 pub unsafe fn product<T: Real>(
     conv: &Conv,
-    moved: &Moved,
+    moves: &[Moved],
     result: &Image,
     image: &Image,
     weight: &Strided,
     bias: Option<&[T]>,
 ) -> Result<()> {
-    let [sums, channels] = moved.from;
-    let (window, positions) = (&moved.window, moved.window.positions);
-    let (w, far, weights_at) = moved.weights(weight);
-    let k = weights_at.len();
+    let Some(&Moved { from: [sums, channels], .. }) = moves.first() else { return Ok(()) };
     let panels = &Panels::new::<T>(channels);
-    let pieces = k.div_ceil(panels.depth);
-    let depth = k.div_ceil(pieces.max(1));
     let all = conv.groups * panels.count;
-    // Results that lie one after the other are one row.
-    let steps = [positions[1] * positions[2], positions[2], 1];
-    let follows = |d: usize| moved.every[d] == 1 && result.strides[d] == steps[d];
-    let dense = (0..3).all(|d| positions[d] == 1 || follows(d));
-    let lie = if dense { [1, 1, positions.iter().product()] } else { positions };
-    let of = |piece: usize| piece * depth..k.min((piece + 1) * depth);
-    let (w, weights_at) = (&w, &weights_at);
+    let mut cut: Vec<Part> = Vec::with_capacity(moves.len());
+    for moved in moves {
+        let before = cut.last().map_or(0, |part| part.before + part.k());
+        cut.push(Part::new(moved, weight, result, panels.depth, before));
+    }
+    let cut = &cut;
     // SAFETY: weights of the caller's; there is room for a piece.
-    let turn = |panel: usize, piece: usize, to: *mut T| unsafe {
+    let turn = |part: &Part, panel: usize, piece: usize, to: *mut T| unsafe {
         let (group, first, lanes, block) = panels.get::<T>(panel);
-        let from = w.ptr.cast::<T>().add(group * conv.outputs * w.sample + first * far);
-        turn_in(from, far, lanes, &weights_at[of(piece)], to, block.width);
+        let from =
+            part.weight.ptr.cast::<T>().add(group * conv.outputs * part.weight.sample + first * part.far);
+        turn_in(from, part.far, lanes, &part.weights_at[part.piece(piece)], to, block.width);
     };
     // Weights that several strips meet are turned before.
-    let one: usize = positions.iter().product();
-    let before = if conv.samples * one > STRIP { all * k * panels.width } else { 0 };
-    let turned = scratch(before, T::ZERO)?;
-    let turned_at = |panel: usize, piece: usize| {
-        let place = (panel * k + piece * depth) * panels.width;
+    let often = cut.iter().any(|part| conv.samples * part.one > STRIP);
+    let terms = if often { cut.iter().map(Part::k).sum() } else { 0 };
+    let turned = scratch(all * terms * panels.width, T::ZERO)?;
+    let turned_at = |part: &Part, panel: usize, piece: usize| {
+        let place = (part.before * all + panel * part.k() + piece * part.depth) * panels.width;
         Shared::new(turned.as_ptr().wrapping_add(place))
     };
-    if before > 0 {
-        par::ranges(all * pieces, (GRAIN / (depth * panels.width)).max(1), |range| {
-            range.for_each(|task| {
-                turn(task / pieces, task % pieces, turned_at(task / pieces, task % pieces).get())
-            });
+    if often {
+        let mut tasks = vec![];
+        for part in cut {
+            tasks.extend((0..all * part.pieces).map(|i| (part, i / part.pieces, i % part.pieces)));
+        }
+        par::ranges(tasks.len(), (GRAIN / (panels.depth * panels.width)).max(1), |range| {
+            for &(part, panel, piece) in &tasks[range] {
+                turn(part, panel, piece, turned_at(part, panel, piece).get());
+            }
         });
     }
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
-        let total = samples.len() * one;
-        let strips = strips(total, all);
-        // Cut where lines of the cache are, so that results fill whole ones.
-        let lines = total.div_ceil(LINE);
-        let cut = |i: usize| (i * lines / strips * LINE).min(total);
-        let longest = (lines.div_ceil(strips) * LINE).next_multiple_of(STRIP / 8);
-        let offsets = field.offsets(0..sums);
-        let work = total.div_ceil(strips) * panels.width * k;
-        let offsets = &offsets;
-        par::try_ranges(all * strips, (GRAIN * 16 / work.max(1)).max(1), |range| {
-            let mut packed = scratch(if before > 0 { 0 } else { depth * panels.width }, T::ZERO)?;
+        let offsets: Vec<_> = cut.iter().map(|part| field.offsets(&part.moved.window, 0..sums)).collect();
+        // All panels of a strip before the next: what it reads, here and there, stays in the second cache.
+        let (mut tasks, mut longest, mut work) = (vec![], 0, 0);
+        for (part, offsets) in cut.iter().zip(&offsets) {
+            let total = samples.len() * part.one;
+            let strips = strips(total, all * cut.len());
+            // Cut where lines of the cache are, so that results fill whole ones.
+            let lines = total.div_ceil(LINE);
+            let at = |i: usize| (i * lines / strips * LINE).min(total);
+            let of = |strip| (0..all).map(move |panel| (part, offsets, at(strip)..at(strip + 1), panel));
+            tasks.extend((0..strips).flat_map(of));
+            longest = longest.max((lines.div_ceil(strips) * LINE).next_multiple_of(STRIP / 8));
+            work = work.max(total.div_ceil(strips) * panels.width * part.k());
+        }
+        par::try_ranges(tasks.len(), (GRAIN * 16 / work.max(1)).max(1), |range| {
+            let mut packed = scratch(if often { 0 } else { panels.depth * panels.width }, T::ZERO)?;
             let mut acc = scratch(longest * panels.width, T::ZERO)?;
             let mut at = scratch(longest, 0)?;
             let mut own = [T::ZERO; LARGEST];
-            // All panels of a strip before the next: what it reads, here and there, stays in the second cache.
-            for task in range {
-                let (strip, panel) = (task / all, task % all);
-                let (group, first, lanes, block) = panels.get::<T>(panel);
+            for (part, offsets, mine, panel) in &tasks[range] {
+                let (moved, k) = (part.moved, part.k());
+                let (group, first, lanes, block) = panels.get::<T>(*panel);
                 let channel = group * channels + first;
-                let mine = cut(strip)..cut(strip + 1);
                 let count = mine.len();
-                field.places(positions, mine.clone(), &mut at);
+                places(field, moved.window.positions, mine.clone(), &mut at);
                 let last = at[count - 1];
                 at[count..].fill(last);
                 if let Some(bias) = bias {
@@ -234,11 +240,11 @@ pub unsafe fn product<T: Real>(
                 } else if k == 0 {
                     acc.fill(T::ZERO);
                 }
-                for piece in 0..pieces {
-                    let terms = of(piece);
-                    let b = if before > 0 { turned_at(panel, piece).get() } else { packed.as_mut_ptr() };
-                    if before == 0 {
-                        turn(panel, piece, b);
+                for piece in 0..part.pieces {
+                    let terms = part.piece(piece);
+                    let b = if often { turned_at(part, *panel, piece).get() } else { packed.as_mut_ptr() };
+                    if !often {
+                        turn(part, *panel, piece, b);
                     }
                     // SAFETY: the planes have every offset; blocks of these sizes.
                     unsafe {
@@ -258,7 +264,7 @@ pub unsafe fn product<T: Real>(
                         }
                     }
                 }
-                rows(lie, mine, |at, sample, place, n| {
+                rows(part.rows, mine.clone(), |at, sample, place, n| {
                     let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
                     let to = (samples.start + sample) * result.sample + channel * result.channel;
                     let to = to + d(0) + d(1) + d(2);
@@ -273,8 +279,9 @@ pub unsafe fn product<T: Real>(
             Ok(())
         })
     };
+    let window = Window::over(moves.iter().map(|moved| &moved.window));
     // SAFETY: the caller's image.
-    unsafe { parts(window, image, conv.samples, conv.groups * sums, [ROOM, 0], each) }
+    unsafe { parts(&window, image, conv.samples, conv.groups * sums, [ROOM, 0], each) }
 }
 
 /// The gradient of the weights; `out` is contiguous.
@@ -295,14 +302,14 @@ pub unsafe fn weights<T: Real>(
     let all = conv.groups * panels.count;
     let strips = strips(columns, all);
     let longest = columns.div_ceil(strips).next_multiple_of(STRIP / 8);
-    let gradient = Field { channel: grads.channel, sample: grads.sample, steps: grads.strides, taps: vec![] };
+    let gradient = Field::of_image(grads, [1; 3]);
     let to = Shared::new(out.ptr.cast::<T>());
     let mut turned = vec![];
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * one;
         let (mut at, mut from) = (scratch(total, 0)?, scratch(total, 0)?);
-        field.places(positions, 0..total, &mut at);
-        gradient.places(positions, 0..total, &mut from);
+        places(field, positions, 0..total, &mut at);
+        places(&gradient, positions, 0..total, &mut from);
         if turned.is_empty() {
             // The first part is the largest.
             turned = scratch(all * panels.width * total, T::ZERO)?;
@@ -311,7 +318,8 @@ pub unsafe fn weights<T: Real>(
         let depth = panels.depth;
         let pieces = total.div_ceil(depth);
         let piece = |i: usize| i * depth..total.min((i + 1) * depth);
-        let (at, from) = (&at, &from);
+        let taps = field.taps(window);
+        let (at, from, taps) = (&at, &from, &taps);
         par::ranges(all * pieces, (GRAIN / (depth * panels.width)).max(1), |range| {
             for task in range {
                 let (panel, piece) = (task / pieces, piece(task % pieces));
@@ -333,10 +341,10 @@ pub unsafe fn weights<T: Real>(
                 let (panel, strip) = (task / strips, task % strips);
                 let (group, first, lanes, block) = panels.get::<T>(panel);
                 let mine = strip * columns / strips..(strip + 1) * columns / strips;
-                let taps = field.taps.len();
                 let offset = |column: usize| {
                     let column = (mine.start + column).min(mine.end - 1);
-                    (group * conv.inputs + column / taps) * field.channel + field.taps[column % taps]
+                    let channel = group * conv.inputs + column / taps.len();
+                    channel * field.channel + taps[column % taps.len()]
                 };
                 let offsets: Vec<usize> = (0..mine.len().next_multiple_of(block.rows)).map(offset).collect();
                 // SAFETY: the planes have every offset; blocks of these sizes; this part of the result is this task's alone.

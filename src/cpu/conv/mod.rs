@@ -45,7 +45,7 @@ pub unsafe fn forward(
         every: [1; 3],
     };
     // SAFETY: handed on.
-    unsafe { by_dtype(conv, &moved, out, x, weight, bias) }
+    unsafe { by_dtype(conv, &[moved], out, x, weight, bias) }
 }
 
 /// The gradient of a convolution's image, which is also the transposed convolution of `grad`.
@@ -63,7 +63,7 @@ pub unsafe fn backward_input(
     // Elements of the image that lie a stride apart meet the same taps: each such part is a convolution of its own.
     let s = conv.windows.stride;
     let [depth, height, width] = [0, 1, 2].map(|d| s[d].min(conv.windows.image[d]));
-    for part in 0..depth * height * width {
+    let part = |part: usize| {
         let start = [part / (height * width), part / width % height, part % width];
         let chosen: [Vec<usize>; 3] = [0, 1, 2].map(|d| {
             let meets = |k: &usize| {
@@ -85,18 +85,12 @@ pub unsafe fn backward_input(
         });
         let positions = [0, 1, 2].map(|d| (conv.windows.image[d] - start[d]).div_ceil(s[d]));
         let window = Window { step: [1; 3], positions, taps };
-        let moved = Moved {
-            window,
-            chosen,
-            from: [conv.outputs, conv.inputs],
-            swapped: true,
-            start,
-            every: conv.windows.stride,
-        };
-        // SAFETY: handed on.
-        unsafe { by_dtype(conv, &moved, out, grad, weight, bias)? };
-    }
-    Ok(())
+        let (from, every) = ([conv.outputs, conv.inputs], conv.windows.stride);
+        Moved { window, chosen, from, swapped: true, start, every }
+    };
+    let parts: Vec<Moved> = (0..depth * height * width).map(part).collect();
+    // SAFETY: handed on.
+    unsafe { by_dtype(conv, &parts, out, grad, weight, bias) }
 }
 
 /// Refuses more taps than there is room to list, for each of the channels that are summed.
@@ -107,7 +101,7 @@ fn check(conv: &Conv) -> Result<()> {
 
 unsafe fn by_dtype(
     conv: &Conv,
-    moved: &Moved,
+    parts: &[Moved],
     out: Strided,
     x: Strided,
     weight: Strided,
@@ -116,9 +110,9 @@ unsafe fn by_dtype(
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
-            DType::F32 if winograd::product(conv, moved, &out, &x, &weight, bias.as_ref())? => Ok(()),
-            DType::F32 => products::<f32>(conv, moved, out, x, weight, bias),
-            DType::F64 => products::<f64>(conv, moved, out, x, weight, bias),
+            DType::F32 if winograd::product(conv, parts, &out, &x, &weight, bias.as_ref())? => Ok(()),
+            DType::F32 => products::<f32>(conv, parts, out, x, weight, bias),
+            DType::F64 => products::<f64>(conv, parts, out, x, weight, bias),
             dtype => Err(Fault::NoKernel { op: "convolution", dtype }.into()),
         }
     }
@@ -126,16 +120,16 @@ unsafe fn by_dtype(
 
 unsafe fn products<T: Real>(
     conv: &Conv,
-    moved: &Moved,
+    parts: &[Moved],
     out: Strided,
     x: Strided,
     weight: Strided,
     bias: Option<Strided>,
 ) -> Result<()> {
-    if conv.samples == 0 || moved.window.positions.contains(&0) {
+    if conv.samples == 0 || parts.iter().any(|moved| moved.window.positions.contains(&0)) {
         return Ok(());
     }
-    let channels = moved.from[1];
+    let Some(&Moved { from: [_, channels], .. }) = parts.first() else { return Ok(()) };
     let bias = match bias {
         None => None,
         Some(bias) => {
@@ -146,9 +140,16 @@ unsafe fn products<T: Real>(
             Some(values)
         }
     };
-    let run = if channels <= FEW { few::product::<T> } else { lanes::product::<T> };
+    let (result, image, bias) = (&Image::new(&out), &Image::new(&x), bias.as_deref());
     // SAFETY: handed on.
-    unsafe { run(conv, moved, &Image::new(&out), &Image::new(&x), &weight, bias.as_deref()) }
+    unsafe {
+        if channels <= FEW {
+            return parts
+                .iter()
+                .try_for_each(|moved| few::product::<T>(conv, moved, result, image, &weight, bias));
+        }
+        lanes::product::<T>(conv, parts, result, image, &weight, bias)
+    }
 }
 
 /// The gradient of a convolution's weights.

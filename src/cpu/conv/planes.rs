@@ -6,6 +6,57 @@ use super::sizes::{Image, Window};
 use crate::cpu::simd::{every_other, fetch};
 use std::ops::Range;
 
+/// Where the elements lie that windows meet: a position's place and a tap's are added.
+pub struct Field {
+    pub channel: usize,
+    sample: usize,
+    /// From one position to the next.
+    steps: [usize; 3],
+    /// The tap whose place is 0, and from one tap to the next: those that are `step` apart are positions apart.
+    low: [isize; 3],
+    step: [usize; 3],
+    phases: [usize; 3],
+}
+
+impl Field {
+    /// The image itself, for windows that take steps of this size and never leave it.
+    pub fn of_image(image: &Image, step: [usize; 3]) -> Field {
+        let steps = [0, 1, 2].map(|d| step[d] * image.strides[d]);
+        Field {
+            channel: image.channel,
+            sample: image.sample,
+            steps,
+            low: [0; 3],
+            step,
+            phases: image.strides,
+        }
+    }
+
+    /// Places of the taps, the last dimension fastest.
+    pub fn taps(&self, window: &Window) -> Vec<usize> {
+        window.all_taps(|d, tap| {
+            let at = (tap - self.low[d]) as usize;
+            at / self.step[d] * self.steps[d] + at % self.step[d] * self.phases[d]
+        })
+    }
+
+    /// What each channel and tap adds to a position's place.
+    pub fn offsets(&self, window: &Window, channels: Range<usize>) -> Vec<usize> {
+        let taps = &self.taps(window);
+        channels.flat_map(|c| taps.iter().map(move |tap| c * self.channel + tap)).collect()
+    }
+
+    /// The place of a position.
+    pub fn place(&self, sample: usize, at: [usize; 3]) -> usize {
+        sample * self.sample + (0..3).map(|d| at[d] * self.steps[d]).sum::<usize>()
+    }
+
+    /// From one position of a row to the next.
+    pub fn along(&self) -> usize {
+        self.steps[2]
+    }
+}
+
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
 pub struct Planes {
     pub size: [usize; 3],
@@ -18,51 +69,47 @@ pub struct Planes {
     pub channel: usize,
     /// How far the taps reach past a position.
     reach: usize,
-    /// Offsets of the taps, the last dimension fastest.
-    pub taps: Vec<usize>,
 }
 
 impl Planes {
     /// For images of this size. Rows share their padding: what lies past the end of one is before the start of the next.
     pub fn new(window: &Window, image: [usize; 3], samples: usize) -> Planes {
-        let (mut size, mut low, mut phases) = ([0; 3], [0; 3], [1; 3]);
+        let (mut size, mut low, mut phases, mut most) = ([0; 3], [0; 3], [1; 3], [0; 3]);
         for d in 0..3 {
             let taps = &window.taps[d];
             low[d] = taps.iter().copied().min().unwrap_or(0);
-            let most = taps.iter().map(|t| (t - low[d]) as usize / window.step[d]).max().unwrap_or(0);
-            let whole = window.positions[d] + most;
-            phases[d] = taps.iter().map(|t| (t - low[d]) as usize % window.step[d]).max().unwrap_or(0) + 1;
+            let past = |tap: &isize| (tap - low[d]) as usize;
+            most[d] = taps.iter().map(|tap| past(tap) / window.step[d]).max().unwrap_or(0);
+            let whole = window.positions[d] + most[d];
+            phases[d] = taps.iter().map(|tap| past(tap) % window.step[d]).max().unwrap_or(0) + 1;
             let (before, after) = (-low[d], whole as isize - image[d] as isize + low[d]);
             let shared = window.step[d] == 1 && before >= 0 && after >= 0;
             size[d] =
                 if shared { window.positions[d].max(image[d] + before.max(after) as usize) } else { whole };
         }
-        let plane: usize = size.iter().product();
-        let (mut taps, mut reach) = (Vec::new(), 0);
-        for d in &window.taps[0] {
-            for h in &window.taps[1] {
-                for w in &window.taps[2] {
-                    let at = [d - low[0], h - low[1], w - low[2]].map(|t| t as usize);
-                    let (mut phase, mut shift) = (0, 0);
-                    for i in 0..3 {
-                        phase = phase * phases[i] + at[i] % window.step[i];
-                        shift = shift * size[i] + at[i] / window.step[i];
-                    }
-                    reach = reach.max(shift);
-                    taps.push(phase * samples * plane + shift);
-                }
-            }
-        }
-        let count: usize = phases.iter().product();
+        let [_, height, width] = size;
+        let all = samples * size.iter().product::<usize>();
         Planes {
             size,
             low,
             step: window.step,
             phases,
             samples,
-            channel: count * samples * plane,
-            reach,
-            taps,
+            channel: phases.iter().product::<usize>() * all,
+            reach: (most[0] * height + most[1]) * width + most[2],
+        }
+    }
+
+    pub fn field(&self) -> Field {
+        let [_, height, width] = self.size;
+        let all = self.positions();
+        Field {
+            channel: self.channel,
+            sample: self.plane(),
+            steps: [height * width, width, 1],
+            low: self.low,
+            step: self.step,
+            phases: [self.phases[1] * self.phases[2] * all, self.phases[2] * all, all],
         }
     }
 

@@ -57,6 +57,27 @@ pub struct Window {
 }
 
 impl Window {
+    /// Of windows that take the same steps, one that meets all that they meet.
+    pub fn over<'a>(windows: impl Iterator<Item = &'a Window> + Clone) -> Window {
+        let most = |d: usize| windows.clone().map(|window| window.positions[d]).max().unwrap_or(0);
+        let taps = |d: usize| {
+            let mut taps: Vec<isize> = windows.clone().flat_map(|window| &window.taps[d]).copied().collect();
+            taps.sort_unstable();
+            taps.dedup();
+            taps
+        };
+        let step = windows.clone().next().map_or([1; 3], |window| window.step);
+        Window { step, positions: [0, 1, 2].map(most), taps: [0, 1, 2].map(taps) }
+    }
+
+    /// Whether it never leaves an image of this size.
+    pub fn inside(&self, image: [usize; 3]) -> bool {
+        (0..3).all(|d| {
+            let last = ((self.positions[d] - 1) * self.step[d]) as isize;
+            self.taps[d].iter().all(|&tap| tap >= 0 && last + tap < image[d] as isize)
+        })
+    }
+
     /// What the three places of each tap add up to, the last dimension fastest.
     pub fn all_taps(&self, of: impl Fn(usize, isize) -> usize) -> Vec<usize> {
         sums([0, 1, 2].map(|d| self.taps[d].iter().map(|&tap| of(d, tap)).collect()))

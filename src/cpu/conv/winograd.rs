@@ -188,14 +188,16 @@ impl Tiles<'_> {
 /// As [`super::forward`], of `f32`.
 pub unsafe fn product(
     conv: &Conv,
-    moved: &Moved,
+    parts: &[Moved],
     out: &Strided,
     x: &Strided,
     weight: &Strided,
     bias: Option<&Strided>,
 ) -> Result<bool> {
-    let whole = moved.start == [0; 3] && moved.every == [1; 3];
-    let Some(tiling) = &Tiling::new(conv, &moved.window).filter(|_| whole) else { return Ok(false) };
+    let [moved] = parts else { return Ok(false) };
+    let Some(tiling) = &Tiling::new(conv, &moved.window).filter(|_| moved.every == [1; 3]) else {
+        return Ok(false);
+    };
     let (result, image) = (&Image::new(out), &Image::new(x));
     let [sums, channels] = moved.from;
     let [wide, lanes] = moved.from.map(|n| n.next_multiple_of(LANES));
