@@ -53,9 +53,11 @@ unsafe fn parts<T: Real>(
     mut each: impl FnMut(Range<usize>, &Field, Shared<T>) -> Result<()>,
 ) -> Result<()> {
     let own = window.inside(image.size).then(|| Field::of_image(image, window.step));
+    // Elements are read one by one, so that those a step apart may stay so.
+    let padded = window.every_step();
     let bytes = match own {
         Some(_) => 0,
-        None => Planes::new(window, image.size, 1).buffer_len(channels) * size_of::<T>(),
+        None => Planes::new(&padded, image.size, 1).buffer_len(channels) * size_of::<T>(),
     };
     let most = (room / (bytes + beside).max(1)).clamp(1, samples);
     let most = samples.div_ceil(samples.div_ceil(most));
@@ -66,7 +68,7 @@ unsafe fn parts<T: Real>(
             each(part, field, Shared::new(image.ptr.cast::<T>().wrapping_add(first * image.sample)))?;
             continue;
         }
-        let planes = Planes::new(window, image.size, part.len());
+        let planes = Planes::new(&padded, image.size, part.len());
         if laid != part.len() {
             drop(std::mem::take(&mut memory));
             (memory, laid) = (scratch(planes.buffer_len(channels), T::ZERO)?, part.len());
@@ -77,7 +79,7 @@ unsafe fn parts<T: Real>(
             // SAFETY: there is room for these channels, whose planes are this task's alone; the image is the caller's.
             unsafe { planes.fill(to.get(), image, first, 0, range) };
         });
-        each(part, &planes.field(), to)?;
+        each(part, &planes.stepped(window.step), to)?;
     }
     Ok(())
 }

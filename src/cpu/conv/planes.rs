@@ -113,6 +113,13 @@ impl Planes {
         }
     }
 
+    /// For windows that take steps of this size over planes of one phase.
+    pub fn stepped(&self, step: [usize; 3]) -> Field {
+        let field = self.field();
+        let steps = [0, 1, 2].map(|d| step[d] * field.steps[d]);
+        Field { steps, step, phases: field.steps, ..field }
+    }
+
     /// Positions in a line, those between the rows included.
     pub fn positions(&self) -> usize {
         self.samples * self.plane()

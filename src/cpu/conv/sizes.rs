@@ -70,6 +70,12 @@ impl Window {
         Window { step, positions: [0, 1, 2].map(most), taps: [0, 1, 2].map(taps) }
     }
 
+    /// One that also stops at all places between.
+    pub fn every_step(&self) -> Window {
+        let positions = [0, 1, 2].map(|d| self.positions[d].saturating_sub(1) * self.step[d] + 1);
+        Window { step: [1; 3], positions, taps: self.taps.clone() }
+    }
+
     /// Whether it never leaves an image of this size.
     pub fn inside(&self, image: [usize; 3]) -> bool {
         (0..3).all(|d| {
