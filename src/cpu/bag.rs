@@ -1,4 +1,4 @@
-//! Sums and means of bags of rows of a table, without a copy of the rows.
+//! Sums, means and largest elements of bags of rows of a table, without a copy of the rows.
 
 use super::par::{self, Shared};
 use super::simd::simd_fn;
@@ -18,11 +18,13 @@ struct Bags<'a> {
     kept: Kept,
 }
 
-/// What is made of them: a row for each bag, which bag each number is in, and how many numbers of a bag count.
+/// What is made of them: a row for each bag, which bag each number is in, how many numbers of a bag count, and for largest
+/// elements, instead of sums, the rows of the table that they are of.
 pub struct Made<'a> {
     pub rows: Strided<'a>,
     pub bags: Strided<'a>,
     pub sizes: Strided<'a>,
+    pub which: Option<Strided<'a>>,
 }
 
 /// The first `n` elements of a contiguous view of int64.
@@ -53,7 +55,7 @@ impl Bags<'_> {
 ///
 /// # Safety
 /// The views describe live memory of these sizes; results are contiguous and overlap nothing.
-pub unsafe fn sums(
+pub unsafe fn reduce(
     made: &Made,
     table: Strided,
     numbers: Strided,
@@ -75,8 +77,8 @@ pub unsafe fn sums(
             return false;
         }
         match table.dtype {
-            DType::F32 => each::<f32>(made, table, share, bags, bag_f32),
-            DType::F64 => each::<f64>(made, table, share, bags, bag_f64),
+            DType::F32 => each::<f32>(made, table, share, bags, bag_f32, top_f32),
+            DType::F64 => each::<f64>(made, table, share, bags, bag_f64, top_f64),
             _ => return false,
         }
     }
@@ -86,14 +88,25 @@ pub unsafe fn sums(
 /// A bag's rows, their shares (or null), the padding's row, the table and its step, the result and its width, the divisor.
 type Bag<T> = unsafe fn(&[i64], *const T, i64, *const T, usize, *mut T, usize, T);
 
-unsafe fn each<T: Number>(made: &Made, table: Strided, share: Option<Strided>, bags: &Bags, bag: Bag<T>) {
+/// As [`Bag`], for largest elements: no shares, and behind the result the rows they are of.
+type Top<T> = unsafe fn(&[i64], i64, *const T, usize, *mut T, *mut i64, usize);
+
+unsafe fn each<T: Number>(
+    made: &Made,
+    table: Strided,
+    share: Option<Strided>,
+    bags: &Bags,
+    bag: Bag<T>,
+    top: Top<T>,
+) {
     let width = table.shape[1];
     let count = bags.starts.len();
     let work = (bags.numbers.len() * width / count.max(1)).max(1);
     let weight = Shared::new(table.ptr.cast::<T>());
     let share = share.map(|share| Shared::new(share.ptr.cast::<T>()));
     let rows = Shared::new(made.rows.ptr.cast::<T>());
-    let [which, sizes] = [made.bags, made.sizes].map(|x| Shared::new(x.ptr.cast_const().cast::<i64>()));
+    let whole = |x: Strided| Shared::new(x.ptr.cast_const().cast::<i64>());
+    let (of, sizes, which) = (whole(made.bags), whole(made.sizes), made.which.map(whole));
     par::ranges(count, (par::GRAIN / work).max(1), |range| {
         for i in range {
             let places = bags.range(i);
@@ -104,9 +117,14 @@ unsafe fn each<T: Number>(made: &Made, table: Strided, share: Option<Strided>, b
             unsafe {
                 let share =
                     share.map_or(std::ptr::null(), |share| share.get().add(places.start).cast_const());
-                let to = rows.get().add(i * width);
-                bag(numbers, share, bags.kept.padding, weight.get(), table.strides[0], to, width, divisor);
-                std::slice::from_raw_parts_mut(which.get().add(places.start), places.len()).fill(i as i64);
+                let (from, step, to) = (weight.get(), table.strides[0], rows.get().add(i * width));
+                match which {
+                    None => bag(numbers, share, bags.kept.padding, from, step, to, width, divisor),
+                    Some(which) => {
+                        top(numbers, bags.kept.padding, from, step, to, which.get().add(i * width), width);
+                    }
+                }
+                std::slice::from_raw_parts_mut(of.get().add(places.start), places.len()).fill(i as i64);
                 *sizes.get().add(i) = counted as i64;
             }
         }
@@ -114,10 +132,16 @@ unsafe fn each<T: Number>(made: &Made, table: Strided, share: Option<Strided>, b
 }
 
 trait Number:
-    Copy + std::ops::AddAssign + std::ops::Mul<Output = Self> + std::ops::Div<Output = Self> + 'static
+    Copy
+    + PartialOrd
+    + std::ops::AddAssign
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + 'static
 {
     const ZERO: Self;
     fn from_count(count: usize) -> Self;
+    fn is_nan(self) -> bool;
 }
 
 #[inline(always)]
@@ -178,12 +202,47 @@ unsafe fn columns<T: Number, const N: usize>(
     N
 }
 
+/// The largest elements, the first of equal ones (a NaN is one), and the rows that they are of; zeros for no row.
+#[inline(always)]
+unsafe fn largest<T: Number>(
+    numbers: &[i64],
+    padding: i64,
+    table: *const T,
+    step: usize,
+    out: &mut [T],
+    which: &mut [i64],
+) {
+    let mut first = true;
+    for &row in numbers.iter().filter(|&&row| row != padding) {
+        // SAFETY: the caller's rows.
+        let from = unsafe { std::slice::from_raw_parts(table.add(row as usize * step), out.len()) };
+        if first {
+            out.copy_from_slice(from);
+            which.fill(row);
+            first = false;
+            continue;
+        }
+        for j in 0..out.len() {
+            let (x, best) = (from[j], out[j]);
+            let wins = (x > best) | (x.is_nan() & !best.is_nan());
+            out[j] = if wins { x } else { best };
+            which[j] = if wins { row } else { which[j] };
+        }
+    }
+    if first {
+        out.fill(T::ZERO);
+        which.fill(0);
+    }
+}
+
 macro_rules! numbers {
-    ($($T:ident $name:ident;)*) => { $(
+    ($($T:ident $name:ident $top:ident;)*) => { $(
         impl Number for $T {
             const ZERO: $T = 0.0;
             #[inline(always)]
             fn from_count(count: usize) -> $T { count as $T }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self.is_nan() }
         }
         simd_fn! {
             unsafe fn $name(
@@ -200,9 +259,24 @@ macro_rules! numbers {
                 bag::<$T>(numbers, share, padding, table, step, out, divisor)
             }
         }
+        simd_fn! {
+            unsafe fn $top(
+                numbers: &[i64],
+                padding: i64,
+                table: *const $T,
+                step: usize,
+                out: *mut $T,
+                which: *mut i64,
+                width: usize,
+            ) {
+                let out = std::slice::from_raw_parts_mut(out, width);
+                let which = std::slice::from_raw_parts_mut(which, width);
+                largest::<$T>(numbers, padding, table, step, out, which)
+            }
+        }
     )* };
 }
 numbers! {
-    f32 bag_f32;
-    f64 bag_f64;
+    f32 bag_f32 top_f32;
+    f64 bag_f64 top_f64;
 }

@@ -1,6 +1,7 @@
 //! Bags of rows of a table: of each only the sum, the mean or the largest elements.
 
 use crate::base::Put;
+use crate::cpu::bag::{self, Kept, Made};
 use crate::operator::copies::to_dtype;
 use crate::operator::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
@@ -87,14 +88,14 @@ fn largest(
     Ok([select(0.0, V::from(top), full).tensor()?, which])
 }
 
-/// Sums or means by one kernel, with what the gradient needs; nothing for what it does not know.
+/// What one kernel makes, with what the gradient needs; nothing for what it does not know.
 fn at_once(
     weight: &Tensor,
     indices: &Tensor,
     offsets: &Tensor,
     share: Option<&Tensor>,
     count: usize,
-    kept: crate::cpu::bag::Kept,
+    (mode, padding): (Mode, i64),
 ) -> Result<Option<[Body; 4]>> {
     let (table, numbers, starts) = (weight.body(), indices.body(), offsets.body());
     let share = share.map(Tensor::body);
@@ -104,12 +105,22 @@ fn at_once(
     let out = Body::new(&[count, table.shape()[1]], table.dtype, Device::Cpu)?;
     let bags = Body::new(&[numbers.numel()], DType::I64, Device::Cpu)?;
     let sizes = Body::new(&[count], DType::I64, Device::Cpu)?;
-    let made = crate::cpu::bag::Made { rows: out.host()?, bags: bags.host()?, sizes: sizes.host()? };
+    let which = match mode {
+        Mode::Max => Some(Body::new(&out.shape(), DType::I64, Device::Cpu)?),
+        Mode::Sum | Mode::Mean => None,
+    };
+    let made = Made {
+        rows: out.host()?,
+        bags: bags.host()?,
+        sizes: sizes.host()?,
+        which: which.as_ref().map(|which| which.host()).transpose()?,
+    };
     let share = share.as_ref().map(|share| share.host()).transpose()?;
+    let kept = Kept { padding, mean: mode == Mode::Mean };
     // SAFETY: the views describe these bodies; results are new.
-    let done =
-        unsafe { crate::cpu::bag::sums(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
-    Ok(done.then(|| [out, bags, sizes.clone(), sizes]))
+    let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
+    let last = which.unwrap_or_else(|| sizes.clone());
+    Ok(done.then(|| [out, bags, sizes, last]))
 }
 
 /// Names the number that the table has no row for, in the words of PyTorch's quick way or of its other one.
@@ -154,10 +165,8 @@ impl EmbeddingBag {
                 let out = constant::zeros(&[0, weight.shape()[1]], weight.dtype(), weight.device())?;
                 return Ok([out, none()?, none()?, none()?]);
             }
-            let kept = crate::cpu::bag::Kept { padding: padding_idx, mean: mode == Mode::Mean };
-            if mode != Mode::Max
-                && let Some(made) = at_once(weight, indices, offsets, per_sample_weights, count, kept)?
-            {
+            let kept = (mode, padding_idx);
+            if let Some(made) = at_once(weight, indices, offsets, per_sample_weights, count, kept)? {
                 return Ok(made.map(Tensor::new));
             }
             let quick = mode != Mode::Max && padding_idx < 0;
