@@ -24,6 +24,17 @@ impl ResampleWeights {
         self.starts.push(self.from.len() as u32);
     }
 
+    /// Whether each place is one of the source, and nothing else.
+    pub fn picks(&self) -> bool {
+        self.starts.iter().enumerate().all(|(i, &start)| start as usize == i)
+            && self.weights.iter().all(|&weight| weight == 1.0)
+    }
+
+    /// Whether the result is the source.
+    pub fn change_nothing(&self) -> bool {
+        self.picks() && self.length == self.places() && self.from.is_sorted_by(|a, b| a < b)
+    }
+
     /// How many places there are.
     pub fn places(&self) -> usize {
         self.starts.len() - 1
@@ -46,6 +57,19 @@ impl ResampleWeights {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_tap_each_is_a_choice() {
+        let of = |taps: &[&[usize]], length| {
+            let mut all = ResampleWeights::new(length);
+            taps.iter().for_each(|taps| all.push(taps.iter().map(|&at| (at, 1.0))));
+            (all.picks(), all.change_nothing())
+        };
+        assert_eq!(of(&[&[0], &[1], &[2]], 3), (true, true));
+        assert_eq!(of(&[&[0], &[0], &[2]], 3), (true, false));
+        assert_eq!(of(&[&[0], &[1]], 3), (true, false));
+        assert_eq!(of(&[&[0, 1], &[], &[2]], 3), (false, false));
+    }
 
     #[test]
     fn turned_twice_they_are_the_same() {

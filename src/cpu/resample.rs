@@ -5,11 +5,12 @@ use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Fault, ResampleWeights, Result, Strided};
 
-/// Elements that are summed side by side.
+/// Elements that are summed side by side, and lines where they are not beside one another.
 const TOGETHER: usize = 32;
+const LINES: usize = 8;
 
 macro_rules! kernels {
-    ($($T:ident, $run:ident, $block:ident, $lines:ident, $line:ident;)*) => { $(
+    ($($T:ident, $run:ident, $block:ident, $rows:ident, $lines:ident;)*) => { $(
         /// Elements beside one another, of lines that are `n` long.
         #[inline(always)]
         unsafe fn $block<const N: usize>(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
@@ -17,34 +18,51 @@ macro_rules! kernels {
             // SAFETY: the caller's lines.
             unsafe {
                 for (&place, &weight) in places.iter().zip(weights) {
-                    let from = from.add(place as usize * n).cast::<[$T; N]>().read_unaligned();
-                    (0..N).for_each(|i| sums[i] += weight * f64::from(from[i]));
-                }
-                to.cast::<[$T; N]>().write_unaligned(sums.map(|sum| sum as $T));
-            }
-        }
-
-        simd_fn! {
-            unsafe fn $lines(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
-                let whole = n - n % TOGETHER;
-                for i in (0..whole).step_by(TOGETHER) {
-                    $block::<TOGETHER>(n, to.add(i), from.add(i), places, weights);
-                }
-                for i in whole..n {
-                    $block::<1>(n, to.add(i), from.add(i), places, weights);
-                }
-            }
-        }
-
-        simd_fn! {
-            unsafe fn $line(to: *mut $T, from: *const $T, starts: &[u32], places: &[u32], weights: &[f64]) {
-                for i in 0..starts.len() - 1 {
-                    let mut sum = 0.0;
-                    for k in starts[i] as usize..starts[i + 1] as usize {
-                        sum += weights[k] * f64::from(*from.add(places[k] as usize));
+                    let from = &*from.add(place as usize * n).cast::<[$T; N]>();
+                    for i in 0..N {
+                        sums[i] += weight * f64::from(from[i]);
                     }
-                    *to.add(i) = sum as $T;
                 }
+                let to = &mut *to.cast::<[$T; N]>();
+                for i in 0..N {
+                    to[i] = sums[i] as $T;
+                }
+            }
+        }
+
+        simd_fn! {
+            unsafe fn $rows(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
+                let mut i = 0;
+                while i < n {
+                    let (to, from) = (to.add(i), from.add(i));
+                    i += match n - i {
+                        TOGETHER.. => {
+                            $block::<TOGETHER>(n, to, from, places, weights);
+                            TOGETHER
+                        }
+                        8.. => {
+                            $block::<8>(n, to, from, places, weights);
+                            8
+                        }
+                        _ => {
+                            $block::<1>(n, to, from, places, weights);
+                            1
+                        }
+                    };
+                }
+            }
+        }
+
+        /// Some lines, whose elements are beside one another.
+        unsafe fn $lines<const N: usize>(to: *mut $T, from: *const $T, taps: &ResampleWeights) {
+            for (i, ends) in taps.starts.windows(2).enumerate() {
+                let mut sums = [0.0; N];
+                for k in ends[0] as usize..ends[1] as usize {
+                    let (place, weight) = (taps.from[k] as usize, taps.weights[k]);
+                    // SAFETY: the caller's lines, here and below.
+                    (0..N).for_each(|l| sums[l] += weight * f64::from(unsafe { *from.add(l * taps.length + place) }));
+                }
+                (0..N).for_each(|l| unsafe { *to.add(l * taps.places() + i) = sums[l] as $T });
             }
         }
 
@@ -53,13 +71,23 @@ macro_rules! kernels {
             let (n, length) = (taps.places(), taps.length);
             let per = (n * inner + taps.from.len() * inner).max(1);
             if inner == 1 {
-                par::ranges(outer, (par::GRAIN / per).max(1), |range| range.for_each(|o| {
-                    // SAFETY: the blocks have the sizes that `taps` and the counts say; this line is this task's own.
-                    unsafe {
-                        let from = from.get().add(o * length).cast_const();
-                        $line(to.get().add(o * n), from, &taps.starts, &taps.from, &taps.weights);
+                let groups = outer.div_ceil(LINES);
+                par::ranges(groups, (par::GRAIN / (per * LINES)).max(1), |range| {
+                    let mut o = range.start * LINES;
+                    while o < outer.min(range.end * LINES) {
+                        // SAFETY: the blocks have the sizes that `taps` and the counts say; these lines are this task's own.
+                        unsafe {
+                            let (to, from) = (to.get().add(o * n), from.get().add(o * length).cast_const());
+                            if outer - o >= LINES {
+                                $lines::<LINES>(to, from, taps);
+                                o += LINES;
+                            } else {
+                                $lines::<1>(to, from, taps);
+                                o += 1;
+                            }
+                        }
                     }
-                }));
+                });
                 return;
             }
             let each = (per / n.max(1)).max(1);
@@ -70,15 +98,33 @@ macro_rules! kernels {
                     let taps_of = taps.starts[i] as usize..taps.starts[i + 1] as usize;
                     let from = from.get().add(o * length * inner).cast_const();
                     let (places, weights) = (&taps.from[taps_of.clone()], &taps.weights[taps_of]);
-                    $lines(inner, to.get().add(row * inner), from, places, weights);
+                    $rows(inner, to.get().add(row * inner), from, places, weights);
                 }
             }));
         }
     )* };
 }
 kernels! {
-    f32, run_f32, block_f32, lines_f32, line_f32;
-    f64, run_f64, block_f64, lines_f64, line_f64;
+    f32, run_f32, block_f32, rows_f32, lines_f32;
+    f64, run_f64, block_f64, rows_f64, lines_f64;
+}
+
+/// Each place is one of the source.
+unsafe fn pick<T: Copy>(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &ResampleWeights) {
+    let (to, from) = (par::Shared::new(out.cast::<T>().cast_const()), par::Shared::new(x.cast::<T>()));
+    let line = taps.places() * inner;
+    par::ranges(outer, (par::GRAIN / line.max(1)).max(1), |range| {
+        for o in range {
+            // SAFETY: the blocks have the sizes that `taps` and the counts say; this one is this task's own.
+            unsafe {
+                let (to, from) = (to.get().add(o * line), from.get().add(o * taps.length * inner));
+                for (i, &place) in taps.from.iter().enumerate() {
+                    let (to, from) = (to.add(i * inner), from.add(place as usize * inner));
+                    if inner == 1 { *to = *from } else { from.copy_to_nonoverlapping(to, inner) }
+                }
+            }
+        }
+    });
 }
 
 /// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`.
@@ -96,6 +142,8 @@ pub unsafe fn resample(
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
+            DType::F32 if taps.picks() => pick::<f32>(out.ptr, x.ptr, outer, inner, taps),
+            DType::F64 if taps.picks() => pick::<f64>(out.ptr, x.ptr, outer, inner, taps),
             DType::F32 => run_f32(out.ptr, x.ptr, outer, inner, taps),
             DType::F64 => run_f64(out.ptr, x.ptr, outer, inner, taps),
             dtype => return Err(Fault::NoKernel { op: "upsample", dtype }.into()),

@@ -103,6 +103,18 @@ def test_interpolation_of_whole_numbers_is_refused(dims, mode, kernel):
         F.interpolate(T.ones(1, 2, *[4] * dims, dtype=T.int64), 7, mode=mode, antialias=bool(antialias))
 
 
+@pytest.mark.parametrize("size", [(2, 3), (4, 3), (2, 6), (4, 6), (1, 1)])
+def test_nearest_elements_are_copied_whole(size):
+    """Signs of zeros, infinities and NaNs too; of more lines than are resized together, and to the same size."""
+    x = T.randn(9, 2, 2, 3)
+    x[0, 0] = T.tensor([[-0.0, float("inf"), float("nan")], [0.0, -float("inf"), -0.0]])
+    y = F.interpolate(x, size)
+    rows, columns = (T.arange(n) * had // n for n, had in zip(size, (2, 3), strict=True))
+    chosen = x[:, :, rows][..., columns]
+    assert T.equal(y.view(T.int32), chosen.view(T.int32))
+    assert y.data_ptr() != x.data_ptr()
+
+
 def test_lines_stay_lines_between_corners():
     x = T.linspace(-3, 5, 7, dtype=T.float64).reshape(1, 1, 7)
     y = F.interpolate(x, 11, mode="linear", align_corners=True)

@@ -186,7 +186,8 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
     // Dimensions that shrink come first, then the outermost ones.
     let mut order: Vec<usize> = (0..dims).collect();
     order.sort_by_key(|&k| sizes[k] >= x.shape()[ndim - dims + k]);
-    for k in order {
+    let mut made = !dense;
+    for (k, rest) in order.into_iter().zip((0..dims).rev()) {
         let dim = ndim - dims + k;
         let (from, to) = (now.shape()[dim], sizes[k]);
         let mut shape = Dims::from_slice(now.shape());
@@ -197,11 +198,15 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         if out.numel() > 0 {
             try_alloc::check(from.saturating_add(to), 256)?;
             let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
+            // Something is made, even if nothing changes.
+            if taps.change_nothing() && (made || rest > 0) {
+                continue;
+            }
             fork!([&out, &now],
                 cpu: crate::cpu::resample::resample(out.host()?, now.host()?, outer, inner, &taps),
                 gpu: crate::gpu::resample(flat(&out)?.gpu()?, flat(&now)?.gpu()?, outer, inner, &taps))?;
         }
-        now = out;
+        (now, made) = (out, true);
     }
     if dtype == wide {
         return Ok(now);
