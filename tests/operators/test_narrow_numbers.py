@@ -43,6 +43,16 @@ def test_operands_wrap(call, expected):
     assert call(small()).tolist() == expected
 
 
+@pytest.mark.parametrize("number", [0, 1, True, False, 2, -1, 0.5])
+@pytest.mark.parametrize("compare", [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge])
+def test_truth_values_compare_as_numbers(compare, number):
+    values = [i % 3 == 0 for i in range(40)]
+    for n in (1, 5, 40):
+        x = T.tensor(values[:n])
+        assert compare(x, number).tolist() == [compare(v, number) for v in values[:n]]
+        assert compare(x, x.flip(0)).tolist() == [compare(*pair) for pair in zip(values[:n], values[:n][::-1], strict=True)]
+
+
 @pytest.mark.parametrize(
     "call, what",
     [

@@ -18,7 +18,7 @@ pub fn neg(x: T) -> T {
 
 #[inline(always)]
 pub fn sign(x: T) -> T {
-    x.signum()
+    i64::from(x > 0) - i64::from(x < 0)
 }
 
 #[inline(always)]

@@ -263,7 +263,7 @@ unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
             DType::C128 => splat([value.as_f64(), value.imaginary()], n, to),
             DType::I32 => splat(value.as_i64() as i32, n, to),
             DType::I16 => splat(value.as_i64() as i16, n, to),
-            DType::I8 | DType::U8 => splat(value.as_i64() as u8, n, to),
+            DType::I8 | DType::U8 | DType::Bool => splat(value.as_i64() as u8, n, to),
             _ => splat(value.as_i64(), n, to),
         }
     }

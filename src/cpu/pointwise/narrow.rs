@@ -34,6 +34,8 @@ impl Narrow {
             DType::I16 => (&self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
             DType::I8 => (&self.i8, i64::from(i8::MIN), i64::from(i8::MAX)),
             DType::U8 => (&self.u8, 0, i64::from(u8::MAX)),
+            // Truth values are the bytes 0 and 1.
+            DType::Bool if predicate => (&self.u8, 0, 1),
             _ => return None,
         };
         let fits = |source: &Source| match source {

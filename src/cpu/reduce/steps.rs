@@ -120,8 +120,8 @@ steps! { i64:
     prod |a, x, _s| a.wrapping_mul(x);
     max |a, x, _s| if x > a { x } else { a };
     min |a, x, _s| if x < a { x } else { a };
-    all |a, x, _s| if x == 0 { 0 } else { a };
-    any |a, x, _s| if x == 0 { a } else { 1 };
+    all |a, x, _s| a & i64::from(x != 0);
+    any |a, x, _s| a | i64::from(x != 0);
     sum_sq |a, x, s| a.wrapping_add(x.wrapping_sub(s).wrapping_mul(x.wrapping_sub(s)));
     sum_abs |a, x, _s| a.wrapping_add(x.wrapping_abs());
 }
