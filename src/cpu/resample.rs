@@ -57,12 +57,18 @@ macro_rules! kernels {
         unsafe fn $lines<const N: usize>(to: *mut $T, from: *const $T, taps: &ResampleWeights) {
             for (i, ends) in taps.starts.windows(2).enumerate() {
                 let mut sums = [0.0; N];
-                for k in ends[0] as usize..ends[1] as usize {
-                    let (place, weight) = (taps.from[k] as usize, taps.weights[k]);
-                    // SAFETY: the caller's lines, here and below.
-                    (0..N).for_each(|l| sums[l] += weight * f64::from(unsafe { *from.add(l * taps.length + place) }));
+                // SAFETY: the caller's lines.
+                unsafe {
+                    for k in ends[0] as usize..ends[1] as usize {
+                        let (from, weight) = (from.add(taps.from[k] as usize), taps.weights[k]);
+                        for line in 0..N {
+                            sums[line] += weight * f64::from(*from.add(line * taps.length));
+                        }
+                    }
+                    for line in 0..N {
+                        *to.add(line * taps.places() + i) = sums[line] as $T;
+                    }
                 }
-                (0..N).for_each(|l| unsafe { *to.add(l * taps.places() + i) = sums[l] as $T });
             }
         }
 

@@ -106,7 +106,7 @@ fn at_once(
     let bags = Body::new(&[numbers.numel()], DType::I64, Device::Cpu)?;
     let sizes = Body::new(&[count], DType::I64, Device::Cpu)?;
     let which = match mode {
-        Mode::Max => Some(Body::new(&out.shape(), DType::I64, Device::Cpu)?),
+        Mode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
         Mode::Sum | Mode::Mean => None,
     };
     let made = Made {
@@ -120,7 +120,7 @@ fn at_once(
     // SAFETY: the views describe these bodies; results are new.
     let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
     let last = which.unwrap_or_else(|| sizes.clone());
-    Ok(done.then(|| [out, bags, sizes, last]))
+    Ok(done.then_some([out, bags, sizes, last]))
 }
 
 /// Names the number that the table has no row for, in the words of PyTorch's quick way or of its other one.
