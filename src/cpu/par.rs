@@ -83,7 +83,7 @@ fn watch_forks() {
     extern "C" fn in_child() {
         POOL.store(std::ptr::null_mut(), Ordering::Release);
         FORKS.fetch_add(1, Ordering::AcqRel);
-        WATCHERS.store(0, Ordering::SeqCst);
+        AWAKE.store(0, Ordering::SeqCst);
     }
     unsafe extern "C" {
         fn pthread_atfork(
@@ -181,11 +181,15 @@ fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
     // SAFETY: only the lifetime changes: `Closing` keeps this frame until nobody is present.
     let work: *const (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
     let crew = Arc::new(Crew { work, present: AtomicUsize::new(0), panicked: AtomicBool::new(false) });
-    for _ in 1 + offer(&crew)..pool.current_num_threads().min(most) {
+    let awake = offer(&crew);
+    // Known when a thread is called, not when it has woken: what is offered in between is news to it.
+    let seen = OFFERS.load(Ordering::SeqCst);
+    for _ in 1 + awake..pool.current_num_threads().min(most) {
         let crew = Arc::clone(&crew);
+        AWAKE.fetch_add(1, Ordering::SeqCst);
         pool.spawn(move || {
             crew.join();
-            look_out();
+            look_out(seen);
         });
     }
     let closing = Closing(&crew);
@@ -200,38 +204,39 @@ const LOOK_OUT: Duration = Duration::from_micros(100);
 /// The newest work, and how many there have been.
 static OFFER: Mutex<Option<Arc<Crew>>> = Mutex::new(None);
 static OFFERS: AtomicUsize = AtomicUsize::new(0);
-/// How many threads look out.
-static WATCHERS: AtomicUsize = AtomicUsize::new(0);
+/// How many of the pool's threads are called, at work or look out. As many as may help are never joined by one more, which would
+/// take turns with them on a core.
+static AWAKE: AtomicUsize = AtomicUsize::new(0);
 
-/// Shows the work to the threads that look out, and tells how many they are.
+/// Shows the work to the threads that are awake, and tells how many they are.
 fn offer(crew: &Arc<Crew>) -> usize {
-    if WATCHERS.load(Ordering::SeqCst) == 0 {
+    if AWAKE.load(Ordering::SeqCst) == 0 {
         return 0;
     }
-    match OFFER.try_lock() {
-        Ok(mut newest) => *newest = Some(Arc::clone(crew)),
-        Err(_) => return 0,
+    if let Ok(mut newest) = OFFER.try_lock() {
+        *newest = Some(Arc::clone(crew));
+        drop(newest);
+        OFFERS.fetch_add(1, Ordering::SeqCst);
     }
-    OFFERS.fetch_add(1, Ordering::SeqCst);
-    WATCHERS.load(Ordering::SeqCst)
+    AWAKE.load(Ordering::SeqCst)
 }
 
-/// Joins the work on offer, until there was none for a while.
-fn look_out() {
-    let mut seen = OFFERS.load(Ordering::SeqCst);
+/// Joins the work on offer, until there was none for a while; `seen` is what this thread knows of.
+fn look_out(mut seen: usize) {
     loop {
-        WATCHERS.fetch_add(1, Ordering::SeqCst);
         let until = Instant::now() + LOOK_OUT;
         while OFFERS.load(Ordering::SeqCst) == seen && Instant::now() < until {
             std::hint::spin_loop();
         }
-        WATCHERS.fetch_sub(1, Ordering::SeqCst);
-        // Asked after leaving: who offered before it counted on this thread.
-        let newest = OFFERS.load(Ordering::SeqCst);
-        if newest == seen {
-            return;
+        if OFFERS.load(Ordering::SeqCst) == seen {
+            AWAKE.fetch_sub(1, Ordering::SeqCst);
+            // Asked after leaving: who offered before it counted on this thread.
+            if OFFERS.load(Ordering::SeqCst) == seen {
+                return;
+            }
+            AWAKE.fetch_add(1, Ordering::SeqCst);
         }
-        seen = newest;
+        seen = OFFERS.load(Ordering::SeqCst);
         let crew = lock(&OFFER).clone();
         crew.inspect(|crew| crew.join());
     }
