@@ -271,16 +271,19 @@ macro_rules! lanes {
             #[cfg(target_arch = "x86_64")]
             use std::arch::x86_64::*;
 
-            const LANES: usize = 32;
-
             #[cfg(target_arch = "x86_64")]
             #[inline(always)]
-            fn folded(lanes: &[$T; LANES], $step: impl Fn($vector, $vector) -> $vector) -> $T {
+            fn folded<const LANES: usize>(
+                lanes: &[$T; LANES],
+                $step: impl Fn($vector, $vector) -> $vector,
+            ) -> $T {
                 const WIDTH: usize = size_of::<$vector>() / size_of::<$T>();
+                const MOST: usize = 32;
+                const { assert!(LANES <= MOST && LANES % WIDTH == 0) }
                 // SAFETY: these registers are inside the lanes, and every x86-64 machine has the instructions.
                 unsafe {
-                    let mut all: [$vector; LANES / WIDTH] = std::mem::zeroed();
-                    for (i, vector) in all.iter_mut().enumerate() {
+                    let mut all: [$vector; MOST / WIDTH] = std::mem::zeroed();
+                    for (i, vector) in all.iter_mut().enumerate().take(LANES / WIDTH) {
                         *vector = $load(lanes.as_ptr().add(WIDTH * i));
                     }
                     let mut count = LANES / WIDTH;
@@ -296,8 +299,10 @@ macro_rules! lanes {
             }
 
             #[cfg(not(target_arch = "x86_64"))]
-            fn folded(mut lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
-                for width in [16, 8, 4, 2, 1] {
+            fn folded<const LANES: usize>(mut lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
+                let mut width = LANES;
+                while width > 1 {
+                    width /= 2;
                     for i in 0..width {
                         lanes[i] = step(lanes[i], lanes[i + width]);
                     }
@@ -307,7 +312,7 @@ macro_rules! lanes {
 
             /// The sum of the lanes.
             #[inline(always)]
-            pub fn total(lanes: &[$T; LANES]) -> $T {
+            pub fn total<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: every x86-64 machine has it.
                 return folded(lanes, |a, b| unsafe { $add(a, b) });
@@ -317,7 +322,7 @@ macro_rules! lanes {
 
             /// The largest of the lanes; a NaN need not win.
             #[inline(always)]
-            pub fn most(lanes: &[$T; LANES]) -> $T {
+            pub fn most<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: as above.
                 return folded(lanes, |a, b| unsafe { $max(b, a) });

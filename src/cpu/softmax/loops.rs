@@ -47,7 +47,12 @@ pub(super) trait Real: Copy + Send + Sync + 'static {
     );
 }
 
-const LANES: usize = 32;
+const LANES: usize = 16;
+
+/// Lanes that go through memory: what was stored across two lines of the cache comes back tens of cycles later.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct InLine<A>(A);
 
 macro_rules! real {
     ($T:ident, $bits:ident, $dtype:ident, $mod:ident) => {
@@ -129,10 +134,10 @@ macro_rules! real {
                 n: usize,
                 out: *mut $T,
                 [a, b]: [*const $T; 2],
-                last: &[[$T; LANES]; 2],
+                last: &InLine<[[$T; LANES]; 2]>,
                 make: impl Fn([$T; LANES], [$T; LANES]) -> [$T; LANES],
             ) {
-                let mut made = [0.0; LANES];
+                let mut made = InLine([0.0; LANES]);
                 let whole = n / LANES;
                 // SAFETY: the caller's n elements of each.
                 unsafe {
@@ -140,12 +145,12 @@ macro_rules! real {
                         let at = block * LANES;
                         let (a, b, to) = match block < whole {
                             true => (a.add(at), b.add(at), out.add(at)),
-                            false => (last[0].as_ptr(), last[1].as_ptr(), made.as_mut_ptr()),
+                            false => (last.0[0].as_ptr(), last.0[1].as_ptr(), made.0.as_mut_ptr()),
                         };
                         store(to, 0, make(load(a, 0), load(b, 0)));
                     }
                     if !n.is_multiple_of(LANES) {
-                        store_last(out, n, made);
+                        store_last(out, n, made.0);
                     }
                 }
             }
@@ -178,14 +183,14 @@ macro_rules! real {
             unsafe fn largest_of(n: usize, x: *const $T) -> $T {
                 // SAFETY: the caller's n elements.
                 unsafe {
-                    let mut lanes = load_last(x, n, *x);
+                    let mut lanes = InLine(load_last(x, n, *x));
                     for i in (0..n - n % LANES).step_by(LANES) {
                         let x = load(x, i);
                         for j in 0..LANES {
-                            lanes[j] = larger(lanes[j], x[j]);
+                            lanes.0[j] = larger(lanes.0[j], x[j]);
                         }
                     }
-                    most(&lanes)
+                    most(&lanes.0)
                 }
             }
 
@@ -193,18 +198,18 @@ macro_rules! real {
             #[inline(always)]
             unsafe fn sum_of_exps(n: usize, out: *mut $T, x: *const $T, largest: $T, wanted: bool) -> $T {
                 let whole = n - n % LANES;
-                let (mut sums, mut made) = ([0.0; LANES], [0.0; LANES]);
+                let (mut sums, mut made) = (InLine([0.0; LANES]), InLine([0.0; LANES]));
                 // SAFETY: the caller's n elements of each.
                 unsafe {
-                    let last = load_last(x, n, *x);
+                    let last = InLine(load_last(x, n, *x));
                     for block in 0..n.div_ceil(LANES) {
                         let at = block * LANES;
                         let (from, to, left) = match at < whole {
                             true => (x.add(at), out.wrapping_add(at), LANES),
-                            false => (last.as_ptr(), made.as_mut_ptr(), n % LANES),
+                            false => (last.0.as_ptr(), made.0.as_mut_ptr(), n % LANES),
                         };
                         let kept = load(last_lanes(left), 0);
-                        let exps = exps(load(from, 0), kept, largest, &mut sums);
+                        let exps = exps(load(from, 0), kept, largest, &mut sums.0);
                         if wanted {
                             // Memory is idle here: the next line is prefetched.
                             fetch::<$T, LANES>(from.wrapping_add(n));
@@ -213,36 +218,43 @@ macro_rules! real {
                         }
                     }
                     if wanted && whole < n {
-                        store_last(out, n, made);
+                        store_last(out, n, made.0);
                     }
                 }
-                total(&sums)
+                total(&sums.0)
             }
 
             simd_fn! {
-                /// The softmax of lines shorter than the lanes, which are loaded and stored once.
-                unsafe fn shorts(lines: Lines<$T>, x: *const $T, x_step: usize) {
+                /// Lines shorter than the lanes, which are loaded and stored once.
+                unsafe fn shorts(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let mut rows = [[0.0; LANES]; TOGETHER];
+                    let mut rows = [InLine([0.0; LANES]); TOGETHER];
                     let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
                     for i in 0..count {
-                        rows[i] = load_last(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
+                        rows[i].0 = load_last(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
                     }
                     for i in 0..count {
-                        largest[i] = most(&rows[i]);
+                        largest[i] = most(&rows[i].0);
+                    }
+                    for i in 0..count {
+                        let mut exps = InLine([0.0; LANES]);
+                        for j in 0..LANES {
+                            rows[i].0[j] -= largest[i];
+                            exps.0[j] = exp(rows[i].0[j]);
+                        }
+                        sums[i] = total(&exps.0);
+                        if !log {
+                            rows[i] = exps;
+                        }
+                    }
+                    for sum in &mut sums {
+                        *sum = if log { ln(*sum) } else { 1.0 / *sum };
                     }
                     for i in 0..count {
                         for j in 0..LANES {
-                            rows[i][j] = exp(rows[i][j] - largest[i]);
+                            rows[i].0[j] = if log { rows[i].0[j] - sums[i] } else { rows[i].0[j] * sums[i] };
                         }
-                        sums[i] = total(&rows[i]);
-                    }
-                    for i in 0..count {
-                        let scale = 1.0 / sums[i];
-                        for j in 0..LANES {
-                            rows[i][j] *= scale;
-                        }
-                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, rows[i]);
+                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, rows[i].0);
                     }
                 }
             }
@@ -250,11 +262,7 @@ macro_rules! real {
             pub unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                 // SAFETY: handed on.
                 unsafe {
-                    if lines.n < LANES && !log {
-                        shorts(lines, x, x_step)
-                    } else {
-                        longs(lines, x, x_step, log)
-                    }
+                    if lines.n < LANES { shorts(lines, x, x_step, log) } else { longs(lines, x, x_step, log) }
                 }
             }
 
@@ -276,7 +284,7 @@ macro_rules! real {
                             *sum = ln(*sum);
                         }
                         for i in 0..count {
-                            let last = [load_last(from(i), n, 0.0); 2];
+                            let last = InLine([load_last(from(i), n, 0.0); 2]);
                             let (largest, shift) = (largest[i], sums[i]);
                             map(n, to(i), [from(i); 2], &last, |mut x, _| {
                                 for j in 0..LANES {
@@ -290,7 +298,7 @@ macro_rules! real {
                             sums[i] = sum_of_exps(n, to(i), from(i), largest[i], true);
                         }
                         for i in 0..count {
-                            let last = [load_last(to(i), n, 0.0); 2];
+                            let last = InLine([load_last(to(i), n, 0.0); 2]);
                             let scale = 1.0 / sums[i];
                             map(n, to(i), [to(i); 2], &last, |mut y, _| {
                                 for j in 0..LANES {
@@ -310,38 +318,38 @@ macro_rules! real {
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
-                        let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
+                        let last = InLine([load_last(grad, n, 0.0), load_last(y, n, 0.0)]);
                         let kept = load(last_lanes(n % LANES), 0);
-                        let mut sums = last[0];
+                        let mut sums = InLine(last.0[0]);
                         // Separate loops, since a branch inside would not vectorise.
                         if log {
-                            sums = keep(sums, kept);
+                            sums.0 = keep(sums.0, kept);
                             for k in (0..n - n % LANES).step_by(LANES) {
                                 let g = load(grad, k);
                                 for j in 0..LANES {
-                                    sums[j] += g[j];
+                                    sums.0[j] += g[j];
                                 }
                             }
                         } else {
                             for j in 0..LANES {
-                                sums[j] *= last[1][j];
+                                sums.0[j] *= last.0[1][j];
                             }
-                            sums = keep(sums, kept);
+                            sums.0 = keep(sums.0, kept);
                             for k in (0..n - n % LANES).step_by(LANES) {
                                 let (g, y) = (load(grad, k), load(y, k));
                                 for j in 0..LANES {
-                                    sums[j] += g[j] * y[j];
+                                    sums.0[j] += g[j] * y[j];
                                 }
                             }
                         }
-                        totals[i] = total(&sums);
+                        totals[i] = total(&sums.0);
                     }
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
                         let sum = totals[i];
                         let to = out.wrapping_add(i.wrapping_mul(step));
-                        let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
+                        let last = InLine([load_last(grad, n, 0.0), load_last(y, n, 0.0)]);
                         if log {
                             map(n, to, [grad, y], &last, |mut g, y| {
                                 for j in 0..LANES {
