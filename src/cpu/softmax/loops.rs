@@ -97,6 +97,30 @@ macro_rules! real {
                 lanes
             }
 
+            /// Copies fewer elements than there are lanes: the first and the last ones, which may overlap.
+            #[inline(always)]
+            unsafe fn copy_few(from: *const $T, to: *mut $T, n: usize) {
+                macro_rules! ends {
+                    ($few:literal) => {
+                        for at in [0, n - $few] {
+                            let few = from.add(at).cast::<[$T; $few]>().read_unaligned();
+                            to.add(at).cast::<[$T; $few]>().write_unaligned(few);
+                        }
+                    };
+                }
+                const { assert!(LANES <= 16) }
+                // SAFETY: the caller's elements, n of each.
+                unsafe {
+                    match n {
+                        0 => (),
+                        1 => ends!(1),
+                        2..4 => ends!(2),
+                        4..8 => ends!(4),
+                        _ => ends!(8),
+                    }
+                }
+            }
+
             /// The last of `n` elements in the last lanes, of which those that fill no block are the tail. (What stood
             /// before them need not be told apart: it is computed twice, to the same.)
             #[inline(always)]
@@ -107,9 +131,7 @@ macro_rules! real {
                         return load(x, n - LANES);
                     }
                     let mut lanes = [pad; LANES];
-                    for j in 0..n {
-                        lanes[LANES - n + j] = *x.add(j);
-                    }
+                    copy_few(x, lanes.as_mut_ptr().add(LANES - n), n);
                     lanes
                 }
             }
@@ -121,9 +143,7 @@ macro_rules! real {
                     if n >= LANES {
                         return store(out, n - LANES, lanes);
                     }
-                    for j in 0..n {
-                        *out.add(j) = lanes[LANES - n + j];
-                    }
+                    copy_few(lanes.as_ptr().add(LANES - n), out, n);
                 }
             }
 
@@ -311,8 +331,54 @@ macro_rules! real {
                 }
             }
 
+            pub unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                // SAFETY: handed on.
+                unsafe {
+                    if lines.n < LANES {
+                        shorts_backward(lines, ins, steps, log)
+                    } else {
+                        longs_backward(lines, ins, steps, log)
+                    }
+                }
+            }
+
             simd_fn! {
-                pub unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                unsafe fn shorts_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                    let Lines { n, count, out, step } = lines;
+                    let mut grads = [InLine([0.0; LANES]); TOGETHER];
+                    let mut ys = [InLine([0.0; LANES]); TOGETHER];
+                    let mut totals = [0.0; TOGETHER];
+                    for i in 0..count {
+                        grads[i].0 = load_last(ins[0].wrapping_add(i.wrapping_mul(steps[0])), n, 0.0);
+                        ys[i].0 = load_last(ins[1].wrapping_add(i.wrapping_mul(steps[1])), n, 0.0);
+                    }
+                    for i in 0..count {
+                        let mut terms = grads[i];
+                        if !log {
+                            for j in 0..LANES {
+                                terms.0[j] *= ys[i].0[j];
+                            }
+                        }
+                        totals[i] = total(&terms.0);
+                    }
+                    for i in 0..count {
+                        let (grad, y, sum) = (&mut grads[i].0, &ys[i].0, totals[i]);
+                        if log {
+                            for j in 0..LANES {
+                                grad[j] -= exp(y[j]) * sum;
+                            }
+                        } else {
+                            for j in 0..LANES {
+                                grad[j] = (grad[j] - sum) * y[j];
+                            }
+                        }
+                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, *grad);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn longs_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
                     let Lines { n, count, out, step } = lines;
                     let mut totals = [0.0; TOGETHER];
                     for i in 0..count {
