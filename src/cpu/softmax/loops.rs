@@ -121,57 +121,46 @@ macro_rules! real {
                 }
             }
 
-            /// The last of `n` elements in the last lanes, of which those that fill no block are the tail. (What stood
-            /// before them need not be told apart: it is computed twice, to the same.)
+            /// Fewer elements than there are lanes, in the last of them.
             #[inline(always)]
-            unsafe fn load_last(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
+            unsafe fn load_few(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
+                let mut lanes = [pad; LANES];
                 // SAFETY: the caller's n elements.
-                unsafe {
-                    if n >= LANES {
-                        return load(x, n - LANES);
-                    }
-                    let mut lanes = [pad; LANES];
-                    copy_few(x, lanes.as_mut_ptr().add(LANES - n), n);
-                    lanes
-                }
+                unsafe { copy_few(x, lanes.as_mut_ptr().add(LANES - n), n) };
+                lanes
             }
 
             #[inline(always)]
-            unsafe fn store_last(out: *mut $T, n: usize, lanes: [$T; LANES]) {
+            unsafe fn store_few(out: *mut $T, n: usize, lanes: [$T; LANES]) {
                 // SAFETY: the caller's n elements.
-                unsafe {
-                    if n >= LANES {
-                        return store(out, n - LANES, lanes);
-                    }
-                    copy_few(lanes.as_ptr().add(LANES - n), out, n);
-                }
+                unsafe { copy_few(lanes.as_ptr().add(LANES - n), out, n) }
             }
 
-            /// Writes `make` of the elements of two rows, whose last ones were loaded before. These take the same
-            /// code path: a copy of it would not vectorise.
+            /// Where a block of a line starts: the last one may overlap the one before it.
+            #[inline(always)]
+            fn start(block: usize, n: usize) -> usize {
+                (block * LANES).min(n - LANES)
+            }
+
+            /// Which lanes of a block are not in the one before it: all bits of them are set.
+            #[inline(always)]
+            unsafe fn own_lanes(block: usize, n: usize) -> [$T; LANES] {
+                // SAFETY: at most as many lanes as there are.
+                unsafe { load(last_lanes((n - block * LANES).min(LANES)), 0) }
+            }
+
+            /// Writes `make` of the elements of two lines, which are not the result's.
             #[inline(always)]
             unsafe fn map(
                 n: usize,
                 out: *mut $T,
                 [a, b]: [*const $T; 2],
-                last: &InLine<[[$T; LANES]; 2]>,
                 make: impl Fn([$T; LANES], [$T; LANES]) -> [$T; LANES],
             ) {
-                let mut made = InLine([0.0; LANES]);
-                let whole = n / LANES;
-                // SAFETY: the caller's n elements of each.
-                unsafe {
-                    for block in 0..n.div_ceil(LANES) {
-                        let at = block * LANES;
-                        let (a, b, to) = match block < whole {
-                            true => (a.add(at), b.add(at), out.add(at)),
-                            false => (last.0[0].as_ptr(), last.0[1].as_ptr(), made.0.as_mut_ptr()),
-                        };
-                        store(to, 0, make(load(a, 0), load(b, 0)));
-                    }
-                    if !n.is_multiple_of(LANES) {
-                        store_last(out, n, made.0);
-                    }
+                for block in 0..n.div_ceil(LANES) {
+                    let at = start(block, n);
+                    // SAFETY: the caller's n elements of each.
+                    unsafe { store(out, at, make(load(a, at), load(b, at))) };
                 }
             }
 
@@ -203,9 +192,9 @@ macro_rules! real {
             unsafe fn largest_of(n: usize, x: *const $T) -> $T {
                 // SAFETY: the caller's n elements.
                 unsafe {
-                    let mut lanes = InLine(load_last(x, n, *x));
-                    for i in (0..n - n % LANES).step_by(LANES) {
-                        let x = load(x, i);
+                    let mut lanes = InLine(load(x, 0));
+                    for block in 1..n.div_ceil(LANES) {
+                        let x = load(x, start(block, n));
                         for j in 0..LANES {
                             lanes.0[j] = larger(lanes.0[j], x[j]);
                         }
@@ -217,31 +206,39 @@ macro_rules! real {
             /// The sum of exponentials, which are written to `out` if they are `wanted`.
             #[inline(always)]
             unsafe fn sum_of_exps(n: usize, out: *mut $T, x: *const $T, largest: $T, wanted: bool) -> $T {
-                let whole = n - n % LANES;
-                let (mut sums, mut made) = (InLine([0.0; LANES]), InLine([0.0; LANES]));
-                // SAFETY: the caller's n elements of each.
-                unsafe {
-                    let last = InLine(load_last(x, n, *x));
-                    for block in 0..n.div_ceil(LANES) {
-                        let at = block * LANES;
-                        let (from, to, left) = match at < whole {
-                            true => (x.add(at), out.wrapping_add(at), LANES),
-                            false => (last.0.as_ptr(), made.0.as_mut_ptr(), n % LANES),
-                        };
-                        let kept = load(last_lanes(left), 0);
-                        let exps = exps(load(from, 0), kept, largest, &mut sums.0);
+                let mut sums = InLine([0.0; LANES]);
+                for block in 0..n.div_ceil(LANES) {
+                    let at = start(block, n);
+                    // SAFETY: the caller's n elements of each; prefetching takes any address.
+                    unsafe {
+                        let exps = exps(load(x, at), own_lanes(block, n), largest, &mut sums.0);
                         if wanted {
                             // Memory is idle here: the next line is prefetched.
-                            fetch::<$T, LANES>(from.wrapping_add(n));
-                            fetch::<$T, LANES>(to.wrapping_add(n));
-                            store(to, 0, exps);
+                            fetch::<$T, LANES>(x.wrapping_add(n + at));
+                            fetch::<$T, LANES>(out.wrapping_add(n + at));
+                            store(out, at, exps);
                         }
-                    }
-                    if wanted && whole < n {
-                        store_last(out, n, made.0);
                     }
                 }
                 total(&sums.0)
+            }
+
+            /// Multiplies a line.
+            #[inline(always)]
+            unsafe fn scale(n: usize, out: *mut $T, by: $T) {
+                for block in 0..n.div_ceil(LANES) {
+                    let at = start(block, n);
+                    // SAFETY: the caller's n elements.
+                    unsafe {
+                        let (own, mut y) = (own_lanes(block, n), load(out, at));
+                        for j in 0..LANES {
+                            // What the block before has multiplied is multiplied by one.
+                            let own = own[j].to_bits();
+                            y[j] *= $T::from_bits(by.to_bits() & own | (1.0 as $T).to_bits() & !own);
+                        }
+                        store(out, at, y);
+                    }
+                }
             }
 
             simd_fn! {
@@ -251,7 +248,7 @@ macro_rules! real {
                     let mut rows = [InLine([0.0; LANES]); TOGETHER];
                     let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
                     for i in 0..count {
-                        rows[i].0 = load_last(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
+                        rows[i].0 = load_few(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
                     }
                     for i in 0..count {
                         largest[i] = most(&rows[i].0);
@@ -274,7 +271,7 @@ macro_rules! real {
                         for j in 0..LANES {
                             rows[i].0[j] = if log { rows[i].0[j] - sums[i] } else { rows[i].0[j] * sums[i] };
                         }
-                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, rows[i].0);
+                        store_few(out.wrapping_add(i.wrapping_mul(step)), n, rows[i].0);
                     }
                 }
             }
@@ -304,9 +301,8 @@ macro_rules! real {
                             *sum = ln(*sum);
                         }
                         for i in 0..count {
-                            let last = InLine([load_last(from(i), n, 0.0); 2]);
                             let (largest, shift) = (largest[i], sums[i]);
-                            map(n, to(i), [from(i); 2], &last, |mut x, _| {
+                            map(n, to(i), [from(i); 2], |mut x, _| {
                                 for j in 0..LANES {
                                     x[j] = x[j] - largest - shift;
                                 }
@@ -318,14 +314,7 @@ macro_rules! real {
                             sums[i] = sum_of_exps(n, to(i), from(i), largest[i], true);
                         }
                         for i in 0..count {
-                            let last = InLine([load_last(to(i), n, 0.0); 2]);
-                            let scale = 1.0 / sums[i];
-                            map(n, to(i), [to(i); 2], &last, |mut y, _| {
-                                for j in 0..LANES {
-                                    y[j] *= scale;
-                                }
-                                y
-                            });
+                            scale(n, to(i), 1.0 / sums[i]);
                         }
                     }
                 }
@@ -349,8 +338,8 @@ macro_rules! real {
                     let mut ys = [InLine([0.0; LANES]); TOGETHER];
                     let mut totals = [0.0; TOGETHER];
                     for i in 0..count {
-                        grads[i].0 = load_last(ins[0].wrapping_add(i.wrapping_mul(steps[0])), n, 0.0);
-                        ys[i].0 = load_last(ins[1].wrapping_add(i.wrapping_mul(steps[1])), n, 0.0);
+                        grads[i].0 = load_few(ins[0].wrapping_add(i.wrapping_mul(steps[0])), n, 0.0);
+                        ys[i].0 = load_few(ins[1].wrapping_add(i.wrapping_mul(steps[1])), n, 0.0);
                     }
                     for i in 0..count {
                         let mut terms = grads[i];
@@ -372,7 +361,7 @@ macro_rules! real {
                                 grad[j] = (grad[j] - sum) * y[j];
                             }
                         }
-                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, *grad);
+                        store_few(out.wrapping_add(i.wrapping_mul(step)), n, *grad);
                     }
                 }
             }
@@ -384,25 +373,19 @@ macro_rules! real {
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
-                        let last = InLine([load_last(grad, n, 0.0), load_last(y, n, 0.0)]);
-                        let kept = load(last_lanes(n % LANES), 0);
-                        let mut sums = InLine(last.0[0]);
+                        let mut sums = InLine([0.0; LANES]);
                         // Separate loops, since a branch inside would not vectorise.
                         if log {
-                            sums.0 = keep(sums.0, kept);
-                            for k in (0..n - n % LANES).step_by(LANES) {
-                                let g = load(grad, k);
+                            for block in 0..n.div_ceil(LANES) {
+                                let g = keep(load(grad, start(block, n)), own_lanes(block, n));
                                 for j in 0..LANES {
                                     sums.0[j] += g[j];
                                 }
                             }
                         } else {
-                            for j in 0..LANES {
-                                sums.0[j] *= last.0[1][j];
-                            }
-                            sums.0 = keep(sums.0, kept);
-                            for k in (0..n - n % LANES).step_by(LANES) {
-                                let (g, y) = (load(grad, k), load(y, k));
+                            for block in 0..n.div_ceil(LANES) {
+                                let g = keep(load(grad, start(block, n)), own_lanes(block, n));
+                                let y = load(y, start(block, n));
                                 for j in 0..LANES {
                                     sums.0[j] += g[j] * y[j];
                                 }
@@ -415,16 +398,15 @@ macro_rules! real {
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
                         let sum = totals[i];
                         let to = out.wrapping_add(i.wrapping_mul(step));
-                        let last = InLine([load_last(grad, n, 0.0), load_last(y, n, 0.0)]);
                         if log {
-                            map(n, to, [grad, y], &last, |mut g, y| {
+                            map(n, to, [grad, y], |mut g, y| {
                                 for j in 0..LANES {
                                     g[j] -= exp(y[j]) * sum;
                                 }
                                 g
                             });
                         } else {
-                            map(n, to, [grad, y], &last, |mut g, y| {
+                            map(n, to, [grad, y], |mut g, y| {
                                 for j in 0..LANES {
                                     g[j] = (g[j] - sum) * y[j];
                                 }

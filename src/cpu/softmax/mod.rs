@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// `out = softmax(x)` along `dim`, or its logarithm; for float dtypes.
 ///
 /// # Safety
-/// The views describe live memory of one shape; `out` overlaps nothing, or is `x` itself.
+/// The views describe live memory of one shape; `out` overlaps nothing.
 pub unsafe fn softmax(out: Strided, x: Strided, dim: usize, log: bool) -> Result<()> {
     // SAFETY: handed on.
     unsafe { run(if log { "log_softmax" } else { "softmax" }, out, [x, x], dim, Kernel::Forward { log }) }
