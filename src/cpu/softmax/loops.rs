@@ -149,6 +149,13 @@ macro_rules! real {
                 unsafe { load(last_lanes((n - block * LANES).min(LANES)), 0) }
             }
 
+            /// The blocks of a line by as many as may be summed up without much error.
+            #[inline(always)]
+            fn chunks(n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+                let blocks = n.div_ceil(LANES);
+                (0..blocks).step_by(LANES).map(move |first| first..(first + LANES).min(blocks))
+            }
+
             /// Writes `make` of the elements of two lines, which are not the result's.
             #[inline(always)]
             unsafe fn map(
@@ -206,21 +213,25 @@ macro_rules! real {
             /// The sum of exponentials, which are written to `out` if they are `wanted`.
             #[inline(always)]
             unsafe fn sum_of_exps(n: usize, out: *mut $T, x: *const $T, largest: $T, wanted: bool) -> $T {
-                let mut sums = InLine([0.0; LANES]);
-                for block in 0..n.div_ceil(LANES) {
-                    let at = start(block, n);
-                    // SAFETY: the caller's n elements of each; prefetching takes any address.
-                    unsafe {
-                        let exps = exps(load(x, at), own_lanes(block, n), largest, &mut sums.0);
-                        if wanted {
-                            // Memory is idle here: the next line is prefetched.
-                            fetch::<$T, LANES>(x.wrapping_add(n + at));
-                            fetch::<$T, LANES>(out.wrapping_add(n + at));
-                            store(out, at, exps);
+                let mut sum = 0.0;
+                for blocks in chunks(n) {
+                    let mut sums = InLine([0.0; LANES]);
+                    for block in blocks {
+                        let at = start(block, n);
+                        // SAFETY: the caller's n elements of each; prefetching takes any address.
+                        unsafe {
+                            let exps = exps(load(x, at), own_lanes(block, n), largest, &mut sums.0);
+                            if wanted {
+                                // Memory is idle here: the next line is prefetched.
+                                fetch::<$T, LANES>(x.wrapping_add(n + at));
+                                fetch::<$T, LANES>(out.wrapping_add(n + at));
+                                store(out, at, exps);
+                            }
                         }
                     }
+                    sum += total(&sums.0) as f64;
                 }
-                total(&sums.0)
+                sum as $T
             }
 
             /// Multiplies a line.
@@ -373,25 +384,29 @@ macro_rules! real {
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
-                        let mut sums = InLine([0.0; LANES]);
-                        // Separate loops, since a branch inside would not vectorise.
-                        if log {
-                            for block in 0..n.div_ceil(LANES) {
-                                let g = keep(load(grad, start(block, n)), own_lanes(block, n));
-                                for j in 0..LANES {
-                                    sums.0[j] += g[j];
+                        let mut sum = 0.0;
+                        for blocks in chunks(n) {
+                            let mut sums = InLine([0.0; LANES]);
+                            // Separate loops, since a branch inside would not vectorise.
+                            if log {
+                                for block in blocks {
+                                    let g = keep(load(grad, start(block, n)), own_lanes(block, n));
+                                    for j in 0..LANES {
+                                        sums.0[j] += g[j];
+                                    }
+                                }
+                            } else {
+                                for block in blocks {
+                                    let g = keep(load(grad, start(block, n)), own_lanes(block, n));
+                                    let y = load(y, start(block, n));
+                                    for j in 0..LANES {
+                                        sums.0[j] += g[j] * y[j];
+                                    }
                                 }
                             }
-                        } else {
-                            for block in 0..n.div_ceil(LANES) {
-                                let g = keep(load(grad, start(block, n)), own_lanes(block, n));
-                                let y = load(y, start(block, n));
-                                for j in 0..LANES {
-                                    sums.0[j] += g[j] * y[j];
-                                }
-                            }
+                            sum += total(&sums.0) as f64;
                         }
-                        totals[i] = total(&sums.0);
+                        totals[i] = sum as $T;
                     }
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
