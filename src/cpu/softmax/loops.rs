@@ -73,21 +73,6 @@ macro_rules! real {
                 unsafe { out.add(i).cast::<[$T; LANES]>().write_unaligned(lanes) }
             }
 
-            /// As many of the last lanes as are `left` have all bits set.
-            #[inline(always)]
-            fn last_lanes(left: usize) -> *const $T {
-                static BITS: [$bits; 2 * LANES] = {
-                    let mut bits = [0; 2 * LANES];
-                    let mut j = LANES;
-                    while j < 2 * LANES {
-                        bits[j] = !0;
-                        j += 1;
-                    }
-                    bits
-                };
-                BITS.as_ptr().wrapping_add(left).cast()
-            }
-
             /// Those of the lanes that are kept, and zeros.
             #[inline(always)]
             fn keep(mut lanes: [$T; LANES], kept: [$T; LANES]) -> [$T; LANES] {
@@ -142,11 +127,20 @@ macro_rules! real {
                 (block * LANES).min(n - LANES)
             }
 
-            /// Which lanes of a block are not in the one before it: all bits of them are set.
+            /// The last lanes of a block, those that are not in the one before it, have all bits set.
             #[inline(always)]
             unsafe fn own_lanes(block: usize, n: usize) -> [$T; LANES] {
+                static BITS: [$bits; 2 * LANES] = {
+                    let mut bits = [0; 2 * LANES];
+                    let mut j = LANES;
+                    while j < 2 * LANES {
+                        bits[j] = !0;
+                        j += 1;
+                    }
+                    bits
+                };
                 // SAFETY: at most as many lanes as there are.
-                unsafe { load(last_lanes((n - block * LANES).min(LANES)), 0) }
+                unsafe { load(BITS.as_ptr().cast(), (n - block * LANES).min(LANES)) }
             }
 
             /// The blocks of a line by as many as may be summed up without much error.

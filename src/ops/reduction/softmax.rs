@@ -24,12 +24,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
     if out.numel() > 0 {
         // Rows with another stride than the result's are copied first, all at once.
         let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
-        let mut x = x;
-        if across {
-            let rows = Body::new(x.shape(), x.dtype, x.device())?;
-            crate::operator::kernel::copy(&rows, &x)?;
-            x = rows;
-        }
+        let x = if across { crate::operator::kernel::duplicate(&x)? } else { x };
         fork!([&out, &x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
             gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
     }
