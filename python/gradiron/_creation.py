@@ -107,7 +107,17 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
+    if type(data) not in _PLAIN and _shares_by_dlpack(data):
+        data = from_dlpack(data)
     return _core.make_tensor(data, dtype, device, requires_grad)
+
+
+_PLAIN = frozenset((list, tuple, int, float, bool, complex))
+
+
+def _shares_by_dlpack(data: Any) -> bool:
+    """Tells whether `data` is another library's tensor or array."""
+    return not isinstance(data, Tensor) and hasattr(type(data), "__dlpack__") and not hasattr(data, "__array_interface__")
 
 
 def _dtype_argument(function: str, given: Any) -> Any:
@@ -138,7 +148,58 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     if hasattr(type(data), "__array_interface__") and getattr(data, "shape", None) is not None:
         shared = _core.from_numpy(data)
         return shared if dtype is None and device is None else _core.convert(shared, dtype, device, False)
+    if _shares_by_dlpack(data):
+        return _core.convert(from_dlpack(data), dtype, device, False)
+    if not isinstance(data, (list, tuple, int, float, complex)) and (vector := _share_vector(data)) is not None:
+        return _core.convert(vector, dtype or _inferred_dtype(vector), device, False)
     return _core.make_tensor(data, dtype, device, False)
+
+
+def _share_vector(data: Any) -> Tensor | None:
+    """A tensor over the memory of a buffer of one dimension that may be written; None where `data` is none."""
+    if not _has_buffer(data):
+        return None
+    view = memoryview(data)
+    if view.ndim != 1 or not view.nbytes or view.readonly or view.format not in _VECTORS:
+        return None
+    return frombuffer(data, dtype=_dtype_of_buffer(view))
+
+
+_VECTORS = ("B", *"bhilqfd")
+
+
+def _inferred_dtype(vector: Tensor) -> dtype:
+    """The dtype of a list of these numbers."""
+    return _core.get_default_dtype() if vector.is_floating_point() else _core.int64
+
+
+def _share_elements(obj: Any, dtype: dtype | None) -> Tensor | None:
+    """A tensor over the memory of a storage or of an object with the buffer protocol; None where `obj` is neither."""
+    from ._storage import UntypedStorage
+
+    if isinstance(obj, UntypedStorage):
+        return None if dtype is None else obj._as(dtype)
+    if hasattr(obj, "__array_interface__") or not _has_buffer(obj):
+        return None
+    if dtype is None:
+        dtype = _dtype_of_buffer(memoryview(obj))
+    return frombuffer(obj, dtype=dtype) if memoryview(obj).nbytes else _core.empty([0], dtype=dtype)
+
+
+def _has_buffer(obj: Any) -> bool:
+    try:
+        memoryview(obj).release()
+    except TypeError:
+        return False
+    return True
+
+
+def _dtype_of_buffer(view: memoryview) -> dtype:
+    """The dtype of a buffer's elements; bytes where its format is no dtype's."""
+    kind = view.format.lstrip("@=<")
+    if kind in "bhilqn":
+        return getattr(_core, f"int{8 * view.itemsize}")  # type: ignore[no-any-return]
+    return {"f": _core.float32, "d": _core.float64, "e": _core.float16, "?": _core.bool}.get(kind, _core.uint8)
 
 
 def asarray(
@@ -154,13 +215,11 @@ def asarray(
     Without `requires_grad` a tensor keeps its history; with False it is cut off from it.
     """
     dtype = _dtype_argument("asarray", dtype)
-    if type(obj).__name__ == "PyCapsule" or (
-        not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__")
-    ):
+    if type(obj).__name__ == "PyCapsule" or _shares_by_dlpack(obj):
         obj = from_dlpack(obj)
-    if isinstance(obj, (bytes, bytearray, memoryview)):
-        result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
-        result = _core.convert(result, None, device, bool(copy))
+    shared = None if isinstance(obj, Tensor) else _share_elements(obj, dtype)
+    if shared is not None:
+        result = _core.convert(shared, dtype, device, bool(copy))
     else:
         if copy is False:
             _check_alias(obj, dtype, device)
@@ -225,6 +284,8 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     except TypeError as error:
         raise ValueError("object does not implement Python buffer protocol.") from error
     name = str(dtype).removeprefix("torch.")
+    if name == "bfloat16":  # The core knows it by no code of NumPy's.
+        return frombuffer(buffer, dtype=_core.int16, count=count, offset=offset).view(dtype).requires_grad_(requires_grad)
     if name not in _CODES:
         raise ValueError(f"frombuffer() does not share memory as {dtype}")
     size = dtype.itemsize

@@ -10,7 +10,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core
 from ._core import Tensor
@@ -90,6 +90,11 @@ def _dispatch(func: Any, found: tuple[Any, ...], args: tuple[Any, ...], kwargs: 
     if slot:
         func = getattr(Tensor, _SLOTS.get(func, func))
     chosen = _ordered(found, lambda value: True)
+    if any(_is_of_pytorch(type(value)) for value in chosen):
+        raise TypeError(
+            f"{getattr(func, '__name__', func)}: gradiron was given a tensor of PyTorch's: gradiron.from_dlpack(tensor) makes one of "
+            "gradiron's over the same memory"
+        )
     done = _offer(func, tuple(map(type, chosen)), chosen, args, kwargs)
     if done is NotImplemented and not slot:
         lines = "".join(f"\n  - tensor subclass {type(value)}" for value in chosen)
@@ -150,12 +155,33 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     return set(descriptors)
 
 
+def _is_of_pytorch(kind: type) -> bool:
+    """Tells whether a class is that of a tensor of a PyTorch that is loaded beside gradiron."""
+    return any(base.__name__ == "TensorBase" and base.__module__ == "torch._C" for base in kind.__mro__)
+
+
+def _refuse_pytorch(func: Any) -> NoReturn:
+    raise TypeError(
+        f"{getattr(func, '__name__', func)}: PyTorch was given a tensor of gradiron's: torch.from_dlpack(tensor) makes one of "
+        "PyTorch's over the same memory"
+    )
+
+
 def default(cls: type, func: Any, types: Iterable[type], args: Any = (), kwargs: Any = None) -> Any:
     """`Tensor.__torch_function__`: carries the call out as ever, and gives results the class."""
     if not all(issubclass(cls, kind) for kind in types):
+        if any(map(_is_of_pytorch, types)):
+            _refuse_pytorch(func)
         return NotImplemented
-    with DisableTorchFunctionSubclass():
-        done = func(*args, **(kwargs or {}))
+    if _core.overrides_off() and _running.function is func:
+        # Nothing of gradiron's asks while overrides are off: the function is another library's, which asks again and again.
+        _refuse_pytorch(func)
+    before, _running.function = _running.function, func
+    try:
+        with DisableTorchFunctionSubclass():
+            done = func(*args, **(kwargs or {}))
+    finally:
+        _running.function = before
     if func in get_default_nowrap_functions():
         return done
     return _convert(done, cls)
@@ -185,6 +211,15 @@ class DisableTorchFunction(_Off):
     """Inside, neither classes nor modes override."""
 
     _level = _ALL
+
+
+class _Running(threading.local):
+    """The function that `default` carries out."""
+
+    function: Any = None
+
+
+_running = _Running()
 
 
 class _Modes(threading.local):

@@ -33,7 +33,8 @@ pub enum Fault {
     Unordered(String),
     /// The operator exists, but has no shader for this dtype; nothing moves to the CPU by itself.
     #[error(
-        "\"{op}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
+        "\"{}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
+        op.trim_end_matches("_cpu"),
         dtype.scalar_name()
     )]
     NoShader { op: &'static str, dtype: DType },

@@ -167,14 +167,34 @@ impl Gpu {
     }
 }
 
+/// Looks for adapters. Where there is no display, Mesa's layer that asks it for the favourite GPU would print an error.
+fn without_display<T>(look: impl FnOnce() -> T) -> T {
+    const OFF: &str = "NODEVICE_SELECT";
+    let silence =
+        cfg!(unix) && std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::env::var_os(OFF).is_none();
+    if silence {
+        // SAFETY: as with Python's `os.environ`, a thread of other code that reads the environment right now could see it move;
+        // Rust's own readers take a lock.
+        unsafe { std::env::set_var(OFF, "1") };
+    }
+    let found = look();
+    if silence {
+        // SAFETY: as above.
+        unsafe { std::env::remove_var(OFF) };
+    }
+    found
+}
+
 fn open() -> std::result::Result<Gpu, String> {
     let software = std::env::var("GRADIRON_SOFTWARE_GPU").is_ok_and(|v| v == "1");
     let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
     wanted.backends = Backends::VULKAN | Backends::METAL | Backends::DX12;
     wanted.flags = wgpu::InstanceFlags::empty();
     let backends = wanted.backends;
-    let instance = wgpu::Instance::new(wanted);
-    let adapters = pollster::block_on(instance.enumerate_adapters(backends));
+    let adapters = without_display(|| {
+        let instance = wgpu::Instance::new(wanted);
+        pollster::block_on(instance.enumerate_adapters(backends))
+    });
     let adapter = adapters
         .iter()
         .filter(|a| usable(a) && (software || a.get_info().device_type != DeviceType::Cpu))

@@ -23,6 +23,8 @@ pub struct Origin {
 pub enum Wrong {
     /// An index, out of bounds.
     Index,
+    /// The index of a single element, out of bounds.
+    Element,
     /// Values that are not what this sentence expects.
     Values(&'static str),
 }
@@ -55,7 +57,7 @@ pub(super) fn error(record: &[u8]) -> Option<Error> {
     }
     let Origin { op, line, wrong } = lock(&ORIGINS).as_ref()?.all.get(ticket as usize)?.clone();
     let message = match wrong {
-        Wrong::Index => {
+        Wrong::Index | Wrong::Element => {
             let value = (u64::from(high) << 32 | u64::from(low)) as i64;
             format!("index {value} is out of bounds for dimension {dim} with size {size}")
         }
@@ -66,6 +68,6 @@ pub(super) fn error(record: &[u8]) -> Option<Error> {
     let told = if known { told } else { told.note("where", LINES_HINT, None) };
     Some(match wrong {
         Wrong::Index => Error::index(told.to_string()),
-        Wrong::Values(_) => Error::runtime(told.to_string()),
+        Wrong::Element | Wrong::Values(_) => Error::runtime(told.to_string()),
     })
 }

@@ -22,7 +22,7 @@ const STAGING_KEPT: u64 = 4 << 20;
 
 static SUBMITS: AtomicU64 = AtomicU64::new(0);
 static DISPATCHES: AtomicU64 = AtomicU64::new(0);
-static MEMORY_BOUND: AtomicU64 = AtomicU64::new(0);
+static WAITS: AtomicU64 = AtomicU64::new(0);
 
 /// How many batches were submitted so far.
 pub fn submits() -> u64 {
@@ -36,7 +36,7 @@ pub fn dispatches() -> u64 {
 
 /// How often the host waited for the GPU so far.
 pub fn waits() -> u64 {
-    MEMORY_BOUND.load(Ordering::Relaxed)
+    WAITS.load(Ordering::Relaxed)
 }
 
 pub(super) struct Stream {
@@ -243,7 +243,7 @@ impl Stream {
 
 /// Waits until the GPU has done everything up to `until`, or all that was submitted.
 pub(super) fn wait(gpu: &Gpu, until: Option<wgpu::SubmissionIndex>) -> Result<()> {
-    MEMORY_BOUND.fetch_add(1, Ordering::Relaxed);
+    WAITS.fetch_add(1, Ordering::Relaxed);
     let wait = wgpu::PollType::Wait { submission_index: until, timeout: None };
     if let Err(error) = gpu.device.poll(wait) {
         gpu.healthy()?;

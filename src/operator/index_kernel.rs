@@ -47,21 +47,34 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     by.iter().map(there).collect()
 }
 
+/// How an index out of bounds is told, and whether negative ones count from the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Bounds {
+    /// As indexing does: negative indices count from the end, others beyond it are an IndexError.
+    Wrapped,
+    /// An IndexError.
+    Strict,
+    /// A RuntimeError, as `gather` and `scatter` raise.
+    OfElements,
+}
+
 /// A launch from here, for its error.
 #[cfg(feature = "gpu")]
-fn origin(op: &'static str) -> crate::gpu::Origin {
-    crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong: crate::gpu::Wrong::Index }
+fn origin(op: &'static str, bounds: Bounds) -> crate::gpu::Origin {
+    let wrong =
+        if bounds == Bounds::OfElements { crate::gpu::Wrong::Element } else { crate::gpu::Wrong::Index };
+    crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong }
 }
 
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 /// `op` is for errors.
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
-pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
     if !src.conj_neg.is_none() {
-        get(op, out, &src.bare(), by, negative)?;
+        get(op, out, &src.bare(), by, bounds)?;
         return crate::operator::conj_neg::finish(out, src.conj_neg);
     }
     same_dtype(out, src)?;
@@ -69,17 +82,17 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) 
     fork!([out, src],
     cpu: {
         let by = on_host(by)?;
-        crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
+        crate::cpu::index::get(out.host()?, src.host()?, &by, bounds == Bounds::Wrapped)
     },
     gpu: {
         let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
-        part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op), out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
+        part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op, bounds), out.gpu()?, src.gpu()?, &on_gpu(&by)?, bounds == Bounds::Wrapped))
     })
 }
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
-pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bounds: Bounds) -> Result<()> {
     if src.numel() == 0 {
         return Ok(());
     }
@@ -88,22 +101,22 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
         let resolved = duplicate(src)?;
         crate::operator::conj_neg::finish(&resolved, dst.conj_neg)?;
-        return put(op, &dst.bare(), &resolved, by, mode, negative);
+        return put(op, &dst.bare(), &resolved, by, mode, bounds);
     } else if matches!(mode, Put::Assign | Put::Add) && !dst.conj_neg.is_none() {
-        return put(op, &dst.bare(), &src.bare(), by, mode, negative);
+        return put(op, &dst.bare(), &src.bare(), by, mode, bounds);
     }
     same_place(dst, by)?;
     fork!([dst, src],
     cpu: {
         let by = on_host(by)?;
-        crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
+        crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, bounds == Bounds::Wrapped)
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
             return crate::operator::kernel::no_shader(op, dst.dtype);
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
-        part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
+        part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op, bounds), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, bounds == Bounds::Wrapped))
     })
 }
 
@@ -137,6 +150,6 @@ pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
         values,
         &[By { index: &index, size, stride: 1, dim: 0 }],
         Put::Add,
-        false,
+        Bounds::Strict,
     )
 }

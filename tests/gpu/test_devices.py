@@ -1,8 +1,12 @@
 """Operands on two devices: every operator refuses them, but for what PyTorch lets go along."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
-from library import NO_GPU, T
+from library import NAME, NO_GPU, T
 
 pytestmark = [pytest.mark.gradiron, pytest.mark.skipif(NO_GPU, reason="GRADIRON_TEST_NO_GPU is set")]
 
@@ -312,3 +316,29 @@ def test_the_operand_is_named():
     told = "got mat2 is on cpu, different from other tensors on cuda:0 .when checking argument in method wrapper_CUDA_addmm"
     with pytest.raises(RuntimeError, match=told):
         T.addmm(a, a, b)
+
+
+def test_times_of_events():
+    start, end = T.cuda.Event(enable_timing=True), T.cuda.Event(enable_timing=True)
+    with pytest.raises(ValueError, match="Both events must be recorded"):
+        start.elapsed_time(end)
+    start.record()
+    x = T.ones(300, 300, device="cuda")
+    for _ in range(5):
+        x = x @ x * 1e-3
+    end.record()
+    assert start.elapsed_time(end) > 0
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        start.elapsed_time(T.cuda.Event())
+
+
+def test_mps_is_there_where_its_name_works():
+    assert T.backends.mps.is_available() and T.backends.mps.is_built() and T.mps.is_available()
+    assert str(T.ones(1, device="mps").device) == "mps:0"
+
+
+def test_looking_for_a_gpu_prints_nothing():
+    code = f"import {NAME} as torch; torch.cuda.is_available()"
+    env = {name: value for name, value in os.environ.items() if name != "XDG_RUNTIME_DIR"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr

@@ -87,3 +87,32 @@ def test_gradients_of_what_is_empty(name):
         EMPTY[name](x).sum().backward()
         T.cuda.synchronize()
         assert x.grad.shape == x.shape and x.grad.device.type == device
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x, i: x.gather(0, i), RuntimeError),
+        (lambda x, i: x.scatter(0, i, x[:1]), RuntimeError),
+        (lambda x, i: x.scatter_add(0, i, x[:1]), RuntimeError),
+        (lambda x, i: x[i], IndexError),
+    ],
+)
+def test_the_class_of_an_error_is_that_of_the_cpu(call, error):
+    for device in ("cpu", "cuda"):
+        with pytest.raises(error, match="index 9 is out of bounds for dimension 0 with size 3"):
+            call(T.ones(3, device=device), T.tensor([9], device=device)).cpu()
+
+
+@pytest.mark.parametrize("name", ["cholesky", "inv", "eigh", "lu_factor", "solve", "det", "slogdet", "qr", "svd"])
+def test_factors_of_empty_matrices(name):
+    x = T.ones(0, 0, device="cuda")
+    function = getattr(T.linalg, name)
+    made = function(x, T.ones(0, 2, device="cuda")) if name == "solve" else function(x)
+    for part in made if isinstance(made, tuple) else (made,):
+        assert part.device.type == "cuda"
+
+
+def test_a_refusal_names_the_operator():
+    with pytest.raises(NotImplementedError, match='^"i0" is not implemented on the GPU'):
+        T.special.i0(T.ones(2, device="cuda"))

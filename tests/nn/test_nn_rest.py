@@ -224,3 +224,9 @@ def test_adaptive_softmax_is_a_softmax_of_clusters():
 def test_cutoffs_rise(cutoffs):
     with pytest.raises(ValueError, match="cutoffs should be a sequence of unique, positive integers|cutoffs should be"):
         nn.AdaptiveLogSoftmaxWithLoss(6, 10, cutoffs)
+
+
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss, nn.MSELoss, nn.BCELoss, nn.NLLLoss, nn.SmoothL1Loss])
+def test_a_loss_that_is_given_tensors_instead_of_called(loss):
+    with pytest.raises(RuntimeError, match="Boolean value of Tensor with more than one value is ambiguous"):
+        loss(T.rand(3, 4), T.tensor([0, 1, 2]))

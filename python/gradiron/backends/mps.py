@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-
 __all__ = ["get_core_count", "get_name", "is_available", "is_built", "is_macos13_or_newer", "is_macos_or_newer"]
 
 
 def is_built() -> bool:
-    """Whether `mps` is a name for a GPU here: on a Mac."""
-    return sys.platform == "darwin"
+    """True: `mps` names the GPU on every system."""
+    return True
 
 
 def is_available() -> bool:
-    """Whether there is such a GPU. (Elsewhere programs go on to ask for `cuda`.)"""
+    """Tells whether there is a GPU, which `mps` then names."""
     from .. import cuda
 
-    return is_built() and cuda.is_available()
+    return cuda.is_available()
 
 
 def is_macos_or_newer(major: int, minor: int) -> bool:

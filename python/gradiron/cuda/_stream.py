@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from .._core import device as Device
@@ -9,7 +10,7 @@ from ._gpu import checked_index, gpu
 
 
 class Event:
-    """A point in the queue. The GPU keeps no times here: `elapsed_time` refuses."""
+    """A point in the queue. One that keeps times waits for the work before it, and then reads the host's clock."""
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
@@ -17,9 +18,14 @@ class Event:
         if interprocess:
             raise RuntimeError("gradiron's events cannot be shared between processes")
         self.recorded = False
+        self._keeps_times = enable_timing
+        self._seconds = 0.0
 
     def record(self, stream: Stream | None = None) -> None:
         self.recorded = True
+        if self._keeps_times:
+            gpu().synchronize()
+            self._seconds = time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
         """Nothing to do: later work comes after earlier work."""
@@ -33,7 +39,12 @@ class Event:
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
-        raise NotImplementedError("gradiron's events keep no times: call gradiron.cuda.synchronize() and take the host's clock")
+        """Milliseconds between two events."""
+        if not (self._keeps_times and end_event._keeps_times):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if not (self.recorded and end_event.recorded):
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        return (end_event._seconds - self._seconds) * 1000
 
 
 class Stream:

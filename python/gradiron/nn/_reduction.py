@@ -19,7 +19,12 @@ def get_enum(reduction: str) -> int:
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
     """The reduction that two flags mean."""
-    found = "none" if reduce is False else "sum" if size_average is False else "mean"
+    if size_average is None:
+        size_average = True
+    if reduce is None:
+        reduce = True
+    # In this order a tensor given by mistake is refused: it has no truth value.
+    found = "mean" if size_average and reduce else "sum" if reduce else "none"
     if emit_warning:
         warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=2)
     return found

@@ -46,14 +46,23 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         if copy is False:
             raise ValueError(f"cannot move DLPack memory to {device} without a copy")
         return from_dlpack(ext_tensor).to(device)
-    asked = {} if copy is None else {"copy": copy}
     ext_tensor.__dlpack_device__()
+    capsule, is_copied = _ask(ext_tensor, copy)
+    made = _core.from_dlpack(capsule)
+    return made.clone() if copy and not is_copied else made
+
+
+def _ask(producer: Any, copy: bool | None) -> tuple[Any, bool]:
+    """A capsule of the newest version that its producer knows, and whether it has made the copy that is wanted."""
+    if copy is not None:
+        try:
+            return producer.__dlpack__(max_version=(1, 0), copy=copy), True
+        except TypeError:
+            pass  # Who does not know of copies shares; the copy is made here.
     try:
-        capsule = ext_tensor.__dlpack__(**asked)
+        return producer.__dlpack__(max_version=(1, 0)), False
     except TypeError:
-        # Who does not know of copies shares; the copy is made here.
-        return from_dlpack(ext_tensor).clone() if copy else _core.from_dlpack(ext_tensor.__dlpack__())
-    return _core.from_dlpack(capsule)
+        return producer.__dlpack__(), False
 
 
 def export(
@@ -77,16 +86,16 @@ def export(
         raise TypeError(f"_to_dlpack(): argument 'dl_device' must be tuple of ints, not {type(dl_device).__name__}")
     if not isinstance(copy, (bool, type(None))):
         raise TypeError(f"_to_dlpack(): argument 'copy' must be bool, not {type(copy).__name__}")
-    if read_only:
-        raise BufferError("read_only export requires the versioned DLPack protocol, which is missing here")
+    versioned = max_version is not None and max_version[0] >= 1
+    if read_only and not versioned:
+        raise BufferError("read_only export requires the versioned DLPack protocol: pass max_version=(1, 0) or newer")
     if dl_device is not None and tuple(dl_device) != (DLDeviceType.kDLCPU, 0):
         raise BufferError(f"memory is exported to the CPU, device {(DLDeviceType.kDLCPU.value, 0)}, only")
-    if max_version is not None:
-        max_version[0]  # Any version takes what came before versions.
     moved = dl_device is not None and not self.is_cpu
     if moved and copy is False:
         raise BufferError(f"cannot move memory from {self.device} without a copy")
-    return _core.to_dlpack(self.cpu() if moved else self.clone() if copy else self)
+    copied = moved or bool(copy)
+    return _core.to_dlpack(self.cpu() if moved else self.clone() if copy else self, versioned, copied, read_only)
 
 
 def export_device(self: Tensor) -> tuple[DLDeviceType, int]:

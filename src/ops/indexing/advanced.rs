@@ -2,7 +2,7 @@
 
 use crate::base::broadcast;
 use crate::operator::constant;
-use crate::operator::index_kernel::{By, get};
+use crate::operator::index_kernel::{Bounds, By, get};
 use crate::operator::views::reshape;
 use crate::ops::indexing::index::numbers;
 use crate::ops::indexing::index_put::IndexPut;
@@ -133,7 +133,7 @@ fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
         out.layout.strides = plan.strides();
     }
     if out.numel() > 0 {
-        get("index", &out, &plan.source(body), &plan.by(&body.layout), true)?;
+        get("index", &out, &plan.source(body), &plan.by(&body.layout), Bounds::Wrapped)?;
     }
     Ok(out)
 }

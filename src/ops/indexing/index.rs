@@ -1,7 +1,7 @@
 //! Elements read where index tensors point along a dimension, and what all indexing operators share.
 
 use crate::base::{Put, try_alloc, warn};
-use crate::operator::index_kernel::{By, get};
+use crate::operator::index_kernel::{Bounds, By, get};
 use crate::operator::kernel::duplicate;
 use crate::operator::views::{ints, reshape};
 use crate::operator::{copies, detached};
@@ -178,7 +178,7 @@ impl Gather {
         let (from, by) = (as_line(&body), as_line(&by));
         let (size, stride) = size_and_stride(&from, dim);
         let source = from.with_layout(along(&from, dim, by.shape()));
-        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], false)
+        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], Bounds::OfElements)
             .map_err(as_runtime)?;
         Ok(out)
     }
@@ -245,7 +245,7 @@ impl IndexSelect {
             let (size, stride) = size_and_stride(&body, dim);
             let index = by.with_layout(down(&by, dim, &shape));
             let source = body.with_layout(along(&body, dim, &shape));
-            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], false).map_err(
+            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], Bounds::Strict).map_err(
                 |error| match error.fault() {
                     Fault::Beyond { .. } => Error::index("index out of range in self"),
                     _ => error,

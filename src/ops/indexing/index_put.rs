@@ -1,7 +1,7 @@
 //! Values put, or added, where index tensors point.
 
 use crate::base::{Put, broadcast};
-use crate::operator::index_kernel::{put, same_dtype};
+use crate::operator::index_kernel::{Bounds, put, same_dtype};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::{constant, inplace};
 use crate::ops::indexing::advanced::{
@@ -88,7 +88,7 @@ pub(crate) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, acc
         return Ok(());
     }
     let mode = if accumulate { Put::Add } else { Put::Assign };
-    put(INDEX_PUT.name, &plan.source(out), &values, &plan.by(&out.layout), mode, true)
+    put(INDEX_PUT.name, &plan.source(out), &values, &plan.by(&out.layout), mode, Bounds::Wrapped)
 }
 
 /// `x[i] = value` with index tensors; `part` is `whole` or a view of it.

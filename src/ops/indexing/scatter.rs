@@ -1,7 +1,7 @@
 //! Values put, added or filled where an index points along a dimension.
 
 use crate::base::{Put, warn_once};
-use crate::operator::index_kernel::{By, put as put_by};
+use crate::operator::index_kernel::{Bounds, By, put as put_by};
 use crate::operator::inplace::warn_expanded;
 use crate::operator::kernel::within;
 use crate::operator::overlap::check_writable;
@@ -88,7 +88,7 @@ pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how
         &from.with_layout(part),
         &[By { index: &by, size, stride, dim }],
         how,
-        false,
+        Bounds::OfElements,
     )
     .map_err(as_runtime)
 }
@@ -106,7 +106,7 @@ pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
             &from,
             &[By { index: &index, size, stride, dim }],
             Put::Add,
-            false,
+            Bounds::OfElements,
         )
         .map_err(|error| match error.fault() {
             Fault::Beyond { .. } if out.layout.ndim() < 2 => Error::index("index out of range in self"),
@@ -286,7 +286,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
         &source,
         &[By { index: &index, size, stride, dim }],
         Put::Assign,
-        true,
+        Bounds::Wrapped,
     )
 }
 
@@ -325,7 +325,7 @@ fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> 
         &part,
         &[By { index: &index, size, stride, dim: at }],
         Put::Assign,
-        false,
+        Bounds::Strict,
     )
 }
 

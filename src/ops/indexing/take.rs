@@ -2,7 +2,7 @@
 
 use crate::base::{Put, broadcast};
 use crate::operator::constant;
-use crate::operator::index_kernel::{By, get};
+use crate::operator::index_kernel::{Bounds, By, get};
 use crate::operator::kernel::{copy, duplicate};
 use crate::operator::overlap::check_writable;
 use crate::operator::views::{self, View, reshape};
@@ -62,7 +62,7 @@ impl Take {
                 offset: from.layout.offset,
             };
             let by = By { index: &by, size: from.numel(), stride: 1, dim: 0 };
-            get("take", &out, &from.with_layout(still), &[by], true)
+            get("take", &out, &from.with_layout(still), &[by], Bounds::Wrapped)
                 .map_err(|error| beyond(error, from.numel()))?;
         }
         Ok(out)

@@ -12,8 +12,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};
 
-const FRESH: &CStr = c"dltensor";
-const USED: &CStr = c"used_dltensor";
 const CPU: i32 = 1;
 
 #[repr(C)]
@@ -37,12 +35,86 @@ struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
+/// The managed tensor of DLPack 1.x, which says its version and what may be done with the memory.
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+const VERSION: (u32, u32) = (1, 0);
+const READ_ONLY: u64 = 1;
+const IS_COPIED: u64 = 2;
+
+/// A struct that a capsule points to: that of DLPack 0.x, or that of 1.x.
+trait Capsuled {
+    const FRESH: &'static CStr;
+    const USED: &'static CStr;
+    fn new(tensor: DlTensor, flags: u64) -> Self;
+    fn tensor(&mut self) -> &mut DlTensor;
+    fn set_context(&mut self, context: *mut c_void);
+    /// Gives the memory back.
+    ///
+    /// # Safety
+    /// `managed` came from a capsule's producer, and is not used afterwards.
+    unsafe fn delete(managed: *mut Self);
+}
+
+impl Capsuled for Managed {
+    const FRESH: &'static CStr = c"dltensor";
+    const USED: &'static CStr = c"used_dltensor";
+    fn new(tensor: DlTensor, _: u64) -> Managed {
+        Managed { tensor, context: std::ptr::null_mut(), deleter: Some(drop_managed) }
+    }
+    fn tensor(&mut self) -> &mut DlTensor {
+        &mut self.tensor
+    }
+    fn set_context(&mut self, context: *mut c_void) {
+        self.context = context;
+    }
+    unsafe fn delete(managed: *mut Managed) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(delete) = managed.as_ref().and_then(|m| m.deleter) {
+                delete(managed);
+            }
+        }
+    }
+}
+
+impl Capsuled for Versioned {
+    const FRESH: &'static CStr = c"dltensor_versioned";
+    const USED: &'static CStr = c"used_dltensor_versioned";
+    fn new(tensor: DlTensor, flags: u64) -> Versioned {
+        let (major, minor) = VERSION;
+        Versioned { major, minor, context: std::ptr::null_mut(), deleter: Some(drop_versioned), flags, tensor }
+    }
+    fn tensor(&mut self) -> &mut DlTensor {
+        &mut self.tensor
+    }
+    fn set_context(&mut self, context: *mut c_void) {
+        self.context = context;
+    }
+    unsafe fn delete(managed: *mut Versioned) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Some(delete) = managed.as_ref().and_then(|m| m.deleter) {
+                delete(managed);
+            }
+        }
+    }
+}
+
 /// What an exported tensor keeps alive.
-struct Export {
+struct Export<M> {
     _tensor: Tensor,
     shape: Vec<i64>,
     strides: Vec<i64>,
-    managed: Managed,
+    managed: M,
 }
 
 const CODES: [(DType, u8); 12] = [
@@ -60,31 +132,48 @@ const CODES: [(DType, u8); 12] = [
     (DType::C128, 5),
 ];
 
-unsafe extern "C" fn drop_export(managed: *mut Managed) {
+unsafe extern "C" fn drop_managed(managed: *mut Managed) {
     // SAFETY: the context is the Box that `export` leaked; consumers call this once.
     unsafe {
         if let Some(managed) = managed.as_mut() {
-            drop(Box::from_raw(managed.context.cast::<Export>()));
+            drop(Box::from_raw(managed.context.cast::<Export<Managed>>()));
+        }
+    }
+}
+
+unsafe extern "C" fn drop_versioned(managed: *mut Versioned) {
+    // SAFETY: the context is the Box that `export` leaked; consumers call this once.
+    unsafe {
+        if let Some(managed) = managed.as_mut() {
+            drop(Box::from_raw(managed.context.cast::<Export<Versioned>>()));
         }
     }
 }
 
 /// Frees a capsule that was not consumed.
-unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
+unsafe extern "C" fn drop_capsule<M: Capsuled>(capsule: *mut ffi::PyObject) {
     // SAFETY: Python passes the capsule that is going away; its pointer is ours while it has the fresh name.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, FRESH.as_ptr()) == 1 {
-            let managed = ffi::PyCapsule_GetPointer(capsule, FRESH.as_ptr()).cast::<Managed>();
-            if let Some(delete) = managed.as_ref().and_then(|m| m.deleter) {
-                delete(managed);
-            }
+        if ffi::PyCapsule_IsValid(capsule, M::FRESH.as_ptr()) == 1 {
+            M::delete(ffi::PyCapsule_GetPointer(capsule, M::FRESH.as_ptr()).cast::<M>());
         }
     }
 }
 
-/// A capsule over the memory of a CPU tensor.
+/// A capsule over the memory of a CPU tensor; a versioned one says whether the memory is a copy or may not be written.
 #[pyfunction]
-pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+#[pyo3(signature = (tensor, versioned = false, copied = false, read_only = false))]
+pub fn to_dlpack<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    versioned: bool,
+    copied: bool,
+    read_only: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let flags = if copied { IS_COPIED } else { 0 } | if read_only { READ_ONLY } else { 0 };
+    if versioned { export::<Versioned>(tensor, flags) } else { export::<Managed>(tensor, flags) }
+}
+
+fn export<'py, M: Capsuled>(tensor: &Bound<'py, PyTensor>, flags: u64) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     let t = &tensor.get().tensor;
     if t.requires_grad() {
@@ -120,17 +209,18 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     };
-    let managed = Managed { tensor, context: std::ptr::null_mut(), deleter: Some(drop_export) };
+    let managed = M::new(tensor, flags);
     let (shape, strides) = (longs(&body.layout.shape), longs(&body.layout.strides));
     let mut export = Box::new(Export { _tensor: t.clone(), shape, strides, managed });
-    export.managed.tensor.shape = export.shape.as_mut_ptr();
-    export.managed.tensor.strides = export.strides.as_mut_ptr();
+    let (shape, strides) = (export.shape.as_mut_ptr(), export.strides.as_mut_ptr());
+    let dl = export.managed.tensor();
+    (dl.shape, dl.strides) = (shape, strides);
     let raw = Box::into_raw(export);
     // SAFETY: `raw` was leaked just now; whoever consumes the capsule, or its destructor, frees it.
     unsafe {
-        (*raw).managed.context = raw.cast();
+        (*raw).managed.set_context(raw.cast());
         let capsule =
-            ffi::PyCapsule_New((&raw mut (*raw).managed).cast(), FRESH.as_ptr(), Some(drop_capsule));
+            ffi::PyCapsule_New((&raw mut (*raw).managed).cast(), M::FRESH.as_ptr(), Some(drop_capsule::<M>));
         if capsule.is_null() {
             drop(Box::from_raw(raw));
         }
@@ -139,21 +229,17 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
 }
 
 /// A consumed capsule's memory, given back when the storage goes.
-struct Import(*mut Managed);
+struct Import<M: Capsuled>(*mut M);
 
 // SAFETY: DLPack's deleter may be called from any thread.
-unsafe impl Send for Import {}
+unsafe impl<M: Capsuled> Send for Import<M> {}
 // SAFETY: nothing but the drop uses the pointer.
-unsafe impl Sync for Import {}
+unsafe impl<M: Capsuled> Sync for Import<M> {}
 
-impl Drop for Import {
+impl<M: Capsuled> Drop for Import<M> {
     fn drop(&mut self) {
         // SAFETY: the capsule's producer gave us this pointer to delete once.
-        unsafe {
-            if let Some(delete) = self.0.as_ref().and_then(|m| m.deleter) {
-                delete(self.0);
-            }
-        }
+        unsafe { M::delete(self.0) }
     }
 }
 
@@ -205,26 +291,32 @@ fn read_tensor(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
     Ok((dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize), bytes, layout, dtype))
 }
 
-/// A tensor over the memory of another library's, or of a capsule.
+/// A tensor over the memory of a capsule.
 #[pyfunction]
-pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = source.py();
-    let capsule =
-        if source.hasattr("__dlpack__")? { source.call_method0("__dlpack__")? } else { source.clone() };
+pub fn from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: the call takes any object.
+    if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), Versioned::FRESH.as_ptr()) } == 1 {
+        return import::<Versioned>(capsule);
+    }
+    import::<Managed>(capsule)
+}
+
+fn import<'py, M: Capsuled + 'static>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = capsule.py();
     // SAFETY: both calls take any object; the pointer is used only when the name says what it is.
     let managed = unsafe {
-        if ffi::PyCapsule_IsValid(capsule.as_ptr(), FRESH.as_ptr()) == 0 {
+        if ffi::PyCapsule_IsValid(capsule.as_ptr(), M::FRESH.as_ptr()) == 0 {
             return Err(PyRuntimeError::new_err(
                 "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might \
                  have already constructed a tensor from it once.",
             ));
         }
-        ffi::PyCapsule_GetPointer(capsule.as_ptr(), FRESH.as_ptr()).cast::<Managed>()
+        ffi::PyCapsule_GetPointer(capsule.as_ptr(), M::FRESH.as_ptr()).cast::<M>()
     };
     // SAFETY: a valid capsule holds a pointer to a managed tensor, which lives until its deleter is called.
-    let (start, bytes, layout, dtype) = read_tensor(unsafe { &(*managed).tensor })?;
+    let (start, bytes, layout, dtype) = read_tensor(unsafe { (*managed).tensor() })?;
     // SAFETY: the capsule lives, and the name for ever.
-    unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr()) };
+    unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), M::USED.as_ptr()) };
     // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.
     let storage = unsafe { Storage::borrowed(start, bytes, Box::new(Import(managed))) };
     wrap(py, Tensor::new(Body::plain(storage, layout, dtype)))
