@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import gradiron
 
 from .dot import dot
-from .model import Model, Names, describe
+from .model import Model, Named, Names, describe
 from .picture import Picture, draw
 from .png import png
 from .svg import svg
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from gradiron import Tensor
 
 
-def graph(*results: Tensor, names: dict[str, Any] | None = None, saved: bool = False) -> Graph:
+def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, saved: bool = False) -> Graph:
     """The graph of `results`: the operators that made them, back to the leaves.
 
-    `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do). Left out, it
-    is the variables of the caller. With `saved=True` each operator also tells what it keeps for its derivative.
+    `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do), or a module,
+    whose parameters have names. Left out, it is the variables of the caller. With `saved=True` each operator also tells what it keeps for its derivative.
 
     The answer shows itself: as a drawing in a notebook, as a tree in a terminal. `.svg(path)`, `.png(path)` and
     `.dot(path)` write files.
@@ -43,6 +44,8 @@ def graph(*results: Tensor, names: dict[str, Any] | None = None, saved: bool = F
     if names is None:
         caller = sys._getframe(1)
         names = {**caller.f_locals, **caller.f_globals, **caller.f_locals}
+    elif isinstance(names, type) or not isinstance(names, (Mapping, Named)):
+        raise TypeError(f"graph(): names is a dict of names and tensors, or a module, not {type(names).__name__}")
     return Graph(describe(list(results), Names(names, gradiron.Tensor), saved))
 
 
@@ -91,4 +94,6 @@ class Graph:
         return self.svg()
 
     def _repr_html_(self) -> str:
-        return f'<div style="overflow:auto;max-height:50em">{self.svg()}</div>'
+        # What is higher than the box is scrolled to its end, where the results are: a reversed column begins there.
+        box = "display:flex;flex-direction:column-reverse;align-items:flex-start;overflow:auto;max-height:50em"
+        return f'<div style="{box}"><div>{self.svg()}</div></div>'
