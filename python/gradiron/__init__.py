@@ -2,58 +2,6 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    # What `__getattr__` loads, by name for type checkers and editors.
-    from . import (
-        amp,
-        backends,
-        cpu,
-        cuda,
-        distributions,
-        fft,
-        func,
-        fx,
-        hub,
-        jit,
-        library,
-        linalg,
-        mps,
-        multiprocessing,
-        nn,
-        onnx,
-        optim,
-        overrides,
-        profiler,
-        quasirandom,
-        random,
-        signal,
-        sparse,
-        special,
-        storage,
-        testing,
-        types,
-        utils,
-        version,
-        viz,
-    )
-    from ._alias import as_torch
-    from ._differences import gradient
-    from ._histograms import histogram, histogramdd
-    from ._limits import finfo, iinfo
-    from ._lowrank import pca_lowrank, svd_lowrank
-    from ._settings import compile, get_default_device, set_default_device, use_deterministic_algorithms
-    from ._spectral import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
-    from ._tensor_str import set_printoptions
-    from .amp.autocast_mode import autocast
-    from .amp.grad_scaler import GradScaler
-    from .func import vmap
-    from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-    from .serialization import load, save
-    from .version import __version__
-
 from . import _core
 from ._core import *
 from ._core import (
@@ -199,7 +147,7 @@ _WRITES = """
 """.split()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     import importlib
 
     if name in _MODULES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._creation import LEGACY, legacy_type
 from .._types import OutOfMemoryError
@@ -104,12 +104,17 @@ for _name in LEGACY:
     globals()[_name] = legacy_type(_name, "cuda")
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if TYPE_CHECKING:
+    from . import amp as amp
+    from . import nvtx as nvtx
+else:
 
-    if name in ("amp", "nvtx"):
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name in ("amp", "nvtx"):
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
