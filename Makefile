@@ -68,7 +68,6 @@ lint: $(READY)
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
-	$(BIN)/mypy tests/typed_program.py
 
 ## make fix      the same, but mends what it can
 fix: $(READY)

@@ -1,5 +1,6 @@
 """Writes `_core.pyi`, `__init__.pyi` and `nn/functional.pyi` of `python/gradiron` from the built module: `stubs.py --write`, or
-`--check` that they are up to date. `--several` lists what has several signatures: these are compared with the rows here, as Python knows one of each only.
+`--check` that they are up to date. `--several` lists what has several signatures: these are compared with the rows here, as
+Python knows one of each only.
 
 Names and signatures are read from the module itself, the types of operators' parameters from their rows.
 """
@@ -134,8 +135,8 @@ SLOTS = {
     "__contains__": "(self, key: Any, /) -> _bool",
     "__call__": "(self, *args: Any, **kwargs: Any) -> Any",
     **dict.fromkeys(("__neg__", "__pos__", "__abs__", "__invert__"), "(self) -> Tensor"),
-    **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "(self, other: Any, /) -> Any"),
-    **dict.fromkeys(("__eq__", "__ne__"), "(self, other: object, /) -> Any"),
+    **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "(self, other: Any, /) -> {item}"),
+    **dict.fromkeys(("__eq__", "__ne__"), "(self, other: object, /) -> {item}"),
     **{f"__{side}{name}__": "(self, other: Any, /) -> Tensor" for name in REFLECTED for side in ("", "r", "i")},
     "__pow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
     "__rpow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
@@ -312,9 +313,12 @@ def member(name: str, value: Any, owner: type) -> list[str]:
     if name in SLOTS:
         if value is None:
             return [f"    {name}: ClassVar[None]  # type: ignore[assignment]"]
-        # mypy wants the modulus of `pow` here too, which Python does not pass.
         written = SLOTS[name].format(item="Tensor" if owner is _core.Tensor else "Any")
-        return [f"    def {name}{written}: ...{'  # type: ignore[misc]' if name == '__ipow__' else ''}"]
+        # mypy wants the modulus of `pow` here too, which Python does not pass, and a bool of comparisons.
+        ignored = {"__ipow__": "misc", **({"__eq__": "override", "__ne__": "override"} if owner is _core.Tensor else {})}.get(
+            name
+        )
+        return [f"    def {name}{written}: ...{f'  # type: ignore[{ignored}]' if ignored else ''}"]
     if inspect.isbuiltin(value) or isinstance(value, staticmethod):
         return function(name, getattr(owner, name), None, "    ", "@staticmethod")
     if isinstance(value, classmethod) or type(value).__name__ == "classmethod_descriptor":

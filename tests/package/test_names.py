@@ -44,7 +44,7 @@ def is_import(holder, value):
 
 
 def strange(key, holder, skip=lambda value: False):
-    known = {*PYTORCHS.get(key, ()), *OURS.get(key, ())}
+    known = {*PYTORCHS.get(key, ()), *OURS.get(key, ()), "TYPE_CHECKING"}  # an import, but of a mere bool
     return [n for n in dir(holder) if not n.startswith("_") and n not in known and not skip(getattr(holder, n))]
 
 

@@ -212,7 +212,9 @@ def test_names_of_a_module() -> None:
     text = str(viz.graph(model(T.ones(1, 2)), names=model))
     assert "0.weight (1, 2)" in text and "0.bias (1,)" in text
     for wrong in ([model], "model", model[0].weight, T.nn.Linear):
-        with pytest.raises(TypeError, match=r"names is a dict of names and tensors, or a module, not (list|str|Parameter|type)"):
+        with pytest.raises(
+            TypeError, match=r"names is a dict of names and tensors, or a module, not (list|str|Parameter|type)"
+        ):
             viz.graph(model[0].weight, names=wrong)  # type: ignore[arg-type]
 
 

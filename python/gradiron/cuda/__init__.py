@@ -105,6 +105,16 @@ for _name in LEGACY:
 
 
 if TYPE_CHECKING:
+    from .. import BFloat16Tensor as BFloat16Tensor
+    from .. import BoolTensor as BoolTensor
+    from .. import ByteTensor as ByteTensor
+    from .. import CharTensor as CharTensor
+    from .. import DoubleTensor as DoubleTensor
+    from .. import FloatTensor as FloatTensor
+    from .. import HalfTensor as HalfTensor
+    from .. import IntTensor as IntTensor
+    from .. import LongTensor as LongTensor
+    from .. import ShortTensor as ShortTensor
     from . import amp as amp
     from . import nvtx as nvtx
 else:

@@ -26,7 +26,8 @@ def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, save
     """The graph of `results`: the operators that made them, back to the leaves.
 
     `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do), or a module,
-    whose parameters have names. Left out, it is the variables of the caller. With `saved=True` each operator also tells what it keeps for its derivative.
+    whose parameters have names. Left out, it is the variables of the caller. With `saved=True` each operator also tells what
+    it keeps for its derivative.
 
     The answer shows itself: as a drawing in a notebook, as a tree in a terminal. `.svg(path)`, `.png(path)` and
     `.dot(path)` write files.
