@@ -315,10 +315,9 @@ def member(name: str, value: Any, owner: type) -> list[str]:
             return [f"    {name}: ClassVar[None]  # type: ignore[assignment]"]
         written = SLOTS[name].format(item="Tensor" if owner is _core.Tensor else "Any")
         # mypy wants the modulus of `pow` here too, which Python does not pass, and a bool of comparisons.
-        ignored = {"__ipow__": "misc", **({"__eq__": "override", "__ne__": "override"} if owner is _core.Tensor else {})}.get(
-            name
-        )
-        return [f"    def {name}{written}: ...{f'  # type: ignore[{ignored}]' if ignored else ''}"]
+        compares = name in ("__eq__", "__ne__") and owner is _core.Tensor
+        ignored = "  # type: ignore[misc]" if name == "__ipow__" else "  # type: ignore[override]" if compares else ""
+        return [f"    def {name}{written}: ...{ignored}"]
     if inspect.isbuiltin(value) or isinstance(value, staticmethod):
         return function(name, getattr(owner, name), None, "    ", "@staticmethod")
     if isinstance(value, classmethod) or type(value).__name__ == "classmethod_descriptor":
