@@ -5,6 +5,7 @@ import pathlib
 import py_compile
 import subprocess
 import sys
+import venv
 import zipapp
 
 import pytest
@@ -176,6 +177,67 @@ def test_child_processes(tmp_path, real):
     done = launch(script(tmp_path, WORKERS), cwd=tmp_path, path=[real])
     expected = "gradiron [([0.0, 0.5], ('gradiron', 'gradiron'))]"
     assert done.stdout.splitlines() == [f"{m} {expected}" for m in ("fork", "spawn", "forkserver")], done.stderr
+
+
+LEVELS = """\
+import importlib.metadata, subprocess, sys
+assert "gradiron" not in sys.modules or sys.argv[1:] == ["2"]
+version = importlib.metadata.version("torch")
+import torch.nn.functional as F
+import torch
+level = int(sys.argv[1])
+print(level, torch.__spec__.name, F.__spec__.name, version == torch.__version__, flush=True)
+for way in ([__file__], ["-m", "levels"], ["-c", open(__file__).read().replace("__file__", repr(__file__))]) if level else ():
+    subprocess.run([sys.executable, *way, str(level - 1)], check=True)
+"""
+
+
+def test_subprocesses_of_several_levels(tmp_path, real):
+    path = script(tmp_path, LEVELS, "levels.py")
+    done = launch(path, "2", cwd=tmp_path, path=[real])
+    row = "{} gradiron gradiron.nn.functional True"
+    assert done.stdout.splitlines() == [row.format(2)] + 3 * ([row.format(1)] + 3 * [row.format(0)]), done.stderr
+    assert done.stderr == ""
+
+
+def test_subprocesses_without_gradiron_are_as_ever(tmp_path):
+    venv.create(tmp_path / "other", symlinks=True)
+    python = next(path for path in tmp_path.glob("other/*/python*") if path.is_file())
+    text = f"""\
+import subprocess, sys, torch
+code = "import sys; print([type(f).__module__ for f in sys.meta_path]); import torch"
+subprocess.run([sys.executable, "-S", "-c", "print(1)"], check=True)
+child = subprocess.run([{str(python)!r}, "-c", code], capture_output=True, text=True)
+print(child.stdout, child.stderr.splitlines()[-1])
+"""
+    done = launch(script(tmp_path, text), cwd=tmp_path)
+    assert "_gradiron" not in done.stdout and done.stderr == ""
+    assert done.stdout.splitlines()[-1].strip() == "ModuleNotFoundError: No module named 'torch'"
+
+
+def test_a_python_that_is_not_launched_knows_nothing_of_it(real):
+    code = """
+with T.as_torch():
+    assert "GRADIRON_AS_TORCH" not in os.environ
+assert "GRADIRON_AS_TORCH" not in os.environ and "_gradiron_as_torch" not in sys.modules
+"""
+    python_ok("import os\n" + code, env={"PYTHONPATH": os.pathsep.join([str(real), HOME])})
+
+
+def test_a_launched_python_loads_gradiron_late_and_keeps_it(real):
+    code = """
+import sys
+assert "gradiron" not in sys.modules and "typing" not in sys.modules
+import gradiron
+with gradiron.as_torch():
+    import torch
+    assert torch is gradiron
+import torch, torch.nn
+assert torch is gradiron and torch.nn.__spec__.name == "gradiron.nn"
+"""
+    env = {**os.environ, "GRADIRON_AS_TORCH": "1", "PYTHONPATH": os.pathsep.join([str(real), HOME])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_another_pytorch_is_not_disturbed(real):
