@@ -121,28 +121,57 @@ def test_what_is_missing_is_listed(tmp_path):
 import torch
 hasattr(torch, "probed")
 try:
-    torch.nn.absent
+    torch.nn.quantized
 except AttributeError:
+    pass
+try:
+    torch.sigmiod
+except AttributeError:
+    pass
+try:
+    from torch.export import export
+except ImportError:
+    pass
+try:
+    from torch.cuda import CUDAPluggableAllocator
+except ImportError:
     pass
 try:
     from torch.nowhere import thing
 except ImportError:
     pass
-try:
-    from torch.cuda import nothing
-except ImportError:
-    pass
-torch.ones(1).unheard_of()
+torch.ones(1).sigmiod()
 """
     done = launch(script(tmp_path, text), cwd=tmp_path)
-    listed = done.stderr.partition("gradiron lacks:\n")[2]
+    heading = f"PyTorch {T.__version__.partition('+')[0]} has no such names:\n"
+    lacking, _, unknown = done.stderr.partition("gradiron lacks:\n")[2].partition(heading)
     assert done.returncode == 1
-    assert [line.split() for line in listed.splitlines()] == [
-        ["torch.nn.absent", "script.py:4"],
-        ["torch.nowhere", "script.py:8"],
-        ["torch.cuda.nothing", "script.py:12"],
-        ["torch.Tensor.unheard_of", "script.py:15"],
+    assert [line.split() for line in lacking.splitlines()] == [
+        ["torch.nn.quantized", "script.py:4"],
+        ["torch.export", "script.py:12"],
+        ["torch.cuda.CUDAPluggableAllocator", "script.py:16"],
     ]
+    assert [line.split(maxsplit=2) for line in unknown.splitlines()] == [
+        ["torch.sigmiod", "script.py:8", "(did you mean torch.sigmoid?)"],
+        ["torch.nowhere", "script.py:20", "(did you mean torch.where?)"],
+        ["torch.Tensor.sigmiod", "script.py:23", "(did you mean torch.Tensor.sigmoid?)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, unknown",
+    [
+        *[(f"torch.{name}", False) for name in ("sigmoid", "nn.Linear", "nn.quantized", "contrib", "export.export", "ops.a.b")],
+        *[(f"torch.{name}", True) for name in ("sigmiod", "nn.Linaer", "nn.functional.rleu", "nowhere.thing", "Size.dims")],
+        # What PyTorch has for itself, and what lies in most classes, is not in the table.
+        *[(f"torch.{name}", False) for name in ("_foo", "_foo.bar", "nn.modules.linear.Linear.wieght")],
+        ("MulBackward0 is not differentiable twice", False),
+    ],
+)
+def test_names_that_pytorch_has_not_either(name, unknown):
+    from gradiron import _pytorch_names
+
+    assert _pytorch_names.is_unknown(name) is unknown
 
 
 WORKERS = """\

@@ -23,7 +23,7 @@ OURS = {
 }
 # (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
 OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard")
-PYTORCHS = golden_file.read("names.json")
+PYTORCHS = golden_file.read(golden_file.NAMES)
 
 
 def modules():

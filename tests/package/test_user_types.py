@@ -19,7 +19,7 @@ CHECKERS = {
     "pyright": ("pyright", "--pythonpath", sys.executable),
 }
 PROGRAM = pathlib.Path(__file__).parent.parent / "typed_program.py"
-NAMES = golden_file.read("names.json")
+NAMES = golden_file.read(golden_file.NAMES)
 # What people write most; of the others mypy checks what we import ourselves.
 MODULES = """
     autograd autograd.functional autograd.graph autograd.forward_ad nn nn.functional nn.init nn.parameter nn.utils nn.utils.rnn
