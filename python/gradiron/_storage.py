@@ -286,10 +286,10 @@ def rebuild_lazy(
 
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
-    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, with_state
+    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, saving, with_state
     from .nn import Parameter
 
-    if type(self) is Parameter:
+    if saving.on or type(self) is Parameter:
         return reduce_tensor(self)
     if self._backward_hooks and not isinstance(self, Parameter):
         from .utils.hooks import warn_if_has_hooks
