@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 import gradiron
 
 from .dot import dot
+from .drawing import Drawing
 from .model import Model, Named, Names, describe
 from .picture import Picture, draw
-from .png import png
-from .svg import svg
 from .tree import tree
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, save
     return Graph(describe(list(results), Names(names, gradiron.Tensor), saved))
 
 
-class Graph:
+class Graph(Drawing):
     """A drawn history. It holds names and shapes only, and so keeps no tensor alive."""
 
     def __init__(self, model: Model) -> None:
@@ -64,13 +63,6 @@ class Graph:
         """The graph as text, results at the left."""
         return tree(self._model)
 
-    def svg(self, path: str | PathLike[str] | None = None) -> str:
-        """The drawing as SVG, also written to `path` if that is given."""
-        text = svg(self._picture)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
-
     def dot(self, path: str | PathLike[str] | None = None) -> str:
         """The graph in Graphviz' language, also written to `path` if that is given."""
         text = dot(self._model)
@@ -78,21 +70,11 @@ class Graph:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def png(self, path: str | PathLike[str] | None = None, *, scale: float = 2.0) -> bytes:
-        """The drawing as PNG, `scale` pixels to a unit (fewer if it is huge), also written to `path` if that is given."""
-        data = png(self._picture, scale)
-        if path is not None:
-            Path(path).write_bytes(data)
-        return data
-
     def __str__(self) -> str:
         return self.tree()
 
     def __repr__(self) -> str:
         return self.tree()
-
-    def _repr_svg_(self) -> str:
-        return self.svg()
 
     def _repr_html_(self) -> str:
         # What is higher than the box is scrolled to its end, where the results are: a reversed column begins there.
