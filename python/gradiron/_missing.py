@@ -119,7 +119,7 @@ def died_of(error: BaseException) -> None:
         module = getattr(kind, "__module__", None) or ""
         if isinstance(kind, ModuleType):
             owner = kind.__name__
-        elif module.partition(".")[0] == "gradiron":
+        elif module.partition(".")[0] in ("gradiron", "torch"):
             owner = f"{'gradiron' if module == 'gradiron._core' else module}.{kind.__name__}"
         else:
             return

@@ -308,6 +308,33 @@ else:
     python_ok(code)
 
 
+TYPES = """
+import pickle
+x = T.ones(2)
+x.note = "kept"
+before, printed = pickle.dumps(x), repr(x)
+with T.as_torch():
+    import torch
+    assert type(x).__module__ == T.Tensor.__module__ == "torch" and repr(torch.Tensor) == "<class 'torch.Tensor'>"
+    assert f"{type(x).__module__}.{type(x).__qualname__}" == "torch.Tensor"
+    assert T.nn.Parameter.__module__.startswith("gradiron.")
+    assert pickle.loads(pickle.dumps(torch.Tensor)) is T.Tensor
+    assert pickle.dumps(x) == before and repr(x) == printed and pickle.loads(before).note == "kept"
+    with T.as_torch():
+        pass
+    assert type(x).__module__ == "torch"
+assert type(x).__module__ == "gradiron" and repr(T.Tensor) == "<class 'gradiron.Tensor'>"
+assert pickle.dumps(x) == before and pickle.loads(before).note == "kept"
+"""
+
+
+def test_a_tensors_class_is_pytorchs_by_name(tmp_path):
+    python_ok(TYPES)
+    line = "import torch; print(type(torch.ones(1)).__module__, type(torch.ones(1)))"
+    done = launch("-c", line, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("torch <class 'torch.Tensor'>\n", "")
+
+
 def test_nothing_is_aliased_without_being_asked():
     done = python("import importlib.util\nprint('torch' in sys.modules, 'gradiron._alias' in sys.modules)")
     assert done.stdout == "False False\n"
