@@ -4,33 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import *
-from ._core import (
-    Tensor,
-    _nn,
-    bfloat16,
-    bool,
-    complex64,
-    complex128,
-    device,
-    dtype,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    int8,
-    int16,
-    int32,
-    int64,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    is_warn_always_enabled,
-    promote_types,
-    set_default_dtype,
-    set_warn_always,
-    uint8,
-)
+from ._core import Tensor, complex64, complex128, float16, float32, float64, int16, int32, int64
 from ._types import OutOfMemoryError, Size
 from ._types import named_result as _named_result
 
@@ -40,7 +14,7 @@ from . import (
     _tensor,
     autograd,
 )
-from ._creation import *  # type: ignore[assignment, no-redef]
+from ._creation import *
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 float = float32
