@@ -6,6 +6,7 @@ import weakref
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from xml.dom.minidom import parseString
 
 import pytest
@@ -205,6 +206,11 @@ def test_the_shortest_way_to_a_tensor_is_its_name() -> None:
     assert str(viz.graph(weight * secret, names=scope)).splitlines()[1:] == ["├─ weight (1,)", "└─ leaf (2,)"]
     del scope["weight"]
     assert "box.weight (1,)" in str(viz.graph(weight * secret, names=scope))
+
+
+def test_objects_that_have_any_attribute_name_nothing() -> None:
+    mock, a = Mock(), T.ones(1, requires_grad=True)
+    assert "a (1,)" in str(viz.graph(a * 2, names={"mock": mock, "aten": T.ops.aten, "a": a}))
 
 
 def test_names_of_a_module() -> None:

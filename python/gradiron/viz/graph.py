@@ -13,7 +13,7 @@ import gradiron
 
 from .dot import dot
 from .drawing import Drawing
-from .model import Model, Named, Names, describe
+from .model import Model, Named, Names, describe, is_named
 from .picture import Picture, draw
 from .tree import tree
 
@@ -44,7 +44,7 @@ def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, save
     if names is None:
         caller = sys._getframe(1)
         names = {**caller.f_locals, **caller.f_globals, **caller.f_locals}
-    elif isinstance(names, type) or not isinstance(names, (Mapping, Named)):
+    elif not (isinstance(names, Mapping) or is_named(names)):
         raise TypeError(f"graph(): names is a dict of names and tensors, or a module, not {type(names).__name__}")
     return Graph(describe(list(results), Names(names, gradiron.Tensor), saved))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     from gradiron import Tensor
@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 LIMIT = 2000
 
 
-@runtime_checkable
 class Named(Protocol):
     """A module, of gradiron or of a user's own making."""
 
     def named_parameters(self) -> Iterable[tuple[str, Any]]: ...
+
+
+def is_named(value: object) -> TypeGuard[Named]:
+    """By its class: some objects have any attribute that is asked for."""
+    return callable(getattr(type(value), "named_parameters", None))
 
 
 @dataclass
@@ -193,7 +197,7 @@ def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield f"{name}[{position}]", entry
     elif isinstance(value, type) or type(value).__module__ == "builtins":
         return
-    elif isinstance(value, Named):
+    elif is_named(value):
         for path, parameter in value.named_parameters():
             if not any(map(_is_hidden, path.split("."))):
                 yield f"{name}.{path}", parameter
