@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-WIDTH, HEIGHT, EDGE = 640, 360, 48
+from gradiron import viz
 
 
 class Training:
@@ -35,43 +34,8 @@ class Training:
                 print(f"step {step + 1:5} of {self.total} [{bar:20}] loss {self.losses[-1]:.4f}  {passed:5.1f} s", flush=True)
         path = Path("demo-output") / f"{self.name}.svg"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(picture(self.name, self.losses), encoding="utf-8")
+        viz.loss(self.losses, title=f"{self.name}: the loss").svg(path)
         print(f"the loss is drawn in {path}")
 
     def note(self, loss: float) -> None:
         self.losses.append(loss)
-
-
-def picture(title: str, losses: list[float]) -> str:
-    """A curve as SVG: every loss thinly, their running mean boldly."""
-    known = [loss for loss in losses if math.isfinite(loss)] or [0.0]
-    low, high = min(known), max(known)
-    spread = high - low or 1.0
-
-    def line(values: list[float], style: str) -> str:
-        across = (WIDTH - 2 * EDGE) / max(1, len(values) - 1)
-        places = (
-            f"{EDGE + i * across:.1f},{HEIGHT - EDGE - (v - low) / spread * (HEIGHT - 2 * EDGE):.1f}"
-            for i, v in enumerate(values)
-            if math.isfinite(v)
-        )
-        return f'<polyline fill="none" {style} points="{" ".join(places)}"/>'
-
-    smooth, mean = [], known[0]
-    for loss in losses:
-        mean = 0.9 * mean + 0.1 * (loss if math.isfinite(loss) else mean)
-        smooth.append(mean)
-    marks = "".join(
-        f'<text x="{EDGE - 6}" y="{HEIGHT - EDGE - part * (HEIGHT - 2 * EDGE) + 4:.0f}" text-anchor="end">'
-        f"{low + part * spread:.3g}</text>"
-        for part in (0.0, 0.5, 1.0)
-    )
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" font-family="sans-serif" font-size="12">'
-        f'<rect width="100%" height="100%" fill="white"/>'
-        f'<text x="{WIDTH / 2}" y="24" text-anchor="middle" font-size="15">{title}: the loss in {len(losses)} steps</text>'
-        f'<path d="M{EDGE} {EDGE}V{HEIGHT - EDGE}H{WIDTH - EDGE}" stroke="#888" fill="none"/>{marks}'
-        + line(losses, 'stroke="#9bc4e2" stroke-width="1"')
-        + line(smooth, 'stroke="#1f6fab" stroke-width="2"')
-        + "</svg>\n"
-    )

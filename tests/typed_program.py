@@ -1,4 +1,6 @@
-"""What a user writes: `make lint` has mypy read it. (PyTorch's own stubs take every call but those that shall be refused.)"""
+"""What a user writes, for mypy and pyright. (PyTorch's own stubs take every call but those that shall be refused.)"""
+
+# pyright: reportUnnecessaryTypeIgnoreComment=error, reportUnusedExpression=false
 
 from __future__ import annotations
 
@@ -83,7 +85,7 @@ def reductions(x: Tensor) -> Tensor:
     for part in x.split(1):
         part.sum()
     first, second = x.chunk(2, 1)
-    hits: int = (x.argmax(1) == y).sum().item()
+    hits = int((x.argmax(1) == y).sum().item())
     total = (x > 0).float().mean() + (x < 1).sum() + (x == y).float().sum() + u.sum() + w.sum() + v.sum() + q.sum() + r.sum()
     print(hits, parts, first, second)
     return top + total
@@ -241,7 +243,8 @@ class Net(nn.Module):
             x = layer(x)
         out, (h, c) = self.rnn(x, hidden)
         out, _ = self.attention(out, out, out, need_weights=False)
-        return F.log_softmax(self.body(out) * self.scale + F.linear(x, self.weight), dim=1) + h[-1] + c[-1]
+        y: Tensor = F.log_softmax(self.body(out) * self.scale + F.linear(x, self.weight), dim=1) + h[-1] + c[-1]
+        return y
 
 
 class Numbers(Dataset[tuple[Tensor, int]]):
@@ -259,8 +262,9 @@ class Cube(torch.autograd.Function):
         return x**3
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (x,) = ctx.saved_tensors
+    def backward(ctx: Any, *grads: Tensor) -> Tensor:
+        (grad,) = grads
+        x: Tensor = ctx.saved_tensors[0]
         return grad * 3 * x * x
 
 
@@ -286,10 +290,11 @@ def train() -> None:
     adamw = torch.optim.AdamW(net.parameters())
     schedule = optim.lr_scheduler.CosineAnnealingLR(opt, T_max=10)
     criterion = nn.CrossEntropyLoss()
+    loss = torch.tensor(0.0)
     for epoch in range(2):
         for xb, yb in loader:
             opt.zero_grad(set_to_none=True)
-            loss: Tensor = criterion(m(xb.to(device)), yb.to(device))
+            loss = criterion(m(xb.to(device)), yb.to(device))
             loss.backward()
             nn.utils.clip_grad_norm_(m.parameters(), 1.0)
             opt.step()
@@ -339,3 +344,13 @@ def refused(x: Tensor) -> None:
     x.mean(keepdim="yes")  # type: ignore[arg-type]
     torch.cat(1)  # type: ignore[arg-type]
     x.shape.total()  # type: ignore[attr-defined]
+    torch.sigmiod(x)  # type: ignore[attr-defined]
+    F.cross_entropy(x)  # type: ignore[call-arg]
+    F.max_pool2d(x, 2, return_indices=True).sum()  # type: ignore[attr-defined]
+    optim.Adamw([x])  # type: ignore[attr-defined]
+    nn.Linaer(2, 3)  # type: ignore[attr-defined]
+    nn.utils.clip_gradients  # type: ignore[attr-defined]
+    x.item().upper()  # type: ignore[union-attr]
+    x.tolist().upper()  # type: ignore[attr-defined]
+    x.numpy().upper()  # type: ignore[attr-defined]
+    nn.Linear(2, 3).state_dict().upper()  # type: ignore[attr-defined]

@@ -2,87 +2,9 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    # What `__getattr__` loads, by name for type checkers and editors.
-    from . import (
-        amp,
-        backends,
-        cpu,
-        cuda,
-        distributions,
-        fft,
-        func,
-        fx,
-        hub,
-        jit,
-        library,
-        linalg,
-        mps,
-        multiprocessing,
-        nn,
-        onnx,
-        optim,
-        overrides,
-        profiler,
-        quasirandom,
-        random,
-        signal,
-        sparse,
-        special,
-        storage,
-        testing,
-        types,
-        utils,
-        version,
-        viz,
-    )
-    from ._alias import as_torch
-    from ._differences import gradient
-    from ._histograms import histogram, histogramdd
-    from ._limits import finfo, iinfo
-    from ._lowrank import pca_lowrank, svd_lowrank
-    from ._settings import compile, get_default_device, set_default_device, use_deterministic_algorithms
-    from ._spectral import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
-    from ._tensor_str import set_printoptions
-    from .amp.autocast_mode import autocast
-    from .amp.grad_scaler import GradScaler
-    from .func import vmap
-    from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
-    from .serialization import load, save
-    from .version import __version__
-
 from . import _core
 from ._core import *
-from ._core import (
-    Tensor,
-    _nn,
-    bfloat16,
-    bool,
-    complex64,
-    complex128,
-    device,
-    dtype,
-    float16,
-    float32,
-    float64,
-    get_default_dtype,
-    int8,
-    int16,
-    int32,
-    int64,
-    is_anomaly_check_nan_enabled,
-    is_anomaly_enabled,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    is_warn_always_enabled,
-    promote_types,
-    set_default_dtype,
-    set_warn_always,
-    uint8,
-)
+from ._core import Tensor, complex64, complex128, float16, float32, float64, int16, int32, int64
 from ._types import OutOfMemoryError, Size
 from ._types import named_result as _named_result
 
@@ -92,7 +14,7 @@ from . import (
     _tensor,
     autograd,
 )
-from ._creation import *  # type: ignore[assignment, no-redef]
+from ._creation import *
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 float = float32
@@ -199,7 +121,7 @@ _WRITES = """
 """.split()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     import importlib
 
     if name in _MODULES:

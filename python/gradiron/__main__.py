@@ -20,7 +20,7 @@ usage: python -m gradiron script.py [arguments …]
        python -m gradiron -m module [arguments …]
        python -m gradiron -c code [arguments …]
 
-Runs a program written for PyTorch. `import torch` gives it gradiron, also in its child processes.
+Runs a program written for PyTorch. `import torch` gives it gradiron, also in the Python programs that it starts.
 What it asked for and gradiron does not have is listed at the end."""
 
 
@@ -84,6 +84,7 @@ def main(arguments: list[str]) -> int:
         print(f"gradiron {gradiron.version.gradiron}, for PyTorch {gradiron.version.__version__}")
         return 0
     gradiron.as_torch()
+    os.environ["GRADIRON_AS_TORCH"] = "1"  # for `_gradiron_as_torch`, with which its child processes begin
     _missing.watch()
     try:
         _run(arguments)

@@ -114,6 +114,8 @@ class as_torch:
         sys.modules["torch"] = gradiron
         # Programs look names up below it; gradiron's own modules go by `__package__`.
         gradiron.__name__ = "torch"
+        # Packages tell a tensor by the module of its class.
+        gradiron.Tensor.__module__ = "torch"
         self._spawn, spawn.get_preparation_data = spawn.get_preparation_data, _prepared(spawn.get_preparation_data)
 
     def __enter__(self) -> ModuleType:
@@ -125,7 +127,7 @@ class as_torch:
         from multiprocessing import spawn
 
         as_torch._active = None
-        gradiron.__name__ = "gradiron"
+        gradiron.__name__ = gradiron.Tensor.__module__ = "gradiron"
         spawn.get_preparation_data = self._spawn
         sys.meta_path.remove(self._finder)
         for name in list(filter(is_torch, sys.modules)):

@@ -76,7 +76,7 @@ def empty_permuted(
         if not 0 <= dim < len(sizes):
             raise RuntimeError(
                 f"Dimension out of range (expected to be between 0 and {len(sizes) - 1}, but got {dim} at index {at}).  NB: "
-                "negative dims not currently supported; file an issue if you want it."
+                "negative dims not currently supported."
             )
         if dim in order[:at]:
             raise RuntimeError("Duplicate dim not allowed")

@@ -119,7 +119,7 @@ def died_of(error: BaseException) -> None:
         module = getattr(kind, "__module__", None) or ""
         if isinstance(kind, ModuleType):
             owner = kind.__name__
-        elif module.partition(".")[0] == "gradiron":
+        elif module.partition(".")[0] in ("gradiron", "torch"):
             owner = f"{'gradiron' if module == 'gradiron._core' else module}.{kind.__name__}"
         else:
             return
@@ -133,6 +133,15 @@ def report() -> str:
     """The list, or nothing."""
     if not _found:
         return ""
+    from . import _pytorch_names as pytorch
+
     width = max(len(name) for name, _ in _found)
-    lines = [f"  {name:{width}}  {place}" for name, place in _found]
-    return "\n".join(["gradiron lacks:", *lines])
+    lacking, unknown = ["gradiron lacks:"], [f"PyTorch {pytorch.version()} has no such names:"]
+    for name, place in _found:
+        line = f"  {name:{width}}  {place}"
+        if pytorch.is_unknown(name):
+            meant = pytorch.nearest(name)
+            unknown.append(f"{line}  (did you mean {meant}?)" if meant else line)
+        else:
+            lacking.append(line)
+    return "\n".join(line for lines in (lacking, unknown) if len(lines) > 1 for line in lines)

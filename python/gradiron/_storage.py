@@ -252,7 +252,7 @@ def rebuild_tensor(
     shape: tuple[int, ...],
     strides: tuple[int, ...],
     requires_grad: bool,
-    cls: type[Tensor] = Tensor,
+    cls: type[Tensor] | None = None,
     state: Any = None,
 ) -> Tensor:
     """The other end of a pickle."""
@@ -260,7 +260,7 @@ def rebuild_tensor(
 
     made = _core.storage_view(storage._all, kind, offset, shape, strides)
     _core.set_version(made, 1)  # It was given its memory.
-    if cls is not Tensor:
+    if cls not in (None, Tensor):
         made = _core.make_subclass(cls, made, requires_grad)
     elif requires_grad:
         _core.tracked(made)
@@ -286,10 +286,10 @@ def rebuild_lazy(
 
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
-    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, with_state
+    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, saving, with_state
     from .nn import Parameter
 
-    if type(self) is Parameter:
+    if saving.on or type(self) is Parameter:
         return reduce_tensor(self)
     if self._backward_hooks and not isinstance(self, Parameter):
         from .utils.hooks import warn_if_has_hooks
@@ -301,7 +301,9 @@ def reduce(self: Tensor, protocol: Any = None) -> Any:
     if self.is_conj() or self.is_neg():
         return with_state(self, rebuild_lazy, (self.is_conj(), self.is_neg(), *place))
     state = _get_obj_state(self)
-    return rebuild_tensor, (place if type(self) is Tensor and not state else (*place, type(self), state))
+    # Not by its own name, which is another one in a program that the launcher runs.
+    cls = None if type(self) is Tensor else type(self)
+    return rebuild_tensor, (place if cls is None and not state else (*place, cls, state))
 
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:

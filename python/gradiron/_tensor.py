@@ -157,12 +157,14 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor as a NumPy array over the same memory."""
+    try:
+        import numpy as np
+    except ImportError as error:
+        raise RuntimeError("Numpy is not available. Install it with: pip install gradiron[numpy]") from error
     if force:
         self = self.detach().cpu().resolve_conj().resolve_neg()
     if self.requires_grad and _core.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-    import numpy as np
-
     return np.asarray(_core.shared(self))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copyreg
 import os
 import sys
+import threading
 import traceback
 from collections import OrderedDict
 from typing import Any, NoReturn
@@ -176,6 +177,15 @@ def _rebuild_meta_tensor_no_storage(dtype: dtype, size: Any, stride: Any, requir
 def reduce_meta(tensor: Tensor) -> Any:
     """What a pickle holds of a tensor without elements."""
     return _rebuild_meta_tensor_no_storage, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+
+
+class _Saving(threading.local):
+    """Whether this thread writes a checkpoint: what a class makes of `super().__reduce_ex__` there is PyTorch's call, too."""
+
+    on = False
+
+
+saving = _Saving()
 
 
 def reduce_tensor(tensor: Tensor) -> Any:

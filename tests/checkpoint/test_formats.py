@@ -362,3 +362,53 @@ def test_pickles_of_tensors_stay_what_they_were():
     a[1] = 7
     assert b[0] == 7
     assert pickle.loads(pickle.dumps(T.nn.Parameter(x))).requires_grad
+
+
+def tagged(rebuild, args, tag):
+    made = rebuild(*args)
+    made.tag = tag
+    return made
+
+
+class Tagged(T.Tensor):
+    """It hands on what a tensor makes of itself."""
+
+    def __reduce_ex__(self, protocol):
+        rebuild, args, *_ = super().__reduce_ex__(protocol)
+        return tagged, (rebuild, args, "kept")
+
+
+class Boxed:
+    """It holds a tensor's reduction, and comes back as the tensor."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __reduce__(self):
+        rebuild, args, *_ = self.inner.__reduce_ex__(2)
+        return tagged, (rebuild, args, "boxed")
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"_use_new_zipfile_serialization": False}, {"pickle_protocol": 4}], ids=["file", "old file", "protocol 4"]
+)
+def test_what_wraps_a_tensors_reduction_is_saved_by_names_that_load(options):
+    lazy = T.tensor([1 + 2j]).conj()
+    for inner in (T.ones(2), T.ones(2, requires_grad=True), T.ones(2).as_subclass(Tagged), T.nn.Parameter(T.ones(2)), lazy):
+        data = saved(Boxed(inner), **options)
+        archive = zipfile.ZipFile(io.BytesIO(data)) if data[:2] == b"PK" else None
+        pickled = archive.read("archive/data.pkl") if archive else data
+        assert b"_rebuild" in pickled and b"\nrebuild" not in pickled and b"gradiron" not in pickled
+        found = loaded(data, weights_only=False)
+        assert (found.tag, found.tolist(), found.requires_grad) == ("boxed", inner.tolist(), inner.requires_grad)
+        assert type(found) is type(inner)
+    found = loaded(saved([T.ones(2).as_subclass(Tagged)], **options), weights_only=False)[0]
+    assert (type(found), found.tag, found.tolist()) == (Tagged, "kept", [1.0, 1.0])
+
+
+@pytest.mark.gradiron
+def test_a_failed_save_leaves_pickles_as_they_were():
+    plain = pickle.dumps(T.ones(2))
+    with pytest.raises(Exception, match="pickle"):
+        saved([T.ones(2), lambda: None])
+    assert pickle.dumps(T.ones(2)) == plain

@@ -13,7 +13,7 @@ from library import T
 
 from checkpoint_cases import network  # isort: skip (found by way of test_formats)
 
-PYTORCHS = golden_file.read("names.json")
+PYTORCHS = golden_file.read(golden_file.NAMES)
 
 
 def saved(obj):

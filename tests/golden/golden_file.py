@@ -5,6 +5,8 @@ import json
 import pathlib
 
 HOME = pathlib.Path(__file__).parent
+# The package itself has this one: the launcher tells by it which names are PyTorch's.
+NAMES = str(HOME.parent.parent / "python" / "gradiron" / "_pytorch_names.json")
 
 
 def lines(value, depth=2):

@@ -1,7 +1,8 @@
-"""Writes names.json: the public names of PyTorch's modules and of its central classes. Run under PyTorch."""
+"""Writes `_pytorch_names.json` of the package: the public names of PyTorch's modules and central classes. Run under PyTorch."""
 
 import importlib
 import inspect
+import pathlib
 import pkgutil
 import warnings
 
@@ -59,6 +60,14 @@ def table(torch):
     return made
 
 
+def files(torch):
+    """The names of all modules, also of those that are not imported here, and need something that is not installed."""
+    root = pathlib.Path(torch.__path__[0])
+    names = [path.relative_to(root).with_suffix("").parts for path in root.rglob("*.py")]
+    names = [parts[:-1] if parts[-1] == "__init__" else parts for parts in names]
+    return sorted(".".join(parts) for parts in names if parts and not any(part.startswith("_") for part in parts))
+
+
 def is_below(module, name):
     return getattr(module, name).__name__ in (f"{module.__name__}.{name}", "torch")
 
@@ -67,6 +76,6 @@ if __name__ == "__main__":
     import torch
 
     warnings.simplefilter("ignore")
-    made = table(torch)
-    golden_file.write("names.json", dict(sorted(made.items())))
+    made = {**table(torch), "modules": files(torch)}
+    golden_file.write(golden_file.NAMES, dict(sorted(made.items())))
     print(len(made), "modules and classes,", sum(map(len, made.values())), "names")

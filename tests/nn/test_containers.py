@@ -167,8 +167,7 @@ def test_parameter_dict():
     refuses(TypeError, "ParameterDict update sequence element #0 should be Iterable; isint", lambda: d.update([3]))
     refuses(
         TypeError,
-        "Index given to ParameterDict cannot be used as a key as it is not a string (type is 'int'). Open an issue on github if "
-        "you need non-string keys.",
+        "Index given to ParameterDict cannot be used as a key as it is not a string (type is 'int').",
         lambda: nn.ParameterDict({3: 4}),
     )
 

@@ -5,6 +5,7 @@ import pathlib
 import py_compile
 import subprocess
 import sys
+import venv
 import zipapp
 
 import pytest
@@ -120,28 +121,57 @@ def test_what_is_missing_is_listed(tmp_path):
 import torch
 hasattr(torch, "probed")
 try:
-    torch.nn.absent
+    torch.nn.quantized
 except AttributeError:
+    pass
+try:
+    torch.sigmiod
+except AttributeError:
+    pass
+try:
+    from torch.export import export
+except ImportError:
+    pass
+try:
+    from torch.cuda import CUDAPluggableAllocator
+except ImportError:
     pass
 try:
     from torch.nowhere import thing
 except ImportError:
     pass
-try:
-    from torch.cuda import nothing
-except ImportError:
-    pass
-torch.ones(1).unheard_of()
+torch.ones(1).sigmiod()
 """
     done = launch(script(tmp_path, text), cwd=tmp_path)
-    listed = done.stderr.partition("gradiron lacks:\n")[2]
+    heading = f"PyTorch {T.__version__.partition('+')[0]} has no such names:\n"
+    lacking, _, unknown = done.stderr.partition("gradiron lacks:\n")[2].partition(heading)
     assert done.returncode == 1
-    assert [line.split() for line in listed.splitlines()] == [
-        ["torch.nn.absent", "script.py:4"],
-        ["torch.nowhere", "script.py:8"],
-        ["torch.cuda.nothing", "script.py:12"],
-        ["torch.Tensor.unheard_of", "script.py:15"],
+    assert [line.split() for line in lacking.splitlines()] == [
+        ["torch.nn.quantized", "script.py:4"],
+        ["torch.export", "script.py:12"],
+        ["torch.cuda.CUDAPluggableAllocator", "script.py:16"],
     ]
+    assert [line.split(maxsplit=2) for line in unknown.splitlines()] == [
+        ["torch.sigmiod", "script.py:8", "(did you mean torch.sigmoid?)"],
+        ["torch.nowhere", "script.py:20", "(did you mean torch.where?)"],
+        ["torch.Tensor.sigmiod", "script.py:23", "(did you mean torch.Tensor.sigmoid?)"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, unknown",
+    [
+        *[(f"torch.{name}", False) for name in ("sigmoid", "nn.Linear", "nn.quantized", "contrib", "export.export", "ops.a.b")],
+        *[(f"torch.{name}", True) for name in ("sigmiod", "nn.Linaer", "nn.functional.rleu", "nowhere.thing", "Size.dims")],
+        # What PyTorch has for itself, and what lies in most classes, is not in the table.
+        *[(f"torch.{name}", False) for name in ("_foo", "_foo.bar", "nn.modules.linear.Linear.wieght")],
+        ("MulBackward0 is not differentiable twice", False),
+    ],
+)
+def test_names_that_pytorch_has_not_either(name, unknown):
+    from gradiron import _pytorch_names
+
+    assert _pytorch_names.is_unknown(name) is unknown
 
 
 WORKERS = """\
@@ -176,6 +206,67 @@ def test_child_processes(tmp_path, real):
     done = launch(script(tmp_path, WORKERS), cwd=tmp_path, path=[real])
     expected = "gradiron [([0.0, 0.5], ('gradiron', 'gradiron'))]"
     assert done.stdout.splitlines() == [f"{m} {expected}" for m in ("fork", "spawn", "forkserver")], done.stderr
+
+
+LEVELS = """\
+import importlib.metadata, subprocess, sys
+assert "gradiron" not in sys.modules or sys.argv[1:] == ["2"]
+version = importlib.metadata.version("torch")
+import torch.nn.functional as F
+import torch
+level = int(sys.argv[1])
+print(level, torch.__spec__.name, F.__spec__.name, version == torch.__version__, flush=True)
+for way in ([__file__], ["-m", "levels"], ["-c", open(__file__).read().replace("__file__", repr(__file__))]) if level else ():
+    subprocess.run([sys.executable, *way, str(level - 1)], check=True)
+"""
+
+
+def test_subprocesses_of_several_levels(tmp_path, real):
+    path = script(tmp_path, LEVELS, "levels.py")
+    done = launch(path, "2", cwd=tmp_path, path=[real])
+    row = "{} gradiron gradiron.nn.functional True"
+    assert done.stdout.splitlines() == [row.format(2)] + 3 * ([row.format(1)] + 3 * [row.format(0)]), done.stderr
+    assert done.stderr == ""
+
+
+def test_subprocesses_without_gradiron_are_as_ever(tmp_path):
+    venv.create(tmp_path / "other", symlinks=True)
+    python = next(path for path in tmp_path.glob("other/*/python*") if path.is_file())
+    text = f"""\
+import subprocess, sys, torch
+code = "import sys; print([type(f).__module__ for f in sys.meta_path]); import torch"
+subprocess.run([sys.executable, "-S", "-c", "print(1)"], check=True)
+child = subprocess.run([{str(python)!r}, "-c", code], capture_output=True, text=True)
+print(child.stdout, child.stderr.splitlines()[-1])
+"""
+    done = launch(script(tmp_path, text), cwd=tmp_path)
+    assert "_gradiron" not in done.stdout and done.stderr == ""
+    assert done.stdout.splitlines()[-1].strip() == "ModuleNotFoundError: No module named 'torch'"
+
+
+def test_a_python_that_is_not_launched_knows_nothing_of_it(real):
+    code = """
+with T.as_torch():
+    assert "GRADIRON_AS_TORCH" not in os.environ
+assert "GRADIRON_AS_TORCH" not in os.environ and "_gradiron_as_torch" not in sys.modules
+"""
+    python_ok("import os\n" + code, env={"PYTHONPATH": os.pathsep.join([str(real), HOME])})
+
+
+def test_a_launched_python_loads_gradiron_late_and_keeps_it(real):
+    code = """
+import sys
+assert "gradiron" not in sys.modules and "typing" not in sys.modules
+import gradiron
+with gradiron.as_torch():
+    import torch
+    assert torch is gradiron
+import torch, torch.nn
+assert torch is gradiron and torch.nn.__spec__.name == "gradiron.nn"
+"""
+    env = {**os.environ, "GRADIRON_AS_TORCH": "1", "PYTHONPATH": os.pathsep.join([str(real), HOME])}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_another_pytorch_is_not_disturbed(real):
@@ -215,6 +306,33 @@ else:
     raise AssertionError
 """
     python_ok(code)
+
+
+TYPES = """
+import pickle
+x = T.ones(2)
+x.note = "kept"
+before, printed = pickle.dumps(x), repr(x)
+with T.as_torch():
+    import torch
+    assert type(x).__module__ == T.Tensor.__module__ == "torch" and repr(torch.Tensor) == "<class 'torch.Tensor'>"
+    assert f"{type(x).__module__}.{type(x).__qualname__}" == "torch.Tensor"
+    assert T.nn.Parameter.__module__.startswith("gradiron.")
+    assert pickle.loads(pickle.dumps(torch.Tensor)) is T.Tensor
+    assert pickle.dumps(x) == before and repr(x) == printed and pickle.loads(before).note == "kept"
+    with T.as_torch():
+        pass
+    assert type(x).__module__ == "torch"
+assert type(x).__module__ == "gradiron" and repr(T.Tensor) == "<class 'gradiron.Tensor'>"
+assert pickle.dumps(x) == before and pickle.loads(before).note == "kept"
+"""
+
+
+def test_a_tensors_class_is_pytorchs_by_name(tmp_path):
+    python_ok(TYPES)
+    line = "import torch; print(type(torch.ones(1)).__module__, type(torch.ones(1)))"
+    done = launch("-c", line, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("torch <class 'torch.Tensor'>\n", "")
 
 
 def test_nothing_is_aliased_without_being_asked():

@@ -23,7 +23,7 @@ OURS = {
 }
 # (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
 OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard")
-PYTORCHS = golden_file.read("names.json")
+PYTORCHS = golden_file.read(golden_file.NAMES)
 
 
 def modules():
@@ -44,7 +44,7 @@ def is_import(holder, value):
 
 
 def strange(key, holder, skip=lambda value: False):
-    known = {*PYTORCHS.get(key, ()), *OURS.get(key, ())}
+    known = {*PYTORCHS.get(key, ()), *OURS.get(key, ()), "TYPE_CHECKING"}  # an import, but of a mere bool
     return [n for n in dir(holder) if not n.startswith("_") and n not in known and not skip(getattr(holder, n))]
 
 

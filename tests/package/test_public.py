@@ -1,7 +1,9 @@
 """The package as a user meets it: fast to import, documented, typed, and with nothing left lying about."""
 
 import inspect
+import pathlib
 import pickle
+import re
 import subprocess
 import sys
 
@@ -81,8 +83,18 @@ def test_printing_and_tolist_do_not_import_numpy():
 def test_it_works_without_numpy():
     code = "sys.modules['numpy'] = None\nx = T.ones(2, requires_grad=True); (x * 2).sum().backward(); print(x.grad)\n"
     assert python_ok(code) == "tensor([2., 2.])\n"
-    failed = python("sys.modules['numpy'] = None\nT.ones(2).numpy()")
-    assert failed.returncode == 1 and "numpy" in failed.stderr.lower() and "Traceback" in failed.stderr
+    for call in ("numpy()", "numpy(force=True)", "requires_grad_().numpy()", "__array__()"):
+        failed = python(f"sys.modules['numpy'] = None\nT.ones(2).{call}")
+        told = "RuntimeError: Numpy is not available. Install it with: pip install gradiron[numpy]"
+        assert failed.returncode == 1 and failed.stderr.splitlines()[-1] == told
+
+
+@pytest.mark.gradiron
+def test_nobody_is_sent_to_another_projects_tracker():
+    home = pathlib.Path(T.__file__).parent
+    texts = {path: path.read_bytes() for path in home.rglob("*") if path.suffix in (".py", ".so", ".pyd")}
+    asks = re.compile(rb"(file|open)( us)? an? (new )?(issue|feature)|pytorch/issues/new", re.IGNORECASE)
+    assert len(texts) > 300 and [path.name for path, text in texts.items() if asks.search(text)] == []
 
 
 @pytest.mark.gradiron

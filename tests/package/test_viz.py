@@ -6,6 +6,7 @@ import weakref
 import zlib
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from xml.dom.minidom import parseString
 
 import pytest
@@ -191,3 +192,40 @@ def test_boxes_of_random_graphs_keep_apart_and_lines_go_down(seed: int) -> None:
     for box in layout.boxes:
         assert box.x - box.width / 2 >= -1e-6 and box.x + box.width / 2 <= layout.width + 1e-6
         assert 0 <= box.y and box.y + box.height <= layout.height + 1e-6
+
+
+def test_the_shortest_way_to_a_tensor_is_its_name() -> None:
+    class Box:
+        pass
+
+    box = Box()
+    box.inner = Box()  # type: ignore[attr-defined]
+    box.inner.weight = box.weight = weight = T.ones(1, requires_grad=True)  # type: ignore[attr-defined]
+    box.inner._secret = secret = T.ones(2, requires_grad=True)  # type: ignore[attr-defined]
+    scope = {"box": box, "_secret": secret, "parts": {"_k": secret}, "weight": weight}
+    assert str(viz.graph(weight * secret, names=scope)).splitlines()[1:] == ["├─ weight (1,)", "└─ leaf (2,)"]
+    del scope["weight"]
+    assert "box.weight (1,)" in str(viz.graph(weight * secret, names=scope))
+
+
+def test_objects_that_have_any_attribute_name_nothing() -> None:
+    mock, a = Mock(), T.ones(1, requires_grad=True)
+    assert "a (1,)" in str(viz.graph(a * 2, names={"mock": mock, "aten": T.ops.aten, "a": a}))
+
+
+def test_names_of_a_module() -> None:
+    model = T.nn.Sequential(T.nn.Linear(2, 1), T.nn.Tanh())
+    text = str(viz.graph(model(T.ones(1, 2)), names=model))
+    assert "0.weight (1, 2)" in text and "0.bias (1,)" in text
+    for wrong in ([model], "model", model[0].weight, T.nn.Linear):
+        with pytest.raises(
+            TypeError, match=r"names is a dict of names and tensors, or a module, not (list|str|Parameter|type)"
+        ):
+            viz.graph(model[0].weight, names=wrong)  # type: ignore[arg-type]
+
+
+def test_a_picture_higher_than_its_box_shows_its_result() -> None:
+    # A reversed column is scrolled to its end before anybody scrolls it.
+    box = parseString(shared_subexpression()._repr_html_()).documentElement
+    style = dict(rule.split(":") for rule in box.getAttribute("style").split(";"))
+    assert (style["display"], style["flex-direction"], style["overflow"]) == ("flex", "column-reverse", "auto")

@@ -228,14 +228,25 @@ def __dir__() -> list[str]:
     return sorted({*__all__, *_LATE, *loaded, *(name for name in globals() if name.startswith("_"))})
 
 
-def __getattr__(name: str) -> object:
-    import importlib
+if TYPE_CHECKING:
+    from . import forward_ad as forward_ad
+    from . import functional as functional
+    from . import graph as graph
+    from . import profiler as profiler
+    from . import profiler_util as profiler_util
+    from . import variable as variable
+    from .gradcheck import gradcheck as gradcheck
+    from .gradcheck import gradgradcheck as gradgradcheck
+else:
 
-    if name in ("gradcheck", "gradgradcheck"):
-        return getattr(importlib.import_module(".gradcheck", __name__), name)
-    if name in _LATE:
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")
+    def __getattr__(name: str) -> object:
+        import importlib
+
+        if name in ("gradcheck", "gradgradcheck"):
+            return getattr(importlib.import_module(".gradcheck", __name__), name)
+        if name in _LATE:
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")
 
 
 class _Package(ModuleType):

@@ -20,8 +20,7 @@ COMPLEX = "Expected output to be non-complex. {} no longer supports functions th
 def _warn(name: str) -> None:
     warnings.warn(
         f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be removed "
-        "in a future version of PyTorch. If you have a specific use for this or feature request for this to be a stable API, "
-        "please file us an issue at https://github.com/pytorch/pytorch/issues/new",
+        "in a future version of PyTorch.",
         FutureWarning,
         stacklevel=3,
     )

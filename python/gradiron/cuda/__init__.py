@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._creation import LEGACY, legacy_type
 from .._types import OutOfMemoryError
@@ -104,12 +104,27 @@ for _name in LEGACY:
     globals()[_name] = legacy_type(_name, "cuda")
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if TYPE_CHECKING:
+    from .. import BFloat16Tensor as BFloat16Tensor
+    from .. import BoolTensor as BoolTensor
+    from .. import ByteTensor as ByteTensor
+    from .. import CharTensor as CharTensor
+    from .. import DoubleTensor as DoubleTensor
+    from .. import FloatTensor as FloatTensor
+    from .. import HalfTensor as HalfTensor
+    from .. import IntTensor as IntTensor
+    from .. import LongTensor as LongTensor
+    from .. import ShortTensor as ShortTensor
+    from . import amp as amp
+    from . import nvtx as nvtx
+else:
 
-    if name in ("amp", "nvtx"):
-        return importlib.import_module(f".{name}", __name__)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name in ("amp", "nvtx"):
+            return importlib.import_module(f".{name}", __name__)
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

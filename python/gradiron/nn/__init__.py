@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import functional, modules, parameter
+from . import functional as functional
+from . import modules as modules
+from . import parameter as parameter
 from .modules import *
-from .modules.container import Container
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .modules.container import Container as Container
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
@@ -29,14 +34,24 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
 _MODULES = ("attention", "common_types", "grad", "init", "parallel", "utils")
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
+if TYPE_CHECKING:
+    from . import attention as attention
+    from . import common_types as common_types
+    from . import grad as grad
+    from . import init as init
+    from . import parallel as parallel
+    from . import utils as utils
+    from .parallel import DataParallel as DataParallel
+else:
 
-    if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
-    if name == "DataParallel":
-        return importlib.import_module(".parallel", __name__).DataParallel
-    raise AttributeError(f"module 'gradiron.nn' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        import importlib
+
+        if name in _MODULES:
+            return importlib.import_module(f".{name}", __name__)
+        if name == "DataParallel":
+            return importlib.import_module(".parallel", __name__).DataParallel
+        raise AttributeError(f"module 'gradiron.nn' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import functional, lr_scheduler
 from ._adafactor import Adafactor
@@ -50,10 +50,14 @@ __all__ = [
 del adadelta, adagrad, adam, adamax, adamw, asgd, lbfgs, nadam, optimizer, radam, rmsprop, rprop, sgd, sparse_adam  # type: ignore[name-defined] # noqa: F821
 
 
-def __getattr__(name: str) -> Any:
-    # It needs the modules of networks, which optimizers do without.
-    if name == "swa_utils":
-        from importlib import import_module
+if TYPE_CHECKING:
+    from . import swa_utils as swa_utils
+else:
 
-        return import_module(".swa_utils", __name__)
-    raise AttributeError(f"module 'gradiron.optim' has no attribute '{name}'")
+    def __getattr__(name: str) -> Any:
+        # It needs the modules of networks, which optimizers do without.
+        if name == "swa_utils":
+            from importlib import import_module
+
+            return import_module(".swa_utils", __name__)
+        raise AttributeError(f"module 'gradiron.optim' has no attribute '{name}'")

@@ -13,7 +13,7 @@ from .._core import Tensor, device, dtype
 from .._creation import layout, memory_format
 from .._storage import UntypedStorage
 from .._types import Size
-from .._utils import reduce_tensor, storage_class
+from .._utils import reduce_tensor, saving, storage_class
 from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage import TypedStorage
 from . import _names, _weights_only
@@ -83,7 +83,14 @@ def _own_reduce(cls: type[Tensor]) -> Any:
 
 def dump(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:
     """The pickle of an object."""
+    before, saving.on = saving.on, True
+    try:
+        return _dumped(obj, book, pickle_module, protocol)
+    finally:
+        saving.on = before
 
+
+def _dumped(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:
     def persistent_id(_pickler: Any, given: Any) -> Any:
         return book.entry(given) if isinstance(given, _STORAGES) else None
 

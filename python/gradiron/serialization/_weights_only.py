@@ -299,8 +299,7 @@ class Unpickler:
         if protocol != 2:
             warnings.warn(
                 f"Detected pickle protocol {protocol} in the checkpoint, which was not the default pickle protocol used by "
-                "`torch.load` (2). The weights_only Unpickler might not support all instructions implemented by this protocol, "
-                "please file an issue for adding support if you encounter this.",
+                "`torch.load` (2). The weights_only Unpickler might not support all instructions implemented by this protocol.",
                 stacklevel=6,
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -11,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import gradiron
 
 from .dot import dot
-from .model import Model, Names, describe
+from .drawing import Drawing
+from .model import Model, Named, Names, describe, is_named
 from .picture import Picture, draw
-from .png import png
-from .svg import svg
 from .tree import tree
 
 if TYPE_CHECKING:
     from gradiron import Tensor
 
 
-def graph(*results: Tensor, names: dict[str, Any] | None = None, saved: bool = False) -> Graph:
+def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, saved: bool = False) -> Graph:
     """The graph of `results`: the operators that made them, back to the leaves.
 
-    `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do). Left out, it
-    is the variables of the caller. With `saved=True` each operator also tells what it keeps for its derivative.
+    `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do), or a module,
+    whose parameters have names. Left out, it is the variables of the caller. With `saved=True` each operator also tells what
+    it keeps for its derivative.
 
     The answer shows itself: as a drawing in a notebook, as a tree in a terminal. `.svg(path)`, `.png(path)` and
     `.dot(path)` write files.
@@ -43,10 +44,12 @@ def graph(*results: Tensor, names: dict[str, Any] | None = None, saved: bool = F
     if names is None:
         caller = sys._getframe(1)
         names = {**caller.f_locals, **caller.f_globals, **caller.f_locals}
+    elif not (isinstance(names, Mapping) or is_named(names)):
+        raise TypeError(f"graph(): names is a dict of names and tensors, or a module, not {type(names).__name__}")
     return Graph(describe(list(results), Names(names, gradiron.Tensor), saved))
 
 
-class Graph:
+class Graph(Drawing):
     """A drawn history. It holds names and shapes only, and so keeps no tensor alive."""
 
     def __init__(self, model: Model) -> None:
@@ -60,13 +63,6 @@ class Graph:
         """The graph as text, results at the left."""
         return tree(self._model)
 
-    def svg(self, path: str | PathLike[str] | None = None) -> str:
-        """The drawing as SVG, also written to `path` if that is given."""
-        text = svg(self._picture)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
-
     def dot(self, path: str | PathLike[str] | None = None) -> str:
         """The graph in Graphviz' language, also written to `path` if that is given."""
         text = dot(self._model)
@@ -74,21 +70,13 @@ class Graph:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
-    def png(self, path: str | PathLike[str] | None = None, *, scale: float = 2.0) -> bytes:
-        """The drawing as PNG, `scale` pixels to a unit (fewer if it is huge), also written to `path` if that is given."""
-        data = png(self._picture, scale)
-        if path is not None:
-            Path(path).write_bytes(data)
-        return data
-
     def __str__(self) -> str:
         return self.tree()
 
     def __repr__(self) -> str:
         return self.tree()
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
-
     def _repr_html_(self) -> str:
-        return f'<div style="overflow:auto;max-height:50em">{self.svg()}</div>'
+        # What is higher than the box is scrolled to its end, where the results are: a reversed column begins there.
+        box = "display:flex;flex-direction:column-reverse;align-items:flex-start;overflow:auto;max-height:50em"
+        return f'<div style="{box}"><div>{self.svg()}</div></div>'

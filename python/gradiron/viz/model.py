@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     from gradiron import Tensor
 
 LIMIT = 2000
+
+
+class Named(Protocol):
+    """A module, of gradiron or of a user's own making."""
+
+    def named_parameters(self) -> Iterable[tuple[str, Any]]: ...
+
+
+def is_named(value: object) -> TypeGuard[Named]:
+    """By its class: some objects have any attribute that is asked for."""
+    return callable(getattr(type(value), "named_parameters", None))
 
 
 @dataclass
@@ -132,14 +144,15 @@ def _saved(node: Any) -> Iterable[tuple[str, str]]:
 class Names:
     """What the user calls his tensors: variables, the entries of lists and dicts, a module's parameters."""
 
-    def __init__(self, scope: dict[str, Any], tensor: type) -> None:
+    def __init__(self, scope: Mapping[Any, Any] | Named, tensor: type) -> None:
         self.tensor = tensor
         self.leaves: dict[int, str] = {}
         self.nodes: dict[Any, list[str]] = {}
-        self.budget = 20_000
-        for name, value in scope.items():
-            if not name.startswith("_") and name not in ("In", "Out"):
-                self._learn(name, value, 0)
+        if isinstance(scope, Mapping):
+            self._learn([(name, value) for name, value in scope.items() if name not in ("In", "Out")])
+        else:
+            for path, parameter in scope.named_parameters():
+                self._learn_tensor(path, parameter)
 
     def of(self, t: Tensor) -> str | None:
         return self.leaves.get(id(t))
@@ -147,29 +160,48 @@ class Names:
     def of_node(self, node: Any) -> list[str]:
         return self.nodes.get(node, [])
 
-    def _learn(self, name: str, value: Any, depth: int) -> None:
-        self.budget -= 1
-        if self.budget < 0 or depth > 3:
-            return
-        if isinstance(value, self.tensor):
-            self._learn_tensor(name, value)
-        elif isinstance(value, dict):
-            for key, entry in list(value.items()):
-                self._learn(f"{name}[{key!r}]", entry, depth + 1)
-        elif isinstance(value, (list, tuple)):
-            for position, entry in enumerate(value):
-                self._learn(f"{name}[{position}]", entry, depth + 1)
-        elif isinstance(value, type) or type(value).__module__ == "builtins":
-            return
-        elif callable(getattr(value, "named_parameters", None)):
-            for path, parameter in value.named_parameters():
-                self._learn_tensor(f"{name}.{path}", parameter)
-        else:
-            for attribute, entry in list(getattr(value, "__dict__", {}).items()):
-                self._learn(f"{name}.{attribute}", entry, depth + 1)
+    def _learn(self, values: list[tuple[Any, Any]]) -> None:
+        """Variables first, then what lies in them, then what lies in that: the shortest way to a tensor is its name."""
+        level = [(str(name), value) for name, value in values if not _is_hidden(name)]
+        budget = 20_000
+        for _ in range(4):
+            budget -= len(level)
+            inner: list[tuple[str, Any]] = []
+            for name, value in level:
+                if isinstance(value, self.tensor):
+                    self._learn_tensor(name, value)
+                elif len(inner) < budget:
+                    inner += islice(_parts(name, value), budget - len(inner))
+            level = inner
 
     def _learn_tensor(self, name: str, t: Any) -> None:
         if id(t) not in self.leaves:
             self.leaves[id(t)] = name
             if t.grad_fn is not None:
                 self.nodes.setdefault(t.grad_fn, []).append(name)
+
+
+def _is_hidden(part: Any) -> bool:
+    """Whether a name is its owner's own affair: a notebook keeps its last results under such names, for one."""
+    return isinstance(part, str) and part.startswith("_")
+
+
+def _parts(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """What lies in a value, and what it is called there."""
+    if isinstance(value, dict):
+        for key, entry in list(value.items()):
+            if not _is_hidden(key):
+                yield f"{name}[{key!r}]", entry
+    elif isinstance(value, (list, tuple)):
+        for position, entry in enumerate(value):
+            yield f"{name}[{position}]", entry
+    elif isinstance(value, type) or type(value).__module__ == "builtins":
+        return
+    elif is_named(value):
+        for path, parameter in value.named_parameters():
+            if not any(map(_is_hidden, path.split("."))):
+                yield f"{name}.{path}", parameter
+    else:
+        for attribute, entry in list(getattr(value, "__dict__", {}).items()):
+            if not _is_hidden(attribute):
+                yield f"{name}.{attribute}", entry

@@ -1,7 +1,8 @@
-"""A laid-out graph as a list of shapes, which the SVG and the PNG writer both draw."""
+"""Pictures as lists of shapes, which the SVG and the PNG writer both draw; that of a laid-out graph."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .layout import Layout, place
@@ -53,6 +54,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Polyline:
+    """Straight lines from point to point."""
+
+    points: list[tuple[float, float]]
+    colour: str
+    width: float
+
+
+@dataclass(frozen=True)
 class Text:
     """A line of text; `x` is its middle, `y` its base line."""
 
@@ -68,7 +78,7 @@ class Text:
 class Picture:
     width: float
     height: float
-    shapes: list[Rectangle | Curve | Text]
+    shapes: Sequence[Rectangle | Curve | Polyline | Text]
 
 
 def draw(model: Model) -> Picture:

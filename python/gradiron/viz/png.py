@@ -7,7 +7,7 @@ from struct import pack
 from zlib import compress, crc32
 
 from . import font
-from .picture import ADVANCE, HEAD, LINE, Curve, Picture, Rectangle, Text
+from .picture import ADVANCE, HEAD, LINE, Curve, Picture, Polyline, Rectangle, Text
 
 MOST_PIXELS = 10_000_000
 Mask = dict[tuple[int, int], float]  # how much of each pixel is covered
@@ -23,6 +23,9 @@ def png(picture: Picture, scale: float) -> bytes:
             _draw_rectangle(canvas, shape, scale)
         elif isinstance(shape, Curve):
             _draw_curve(canvas, shape, scale)
+        elif isinstance(shape, Polyline):
+            points = [(x * scale, y * scale) for x, y in shape.points]
+            canvas.paint(_stroke([points], shape.width * scale), 0, 0, _bytes(shape.colour))
         else:
             _draw_text(canvas, shape, scale, letters)
     return canvas.encoded()

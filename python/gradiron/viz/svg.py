@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from .picture import ADVANCE, HEAD, LINE, Curve, Picture, Rectangle, Text
+from .picture import ADVANCE, HEAD, LINE, Curve, Picture, Polyline, Rectangle, Text
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
@@ -22,6 +22,10 @@ def svg(picture: Picture) -> str:
             rows.append(_rectangle(shape))
         elif isinstance(shape, Curve):
             rows.append(_curve(shape))
+        elif isinstance(shape, Polyline):
+            points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
+            stroke = f'stroke="{shape.colour}" stroke-width="{_n(shape.width)}" stroke-linejoin="round" stroke-linecap="round"'
+            rows.append(f'<polyline points="{points}" fill="none" {stroke}/>')
         else:
             rows.append(_text(shape))
     return "\n".join([*rows, "</svg>", ""])

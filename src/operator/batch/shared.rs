@@ -44,7 +44,7 @@ fn escaped() -> Error {
     Error::runtime(
         "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see \
          https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in \
-         `gen_vmap_plumbing` Please file an issue if it looks like the latter",
+         `gen_vmap_plumbing`",
     )
 }
 

@@ -89,10 +89,7 @@ pub fn allclose(
     #[default(false)] equal_nan: bool,
 ) -> Result<bool> {
     if input.is_batched() || other.is_batched() {
-        return Err(Error::runtime(
-            "vmap over torch.allclose isn't supported yet. Please file an issue at \
-             https://github.com/pytorch/pytorch/issues if you need this feature.",
-        ));
+        return Err(Error::runtime("vmap over torch.allclose isn't supported yet."));
     }
     mode::with_grad(false, || {
         let close = isclose(input, other, rtol, atol, equal_nan)?;

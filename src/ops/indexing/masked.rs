@@ -272,8 +272,7 @@ impl MaskedSelect {
         if mask.is_batched() {
             return Err(Error::runtime(
                 "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for \
-                 each batch this would return a differently shaped Tensor. Please file an issue at \
-                 https://github.com/pytorch/pytorch/issues if you need this feature.",
+                 each batch this would return a differently shaped Tensor.",
             ));
         }
         let n = mask.numel();

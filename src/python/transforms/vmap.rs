@@ -78,7 +78,7 @@ pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
 pub fn no_branch() -> PyErr {
     PyRuntimeError::new_err(
         "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that \
-         yet, please file an issue at https://github.com/pytorch/pytorch/issues .",
+         yet.",
     )
 }
 

@@ -395,8 +395,7 @@ pub fn pack_tensor(hooks: &dyn Pack, tensor: &Tensor, output: bool) -> Result<Pa
     if tensor.version() != version {
         return Err(Error::runtime(
             "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be \
-             modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you \
-             need to perform in-place operations on the input to a pack hook.",
+             modified by in-place operations as this can lead to unexpected side-effects.",
         ));
     }
     Ok(Packed::new(hook))

@@ -42,7 +42,7 @@ pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> 
     if own.iter().any(|f| !has(f)) {
         return Err(Error::runtime(
             "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same \
-             randomness. If this is necessary for your usage, please file an issue with functorch.",
+             randomness.",
         ));
     }
     let Some(batched) = target.as_batched() else { return write(target) };
@@ -69,7 +69,7 @@ pub fn own_draws(t: &Tensor) -> Result<Option<Batch>> {
     let mut batch = Batch::of([t]);
     if batch.levels.iter().any(|l| own.iter().all(|f| f.level != *l)) {
         return Err(Error::runtime(
-            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch",
+            "Vmap does not currently support same randomness with a batched tensor input.",
         ));
     }
     batch.levels = own.iter().map(|f| f.level).collect();

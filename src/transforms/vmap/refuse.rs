@@ -5,8 +5,7 @@ use crate::base::Error;
 /// Refuses operators whose result's shape depends on values.
 pub fn refuse_dynamic(name: &str) -> Error {
     Error::runtime(format!(
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. \
-         Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
+        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}."
     ))
 }
 

@@ -605,7 +605,7 @@ class Module:
         if getattr(type(self), "get_extra_state", Module.get_extra_state) is not Module.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """All parameters and persistent buffers by their dotted names, detached unless `keep_vars`."""
         if args:
             warnings.warn(

@@ -171,19 +171,22 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
+    def _geometry(self) -> tuple[Any, ...]:
+        return *super()._geometry(), self.divisor_override
+
 
 class AvgPool2d(_AvgPoolWithDivisor):
     """The mean of each window of images."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool2d(input, *self._geometry(), self.divisor_override)
+        return F.avg_pool2d(input, *self._geometry())
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The mean of each window of volumes."""
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.avg_pool3d(input, *self._geometry(), self.divisor_override)
+        return F.avg_pool3d(input, *self._geometry())
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
