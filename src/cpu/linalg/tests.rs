@@ -2,7 +2,7 @@
 //! the limits where blocks begin.
 
 use super::blocks::{Block, Factor, add_product};
-use super::number::Double;
+use super::number::{Double, Number};
 use super::triangular::Triangle;
 use super::*;
 use crate::cpu::math::complex::Complex;
@@ -14,7 +14,7 @@ const SHAPES: [[usize; 2]; 11] =
     [[1, 1], [2, 1], [3, 2], [8, 8], [33, 33], [40, 33], [66, 65], [70, 20], [50, 1], [90, 50], [4, 0]];
 
 /// Numbers between -1 and 1, always the same.
-fn draw<T: Double>(count: usize, seed: u64) -> Vec<T> {
+fn draw<T: Number>(count: usize, seed: u64) -> Vec<T> {
     let mut state = seed;
     let mut next = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -23,12 +23,12 @@ fn draw<T: Double>(count: usize, seed: u64) -> Vec<T> {
     (0..count).map(|_| T::new(next(), next())).collect()
 }
 
-fn unit<T: Double>(n: usize) -> Vec<T> {
+fn unit<T: Number>(n: usize) -> Vec<T> {
     (0..n * n).map(|i| if i % n == i / n { T::one() } else { T::zero() }).collect()
 }
 
 /// The product of an `m` by `k` and a `k` by `n` matrix.
-fn times<T: Double>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Vec<T> {
+fn times<T: Number>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Vec<T> {
     let mut out = vec![T::zero(); m * n];
     for j in 0..n {
         for p in 0..k {
@@ -40,25 +40,25 @@ fn times<T: Double>(a: &[T], b: &[T], [m, k, n]: [usize; 3]) -> Vec<T> {
     out
 }
 
-fn adjoint<T: Double>(a: &[T], m: usize, n: usize) -> Vec<T> {
+fn adjoint<T: Number>(a: &[T], m: usize, n: usize) -> Vec<T> {
     (0..m * n).map(|i| a[i % n * m + i / n].conj()).collect()
 }
 
 /// Rounding errors of sums that are no longer than the tests' matrices.
 #[track_caller]
-fn near<T: Double>(actual: &[T], expected: &[T], size: f64) {
+fn near<T: Number>(actual: &[T], expected: &[T], size: f64) {
     assert_eq!(actual.len(), expected.len());
     let mut far = actual.iter().zip(expected).map(|(&a, &b)| (a - b).size());
     assert_eq!(far.find(|x| x.is_nan() || *x > 1e-12 * size), None);
 }
 
 #[track_caller]
-fn orthonormal<T: Double>(q: &[T], m: usize, n: usize) {
+fn orthonormal<T: Number>(q: &[T], m: usize, n: usize) {
     near(&times(&adjoint(q, m, n), q, [n, m, n]), &unit(n), 1.0);
 }
 
 /// Scales columns.
-fn by<T: Double>(a: &[T], m: usize, values: &[f64]) -> Vec<T> {
+fn by<T: Number>(a: &[T], m: usize, values: &[f64]) -> Vec<T> {
     values.iter().enumerate().flat_map(|(j, v)| a[j * m..(j + 1) * m].iter().map(|x| x.scaled(*v))).collect()
 }
 
@@ -128,7 +128,7 @@ both! { products_of_blocks systems_of_equations triangles squares_of_triangles r
 mod checks {
     use super::*;
 
-    pub fn products_of_blocks<T: Double>() {
+    pub fn products_of_blocks<T: Number>() {
         let x = draw::<T>(400, 1);
         let whole = Block::new(20, 20);
         let (a, b) = (whole.part(3..9, 0..4), whole.part(10..14, 6..11));
@@ -157,7 +157,7 @@ mod checks {
         }
     }
 
-    pub fn systems_of_equations<T: Double>() {
+    pub fn systems_of_equations<T: Number>() {
         for n in SIZES {
             let (mut a, b) = (draw::<T>(n * n, 2), draw::<T>(n * 11, 3));
             // Far from singular, yet in need of pivots.
@@ -205,7 +205,7 @@ mod checks {
         }
     }
 
-    pub fn triangles<T: Double>() {
+    pub fn triangles<T: Number>() {
         for (n, case) in SIZES.into_iter().flat_map(|n| (0..8).map(move |case| (n, case))) {
             let kind = Triangle { upper: case & 1 > 0, unit: case & 2 > 0, adjoint: case & 4 > 0 };
             // What is not of the triangle is not read.
@@ -228,7 +228,7 @@ mod checks {
         }
     }
 
-    pub fn squares_of_triangles<T: Double>() {
+    pub fn squares_of_triangles<T: Number>() {
         for n in SIZES {
             let x = draw::<T>(n * n, 7);
             let mut a = times(&x, &adjoint(&x, n, n), [n, n, n]);
@@ -249,7 +249,7 @@ mod checks {
         }
     }
 
-    pub fn reflectors<T: Double>() {
+    pub fn reflectors<T: Number>() {
         for [m, n] in SHAPES.into_iter().flat_map(|[m, n]| [[m, n], [n, m]]) {
             let (a, count) = (draw::<T>(m * n, 8), m.min(n));
             let (mut r, mut tau) = (a.clone(), vec![T::zero(); count]);
@@ -271,7 +271,7 @@ mod checks {
     }
 
     /// An `m` by `n` matrix with something about it.
-    pub fn special<T: Double>(kind: usize, m: usize, n: usize) -> (Vec<T>, f64) {
+    pub fn special<T: Number>(kind: usize, m: usize, n: usize) -> (Vec<T>, f64) {
         let x = draw::<T>(m * n, 9);
         let on = |i: usize| i % m == i / m;
         let rank = n / 2;
