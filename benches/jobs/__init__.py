@@ -37,6 +37,8 @@ GROUPS = {
     "optimizers": Group(1.5, 1),
     "data": Group(),
     "single": Group(1.2, 1, threads=1),
+    "fft": Group(),
+    "random": Group(),
     "gpu": Group(),
 }
 
@@ -71,4 +73,17 @@ def group(name: str) -> Callable[..., None]:
     return job
 
 
-from . import calls, data, derivatives, gpu, graphs, kernels, layers, optimizers, single, steps  # noqa: E402, F401
+from . import (  # noqa: E402, F401
+    calls,
+    data,
+    derivatives,
+    fft,
+    gpu,
+    graphs,
+    kernels,
+    layers,
+    optimizers,
+    random,
+    single,
+    steps,
+)

@@ -1,404 +1,323 @@
-//! Discrete Fourier transforms of any length: by the length's factors, or as a convolution where they are large. Several rows are
-//! transformed side by side, in the lanes of registers.
-
-#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
+//! Discrete Fourier transforms of rows, of any length, by rustfft and realfft. What they prepare for a length serves later calls, too.
 
 use super::par;
-use super::simd::simd_fn;
-use crate::base::{Result, Strided, try_alloc};
-use std::f64::consts::TAU;
+use crate::base::{DType, Error, Fault, Result, Strided, lock, try_alloc};
+use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+use std::ops::MulAssign;
+use std::sync::{Arc, Mutex};
 
-/// A complex number of full width, as it lies in memory.
-#[derive(Clone, Copy, Default)]
-#[repr(C)]
-struct C {
-    re: f64,
-    im: f64,
-}
+/// How many plans are kept, and how many elements all of their transforms have at most.
+const PLANS: usize = 16;
+const ELEMENTS: usize = 1 << 22;
+/// A plan takes less memory than so many complex numbers for each element, while it is made.
+const PLAN_SIZE: usize = 16;
+/// Rows of so many elements are transformed and scaled before the next ones, while they lie in the cache.
+const BLOCK: usize = 4096;
 
-impl C {
-    fn turn(angle: f64) -> C {
-        let (im, re) = angle.sin_cos();
-        C { re, im }
-    }
-}
+/// Plans of one kind by their lengths; the one that was used last is at the end.
+struct Plans<P: ?Sized>(Mutex<Vec<(usize, Arc<P>)>>);
 
-/// What is transformed: a number, or one of each of several rows. (All of it must be inlined into the loops of its level.)
-trait Value: Copy + Default {
-    fn times(self, by: C) -> Self;
-    fn plus(self, other: Self) -> Self;
-    fn minus(self, other: Self) -> Self;
-    fn scaled(self, by: f64) -> Self;
-    fn conj(self) -> Self;
-    /// Times -i.
-    fn turned(self) -> Self;
-}
+impl<P: ?Sized> Plans<P> {
+    const fn new() -> Plans<P> {
+        Plans(Mutex::new(Vec::new()))
+    }
 
-impl Value for C {
-    #[inline(always)]
-    fn times(self, by: C) -> C {
-        C { re: self.re * by.re - self.im * by.im, im: self.re * by.im + self.im * by.re }
-    }
-    #[inline(always)]
-    fn plus(self, other: C) -> C {
-        C { re: self.re + other.re, im: self.im + other.im }
-    }
-    #[inline(always)]
-    fn minus(self, other: C) -> C {
-        C { re: self.re - other.re, im: self.im - other.im }
-    }
-    #[inline(always)]
-    fn scaled(self, by: f64) -> C {
-        C { re: self.re * by, im: self.im * by }
-    }
-    #[inline(always)]
-    fn conj(self) -> C {
-        C { re: self.re, im: -self.im }
-    }
-    #[inline(always)]
-    fn turned(self) -> C {
-        C { re: self.im, im: -self.re }
-    }
-}
-
-const LANES: usize = 8;
-/// Fewer rows, or longer ones, are transformed one by one.
-const FEW: usize = 3;
-const LONG: usize = 1 << 16;
-
-/// An element of each of several rows.
-#[derive(Clone, Copy, Default)]
-struct Lanes {
-    re: [f64; LANES],
-    im: [f64; LANES],
-}
-
-/// Sets each lane of a new value.
-macro_rules! lanes {
-    (|$l:ident| $re:expr, $im:expr) => {{
-        let mut to = Lanes::default();
-        for $l in 0..LANES {
-            to.re[$l] = $re;
-            to.im[$l] = $im;
+    fn get(&self, n: usize, element: usize, make: impl FnOnce() -> Arc<P>) -> Result<Arc<P>> {
+        let mut known = lock(&self.0);
+        if let Some(at) = known.iter().position(|&(length, _)| length == n) {
+            known[at..].rotate_left(1);
+            return Ok(Arc::clone(&known[known.len() - 1].1));
         }
-        to
-    }};
-}
-
-impl Value for Lanes {
-    #[inline(always)]
-    fn times(self, by: C) -> Lanes {
-        lanes!(|l| self.re[l] * by.re - self.im[l] * by.im, self.re[l] * by.im + self.im[l] * by.re)
-    }
-    #[inline(always)]
-    fn plus(self, other: Lanes) -> Lanes {
-        lanes!(|l| self.re[l] + other.re[l], self.im[l] + other.im[l])
-    }
-    #[inline(always)]
-    fn minus(self, other: Lanes) -> Lanes {
-        lanes!(|l| self.re[l] - other.re[l], self.im[l] - other.im[l])
-    }
-    #[inline(always)]
-    fn scaled(self, by: f64) -> Lanes {
-        lanes!(|l| self.re[l] * by, self.im[l] * by)
-    }
-    #[inline(always)]
-    fn conj(self) -> Lanes {
-        lanes!(|l| self.re[l], -self.im[l])
-    }
-    #[inline(always)]
-    fn turned(self) -> Lanes {
-        lanes!(|l| self.im[l], -self.re[l])
-    }
-}
-
-/// Larger prime factors are done as convolutions.
-const LARGE: usize = 61;
-
-/// What the transforms of one length share.
-struct Plan {
-    n: usize,
-    factors: Vec<usize>,
-    /// exp(-τ i k / n)
-    roots: Vec<C>,
-    convolution: Option<Box<Convolution>>,
-}
-
-/// A transform of a length with large factors as a convolution with a chirp.
-struct Convolution {
-    inner: Plan,
-    chirp: Vec<C>,
-    kernel: Vec<C>,
-}
-
-fn factors_of(mut n: usize) -> Vec<usize> {
-    let mut found = Vec::new();
-    for p in [4, 2, 3, 5] {
-        while n.is_multiple_of(p) && n > 1 {
-            found.push(p);
-            n /= p;
-        }
-    }
-    let mut p = 7;
-    while p * p <= n {
-        while n.is_multiple_of(p) {
-            found.push(p);
-            n /= p;
-        }
-        p += 2;
-    }
-    if n > 1 {
-        found.push(n);
-    }
-    found
-}
-
-impl Plan {
-    fn of(n: usize) -> Result<Plan> {
-        let factors = factors_of(n);
-        if factors.iter().all(|&p| p <= LARGE) {
-            let roots = try_alloc::all((0..n).map(|k| C::turn(-TAU * k as f64 / n as f64)))?;
-            return Ok(Plan { n, factors, roots, convolution: None });
-        }
-        let inner = Plan::of((2 * n - 1).next_power_of_two())?;
-        // k² modulo 2n, so that angles stay small and exact.
-        let angle = |k| -TAU * 0.5 * ((k as u128 * k as u128) % (2 * n as u128)) as f64 / n as f64;
-        let chirp = try_alloc::all((0..n).map(|k| C::turn(angle(k))))?;
-        let mut spread = try_alloc::filled(C::default(), inner.n)?;
-        for (k, c) in chirp.iter().enumerate() {
-            spread[k] = c.conj();
-            spread[(inner.n - k) % inner.n] = c.conj();
-        }
-        let mut kernel = try_alloc::filled(C::default(), inner.n)?;
-        inner.run(&spread, &mut kernel)?;
-        let convolution = Some(Box::new(Convolution { inner, chirp, kernel }));
-        Ok(Plan { n, factors, roots: Vec::new(), convolution })
-    }
-
-    fn run<V: Value>(&self, input: &[V], out: &mut [V]) -> Result<()> {
-        let Some(by) = &self.convolution else {
-            self.step(input, 1, out, 0);
-            return Ok(());
-        };
-        let size = by.inner.n;
-        let (mut wide, mut turned) =
-            (try_alloc::filled(V::default(), size)?, try_alloc::filled(V::default(), size)?);
-        for k in 0..self.n {
-            wide[k] = input[k].times(by.chirp[k]);
-        }
-        by.inner.run(&wide, &mut turned)?;
-        // The inverse transform is the transform of conjugates.
-        turned.iter_mut().zip(&by.kernel).for_each(|(x, &k)| *x = x.times(k).conj());
-        by.inner.run(&turned, &mut wide)?;
-        for k in 0..self.n {
-            out[k] = wide[k].conj().scaled(1.0 / size as f64).times(by.chirp[k]);
-        }
-        Ok(())
-    }
-
-    /// The transform of every `stride`-th element, which has the factors from `level` on.
-    fn step<V: Value>(&self, input: &[V], stride: usize, out: &mut [V], level: usize) {
-        let Some(&p) = self.factors.get(level) else {
-            out[0] = input[0];
-            return;
-        };
-        let m = out.len() / p;
-        if m == 1 {
-            out.iter_mut().enumerate().for_each(|(r, to)| *to = input[r * stride]);
-        } else {
-            for (r, part) in out.chunks_exact_mut(m).enumerate() {
-                self.step(&input[r * stride..], stride * p, part, level + 1);
+        drop(known);
+        // The libraries end the process where they find no memory.
+        try_alloc::check(n, PLAN_SIZE * element)?;
+        let plan = make();
+        if n <= ELEMENTS {
+            let mut known = lock(&self.0);
+            known.push((n, Arc::clone(&plan)));
+            while known.len() > PLANS || known.iter().map(|&(length, _)| length).sum::<usize>() > ELEMENTS {
+                known.remove(0);
             }
         }
-        let join = match p {
-            2 => join::<V, 2>,
-            3 => join::<V, 3>,
-            4 => join::<V, 4>,
-            5 => join::<V, 5>,
-            _ => join::<V, LARGE>,
-        };
-        // SAFETY: the parts are equal, and the roots are those of a multiple of their length.
-        unsafe { join(p, out, &self.roots) }
+        Ok(plan)
     }
 }
 
-simd_fn! {
-    /// Makes one transform of those of `p` parts, where `P` is `p` or, for any other, the largest there is.
-    ///
-    /// # Safety
-    /// `out` has `p` parts of one length, and `roots` those of a multiple of it.
-    unsafe fn join<V; P>(p: usize, out: &mut [V], roots: &[C]) where [V: Value] {
-        let m = out.len() / p;
-        // The angle of one step, in parts of the whole length.
-        let (unit, apart) = (roots.len() / out.len(), roots.len() / p);
-        let (out, roots) = (out.as_mut_ptr(), roots.as_ptr());
-        for k in 0..m {
-            let mut terms = [V::default(); P];
-            let count = if P == LARGE { p } else { P };
-            for r in 0..count {
-                let term = *out.add(r * m + k);
-                terms[r] = if r * k == 0 { term } else { term.times(*roots.add(r * k * unit)) };
+/// A real number that is transformed in its own precision.
+trait Real: FftNum + MulAssign {
+    fn rounded(x: f64) -> Self;
+    fn plans(direction: FftDirection) -> &'static Plans<dyn Fft<Self>>;
+    fn plans_from_real() -> &'static Plans<dyn RealToComplex<Self>>;
+    fn plans_to_real() -> &'static Plans<dyn ComplexToReal<Self>>;
+}
+
+macro_rules! real {
+    ($($T:ty),*) => { $(
+        impl Real for $T {
+            fn rounded(x: f64) -> $T {
+                x as $T
             }
-            if P == 2 {
-                *out.add(k) = terms[0].plus(terms[1]);
-                *out.add(m + k) = terms[0].minus(terms[1]);
-            } else if P == 4 {
-                let (even, odd) = (terms[0].plus(terms[2]), terms[0].minus(terms[2]));
-                let (sum, turned) = (terms[1].plus(terms[3]), terms[1].minus(terms[3]).turned());
-                *out.add(k) = even.plus(sum);
-                *out.add(m + k) = odd.plus(turned);
-                *out.add(2 * m + k) = even.minus(sum);
-                *out.add(3 * m + k) = odd.minus(turned);
-            } else {
-                // Terms r and p - r have roots that are conjugate: their sum and their difference, times -i, have real factors.
-                let half = count / 2;
-                let mut all = terms[0];
-                for r in 1..=half {
-                    let (a, b) = (terms[r], terms[count - r]);
-                    (terms[r], terms[count - r]) = (a.plus(b), a.minus(b).turned());
-                    all = all.plus(terms[r]);
-                }
-                *out.add(k) = all;
-                for q in 1..=half {
-                    let (mut even, mut odd) = (terms[0], V::default());
-                    for r in 1..=half {
-                        let root = *roots.add(r * q % p * apart);
-                        even = even.plus(terms[r].scaled(root.re));
-                        odd = odd.minus(terms[count - r].scaled(root.im));
-                    }
-                    *out.add(q * m + k) = even.plus(odd);
-                    *out.add((count - q) * m + k) = even.minus(odd);
-                }
+            fn plans(direction: FftDirection) -> &'static Plans<dyn Fft<$T>> {
+                static PLANS: [Plans<dyn Fft<$T>>; 2] = [const { Plans::new() }; 2];
+                &PLANS[usize::from(direction == FftDirection::Inverse)]
+            }
+            fn plans_from_real() -> &'static Plans<dyn RealToComplex<$T>> {
+                static PLANS: Plans<dyn RealToComplex<$T>> = Plans::new();
+                &PLANS
+            }
+            fn plans_to_real() -> &'static Plans<dyn ComplexToReal<$T>> {
+                static PLANS: Plans<dyn ComplexToReal<$T>> = Plans::new();
+                &PLANS
             }
         }
-    }
+    )* };
 }
+real!(f32, f64);
 
-simd_fn! {
-    /// Reads rows side by side, their imaginary parts times `sign`. What has no row stays as it is.
-    ///
-    /// # Safety
-    /// There are so many rows of `n` elements, and as many in `to`.
-    unsafe fn lanes_in(n: usize, rows: usize, from: *const C, sign: f64, to: *mut Lanes) {
-        for k in 0..n {
-            let to = &mut *to.add(k);
-            for l in 0..rows {
-                let C { re, im } = *from.add(l * n + k);
-                (to.re[l % LANES], to.im[l % LANES]) = (re, im * sign);
-            }
+/// Calls the function for the precision of a complex dtype.
+macro_rules! by_precision {
+    ($dtype:expr, $function:ident($($arg:expr),*)) => {
+        match $dtype {
+            DType::C64 => $function::<f32>($($arg),*),
+            DType::C128 => $function::<f64>($($arg),*),
+            dtype => Err(Fault::NoKernel { op: "fft", dtype }.into()),
         }
-    }
+    };
 }
 
-simd_fn! {
-    /// Writes rows that lie side by side, their parts times these.
-    ///
-    /// # Safety
-    /// As [`lanes_in`].
-    unsafe fn lanes_out(n: usize, rows: usize, from: *const Lanes, by: [f64; 2], to: *mut C) {
-        for k in 0..n {
-            let from = &*from.add(k);
-            for l in 0..rows {
-                *to.add(l * n + k) = C { re: from.re[l % LANES] * by[0], im: from.im[l % LANES] * by[1] };
-            }
-        }
-    }
-}
-
-/// Transforms the rows of complex numbers in their place, and scales them.
+/// Transforms rows of complex numbers, and scales them.
 ///
 /// # Safety
-/// The view is dense, alive, of complex128, and used by nobody else.
-pub unsafe fn transform(x: Strided, inverse: bool, scale: f64) -> Result<()> {
-    let n = x.shape.last().copied().unwrap_or(1);
-    let rows: usize = x.shape[..x.shape.len().saturating_sub(1)].iter().product();
-    if n == 0 || rows == 0 {
-        return Ok(());
+/// The views are dense and alive, have the same number of rows and one precision; `to` is used by nobody else and not `from`. So
+/// for all functions here.
+pub unsafe fn complex(from: Strided, to: Strided, inverse: bool, scale: f64) -> Result<()> {
+    let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+    // SAFETY: handed on.
+    unsafe { by_precision!(to.dtype, complex_of(from, to, direction, scale)) }
+}
+
+/// The first halves, with the middle, of the transforms of rows of real numbers. The other halves are their mirror images.
+///
+/// # Safety
+/// As [`complex`].
+pub unsafe fn from_real(from: Strided, to: Strided, scale: f64) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_precision!(to.dtype, from_real_of(from, to, scale)) }
+}
+
+/// Rows of real numbers from the first halves, with the middle, of their transforms.
+///
+/// # Safety
+/// As [`complex`].
+pub unsafe fn to_real(from: Strided, to: Strided, scale: f64) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_precision!(from.dtype, to_real_of(from, to, scale)) }
+}
+
+unsafe fn complex_of<T: Real>(from: Strided, to: Strided, direction: FftDirection, scale: f64) -> Result<()> {
+    let n = length(&to);
+    let make = || FftPlanner::<T>::new().plan_fft(n, direction);
+    let plan = T::plans(direction).get(n, size_of::<Complex<T>>(), make)?;
+    let rows = Rows::<Complex<T>, Complex<T>>::new(&from, &to);
+    let scale = T::rounded(scale);
+    rows.each(|| {
+        let mut scratch = try_alloc::filled(zero(), plan.get_immutable_scratch_len())?;
+        let plan = &plan;
+        Ok(move |from: &[Complex<T>], to: &mut [Complex<T>]| {
+            plan.process_immutable_with_scratch(from, to, &mut scratch);
+            scale_parts(to, scale);
+            Ok(())
+        })
+    })
+}
+
+unsafe fn from_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<()> {
+    let n = length(&from);
+    let make = || RealFftPlanner::<T>::new().plan_fft_forward(n);
+    let plan = T::plans_from_real().get(n, size_of::<Complex<T>>(), make)?;
+    let rows = Rows::<T, Complex<T>>::new(&from, &to);
+    let scale = T::rounded(scale);
+    rows.each(|| {
+        let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
+        let mut row = try_alloc::filled(T::zero(), n)?;
+        let plan = &plan;
+        Ok(move |from: &[T], to: &mut [Complex<T>]| {
+            for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n / 2 + 1)) {
+                row.copy_from_slice(from);
+                plan.process_with_scratch(&mut row, to, &mut scratch).map_err(refused)?;
+            }
+            scale_parts(to, scale);
+            Ok(())
+        })
+    })
+}
+
+unsafe fn to_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<()> {
+    let n = length(&to);
+    let make = || RealFftPlanner::<T>::new().plan_fft_inverse(n);
+    let plan = T::plans_to_real().get(n, size_of::<Complex<T>>(), make)?;
+    let rows = Rows::<Complex<T>, T>::new(&from, &to);
+    let scale = T::rounded(scale);
+    rows.each(|| {
+        let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
+        let mut row = try_alloc::filled(zero(), n / 2 + 1)?;
+        let plan = &plan;
+        Ok(move |from: &[Complex<T>], to: &mut [T]| {
+            for (from, to) in from.chunks_exact(n / 2 + 1).zip(to.chunks_exact_mut(n)) {
+                row.copy_from_slice(from);
+                // These are their own mirror images, hence read as real.
+                row[0].im = T::zero();
+                if n.is_multiple_of(2) {
+                    row[n / 2].im = T::zero();
+                }
+                plan.process_with_scratch(&mut row, to, &mut scratch).map_err(refused)?;
+            }
+            to.iter_mut().for_each(|x| *x *= scale);
+            Ok(())
+        })
+    })
+}
+
+fn length(x: &Strided) -> usize {
+    x.shape.last().map_or(1, |&n| n)
+}
+
+fn zero<T: Real>() -> Complex<T> {
+    Complex::new(T::zero(), T::zero())
+}
+
+fn scale_parts<T: Real>(x: &mut [Complex<T>], scale: T) {
+    if scale != T::one() {
+        x.iter_mut().for_each(|x| *x = Complex::new(x.re * scale, x.im * scale));
     }
-    let plan = Plan::of(n)?;
-    let start = par::Shared::new(x.ptr.cast::<C>().cast_const());
-    let work = n * (usize::BITS - n.leading_zeros()) as usize * 4;
-    let sign = if inverse { -1.0 } else { 1.0 };
-    if rows < FEW || n > LONG {
-        return par::try_ranges(rows, (par::GRAIN / work.max(1)).max(1), |range| {
-            let (mut own, mut made) =
-                (try_alloc::filled(C::default(), n)?, try_alloc::filled(C::default(), n)?);
+}
+
+fn refused(error: realfft::FftError) -> Error {
+    Error::runtime(error.to_string())
+}
+
+/// Rows that are read, and as many that are written to.
+struct Rows<F, T> {
+    count: usize,
+    lengths: [usize; 2],
+    from: par::Shared<F>,
+    to: par::Shared<T>,
+}
+
+impl<F, T> Rows<F, T> {
+    fn new(from: &Strided, to: &Strided) -> Rows<F, T> {
+        Rows {
+            count: to.numel() / length(to).max(1),
+            lengths: [length(from), length(to)],
+            from: par::Shared::new(from.ptr.cast::<F>().cast_const()),
+            to: par::Shared::new(to.ptr.cast::<T>().cast_const()),
+        }
+    }
+
+    /// Calls what `start` makes, once for each thread's share, with some rows after the others. Which rows are transformed together
+    /// does not depend on the number of threads.
+    fn each<B: FnMut(&[F], &mut [T]) -> Result<()>>(&self, start: impl Fn() -> Result<B> + Sync) -> Result<()>
+    where
+        F: Sync,
+        T: Send,
+    {
+        let [from_length, to_length] = self.lengths;
+        let n = from_length.max(to_length);
+        let block = (BLOCK / n).max(1);
+        let work = block * n * (usize::BITS - n.leading_zeros()) as usize;
+        par::try_ranges(self.count.div_ceil(block), (par::GRAIN / work).max(1), |range| {
+            let mut transform = start()?;
             for at in range {
-                // SAFETY: rows do not meet, and the rest is the caller's promise.
-                let row = unsafe { std::slice::from_raw_parts_mut(start.get().add(at * n), n) };
-                for (to, &from) in own.iter_mut().zip(&*row) {
-                    *to = C { re: from.re, im: from.im * sign };
-                }
-                plan.run(&own, &mut made)?;
-                for (to, &from) in row.iter_mut().zip(&made) {
-                    *to = C { re: from.re * scale, im: from.im * sign * scale };
-                }
+                let first = at * block;
+                let count = block.min(self.count - first);
+                // SAFETY: the rows are those of live memory, and no other block has them: the promise of whoever made this.
+                let (from, to) = unsafe {
+                    (
+                        std::slice::from_raw_parts(
+                            self.from.get().add(first * from_length),
+                            count * from_length,
+                        ),
+                        std::slice::from_raw_parts_mut(
+                            self.to.get().add(first * to_length),
+                            count * to_length,
+                        ),
+                    )
+                };
+                transform(from, to)?;
             }
             Ok(())
-        });
+        })
     }
-    par::try_ranges(rows.div_ceil(LANES), (par::GRAIN / (work * LANES).max(1)).max(1), |range| {
-        let (mut own, mut made) =
-            (try_alloc::filled(Lanes::default(), n)?, try_alloc::filled(Lanes::default(), n)?);
-        for first in range.map(|i| i * LANES) {
-            let count = LANES.min(rows - first);
-            // SAFETY: as above, of these rows.
-            unsafe {
-                let some = start.get().add(first * n);
-                lanes_in(n, count, some, sign, own.as_mut_ptr());
-                plan.run(&own, &mut made)?;
-                lanes_out(n, count, made.as_ptr(), [scale, sign * scale], some);
-            }
-        }
-        Ok(())
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::DType;
+    use crate::base::contiguous_strides;
+    use std::f64::consts::TAU;
+
+    type C = Complex<f64>;
+
+    fn number(k: usize) -> C {
+        C::new((k * k % 11) as f64, (k % 5) as f64 - 2.0)
+    }
+
+    fn run(from: &[C], to: &mut [C], shape: &[usize], inverse: bool) -> Result<()> {
+        let strides = contiguous_strides(shape);
+        let view = |ptr: *mut C| Strided { ptr: ptr.cast(), dtype: DType::C128, shape, strides: &strides };
+        // SAFETY: both lists are as long, and are this test's alone.
+        unsafe { complex(view(from.as_ptr().cast_mut()), view(to.as_mut_ptr()), inverse, 0.5) }
+    }
 
     #[test]
     fn all_lengths_are_the_sum() -> Result<()> {
         for n in (1..40).chain([64, 67, 120, 134, 211]) {
-            let x: Vec<C> = (0..n).map(|k| C { re: (k * k % 7) as f64, im: (k % 3) as f64 - 1.0 }).collect();
+            let x: Vec<C> = (0..n).map(number).collect();
             let mut made = vec![C::default(); n];
-            Plan::of(n)?.run(&x, &mut made)?;
-            for (q, found) in made.iter().enumerate() {
-                let sum = (0..n).fold(C::default(), |sum, k| {
-                    sum.plus(x[k].times(C::turn(-TAU * ((q * k) % n) as f64 / n as f64)))
-                });
-                assert!(found.minus(sum).re.abs() + found.minus(sum).im.abs() < 1e-10 * n as f64, "{n} {q}");
+            for inverse in [false, true] {
+                run(&x, &mut made, &[n], inverse)?;
+                let sign = if inverse { TAU } else { -TAU };
+                for (q, found) in made.iter().enumerate() {
+                    let turn = |k: usize| C::from_polar(0.5, sign * ((q * k) % n) as f64 / n as f64);
+                    let sum: C = x.iter().enumerate().map(|(k, x)| x * turn(k)).sum();
+                    assert!((found - sum).norm() < 1e-10 * n as f64, "{n} {q}");
+                }
             }
         }
         Ok(())
     }
 
     #[test]
-    fn rows_side_by_side_are_those_alone() -> Result<()> {
-        for (rows, n) in [(1, 12), (3, 1), (3, 60), (8, 16), (13, 7), (17, 67)] {
-            let of = |i: usize| C { re: (i * i % 11) as f64, im: (i % 5) as f64 - 2.0 };
-            for inverse in [false, true] {
-                let all: Vec<C> = (0..rows * n).map(of).collect();
-                let apart: Vec<C> = all.clone();
-                let run = |from: &[C], shape: &[usize]| {
-                    let strides = crate::base::contiguous_strides(shape);
-                    let ptr = from.as_ptr().cast_mut().cast();
-                    // SAFETY: the list is as long, and is this test's alone.
-                    unsafe {
-                        transform(Strided { ptr, dtype: DType::C128, shape, strides: &strides }, inverse, 0.5)
-                    }
-                };
-                run(&all, &[rows, n])?;
-                for row in apart.chunks_exact(n) {
-                    run(row, &[1, n])?;
-                }
-                let bits =
-                    |list: &[C]| list.iter().map(|c| [c.re, c.im].map(f64::to_bits)).collect::<Vec<_>>();
-                assert_eq!(bits(&all), bits(&apart), "{rows} {n}");
+    fn rows_together_are_those_alone() -> Result<()> {
+        for (rows, n) in [(1, 12), (3, 1), (3, 60), (8, 16), (700, 7), (130, 67)] {
+            let x: Vec<C> = (0..rows * n).map(number).collect();
+            let (mut all, mut apart) = (vec![C::default(); rows * n], vec![C::default(); rows * n]);
+            run(&x, &mut all, &[rows, n], true)?;
+            for (from, to) in x.chunks_exact(n).zip(apart.chunks_exact_mut(n)) {
+                run(from, to, &[1, n], true)?;
             }
+            assert_eq!(all, apart, "{rows} {n}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn few_plans_are_kept() -> Result<()> {
+        let plans = Plans::<dyn Fft<f64>>::new();
+        let lengths = || lock(&plans.0).iter().map(|&(n, _)| n).collect::<Vec<_>>();
+        let plan = |n| plans.get(n, 16, || FftPlanner::new().plan_fft_forward(n));
+        for n in 1..=20 {
+            assert_eq!(plan(n)?.len(), n);
+        }
+        let first = plan(7)?;
+        assert!(Arc::ptr_eq(&first, &plan(7)?));
+        assert_eq!((lengths().len(), lengths().last()), (PLANS, Some(&7)));
+        plan(ELEMENTS)?;
+        plan(2 * ELEMENTS)?;
+        assert_eq!(lengths(), [ELEMENTS]);
+        assert!(plan(usize::MAX / 2).is_err());
         Ok(())
     }
 }

@@ -497,3 +497,23 @@ def test_bounds_of_each_matrix():
     y = A.clone().requires_grad_()
     T.stack([L.pinv(y[0], rcond=1e-3), L.pinv(y[1], rcond=1e-1)]).sum().backward()
     assert T.allclose(x.grad, y.grad, rtol=0, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [127, 128, 300])
+def test_large_matrices_of_single_precision(n):
+    T.manual_seed(1)
+    a, b, unit = T.randn(2, n, n), T.randn(2, n, 3), T.eye(n)
+    positive = a @ a.mT / n + unit
+    factor = T.linalg.cholesky(positive)
+    assert factor.dtype is T.float32 and T.equal(factor, factor.tril())
+    assert T.allclose(factor @ factor.mT, positive, atol=1e-4)
+    well = a + 10 * n**0.5 * unit.roll(1, 0)
+    p, l, u = T.linalg.lu(well)
+    assert T.allclose(p @ l @ u, well, atol=1e-3)
+    assert T.allclose(T.linalg.inv(well) @ well, unit.expand(2, n, n), atol=1e-4)
+    assert T.allclose(well @ T.linalg.solve(well, b), b, atol=1e-4)
+    assert T.allclose(well.mT @ T.linalg.lu_solve(*T.linalg.lu_factor(well), b, adjoint=True), b, atol=1e-4)
+    assert T.allclose(factor @ T.linalg.solve_triangular(factor, b, upper=False), b, atol=1e-4)
+    for singular in (T.zeros(n, n), T.ones(n, n)):
+        assert T.linalg.inv_ex(singular).info > 0
+    assert T.linalg.cholesky_ex(positive - 100 * unit).info.tolist() == [1, 1]

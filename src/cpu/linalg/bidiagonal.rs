@@ -3,7 +3,7 @@
 
 use super::blocks::{Block, Factor, add_product};
 use super::columns::{add_columns, dots, take_columns};
-use super::number::Number;
+use super::number::Double;
 use super::qr::reflector;
 use super::turns::{Turns, rotation};
 use crate::base::Result;
@@ -33,7 +33,7 @@ struct Panel<T> {
 
 /// Makes an `m` by `n` matrix with `m >= n` bidiagonal. The reflectors from the left are left in it, those from the right go to
 /// the columns of `v` behind its first.
-pub fn reduce<T: Number>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]>) -> Result<Bidiagonal<T>> {
+pub fn reduce<T: Double>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]>) -> Result<Bidiagonal<T>> {
     let mut made = Bidiagonal {
         diagonal: scratch(n, 0.0)?,
         above: scratch(n.saturating_sub(1), 0.0)?,
@@ -72,7 +72,7 @@ pub fn reduce<T: Number>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]
     Ok(made)
 }
 
-impl<T: Number> Panel<T> {
+impl<T: Double> Panel<T> {
     /// Reflects column `i`, and finds what that takes from the columns behind it.
     fn column(&mut self, a: &mut [T], [m, n]: [usize; 2], [first, i]: [usize; 2], made: &mut Bidiagonal<T>) {
         let (s, Panel { x, y, u, factors }) = (i - first, self);
@@ -157,7 +157,7 @@ impl Walk {
     }
 
     #[inline]
-    fn push<T: Number>(
+    fn push<T: Double>(
         self,
         i: usize,
         of_column: [f64; 2],
@@ -183,7 +183,7 @@ impl Walk {
     }
 
     /// A step without a shift, which finds even small values to all their digits.
-    fn plain<T: Number>(self, d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<()> {
+    fn plain<T: Double>(self, d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<()> {
         let last = self.end - self.start;
         let (mut c, mut old_c, mut old_s) = (1.0, 1.0, 0.0);
         for i in 0..last {
@@ -202,7 +202,7 @@ impl Walk {
     }
 
     /// A step with a shift.
-    fn shifted<T: Number>(
+    fn shifted<T: Double>(
         self,
         shift: f64,
         d: &mut [f64],
@@ -238,7 +238,7 @@ impl Walk {
 
 /// Makes `d` the singular values of the two diagonals, of any sign and in any order, and turns left and right vectors with
 /// them. Whether all were found.
-pub fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<bool> {
+pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<bool> {
     let n = d.len();
     let mut steps = STEPS * n;
     let small = |d: &[f64], e: &[f64], i: usize| {

@@ -2,7 +2,7 @@
 
 use super::number::Number;
 use crate::base::Result;
-use crate::cpu::matmul::{Product, product_f64};
+use crate::cpu::matmul::Product;
 use std::ops::Range;
 
 /// A part of a matrix that lies column by column in some memory: where it begins, and how far apart its columns are.
@@ -118,7 +118,7 @@ pub fn add_product<T: Number>(x: &mut [T], out: Block, alpha: f64, a: Factor<T>,
         let block = factor.block;
         let steps = if factor.adjoint { [block.lead, 1] } else { [1, block.lead] };
         let memory = factor.memory.map_or(to.cast_const(), <[T]>::as_ptr);
-        (memory.wrapping_add(block.at).cast::<f64>(), steps.map(|step| parts * step))
+        (memory.wrapping_add(block.at).cast::<T::Part>(), steps.map(|step| parts * step))
     };
     let ((a_at, a_steps), (b_at, b_steps)) = (operand(&a), operand(&b));
     let product =
@@ -130,10 +130,10 @@ pub fn add_product<T: Number>(x: &mut [T], out: Block, alpha: f64, a: Factor<T>,
         }
         let negative = (p == 1 && q == 1) ^ (p == 1 && a.adjoint) ^ (q == 1 && b.adjoint);
         // SAFETY: the blocks are inside live memory and the operands apart from the result, as was just asserted; numbers are
-        // one or two f64.
+        // one or two of their parts.
         unsafe {
-            let out = to.add(out.at).cast::<f64>().add(p ^ q);
-            product_f64(product, out, a_at.add(p), b_at.add(q), if negative { -alpha } else { alpha }, 1.0)?;
+            let out = to.add(out.at).cast::<T::Part>().add(p ^ q);
+            T::add_product(product, out, a_at.add(p), b_at.add(q), if negative { -alpha } else { alpha })?;
         }
     }
     Ok(())

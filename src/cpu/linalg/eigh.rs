@@ -2,7 +2,7 @@
 
 use super::blocks::{Block, Factor, add_product, lower_triangle};
 use super::columns::{add_scaled, dot, dots, hermitian_product, take_columns};
-use super::number::{Number, columns, rescale, scale_of};
+use super::number::{Double, columns, rescale, scale_of};
 use super::turns::{Turns, rotation};
 use super::{divide, qr};
 use crate::base::{Result, try_alloc};
@@ -17,7 +17,7 @@ const DIVIDED: usize = 48;
 
 /// Values ascend; of `a` the lower triangle is read, and with `vectors` they replace it. The number of elements beside the diagonal
 /// that did not vanish: 0 if all is well.
-pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) -> Result<usize> {
+pub fn decompose<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) -> Result<usize> {
     if n == 0 {
         return Ok(0);
     }
@@ -55,7 +55,7 @@ pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: 
 }
 
 /// Ascending values, and their vectors with them.
-fn sort<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
+fn sort<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
     if !vectors {
         return values.sort_unstable_by(f64::total_cmp);
     }
@@ -71,7 +71,7 @@ fn sort<T: Number>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
 
 /// Leaves the diagonal and what lies beside it, and the reflectors in `a`, whose factors are returned. A panel takes `v wᴴ + w vᴴ`
 /// from the rest of the matrix, where the columns of `v` are its reflectors.
-fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<Vec<T>> {
+fn tridiagonal<T: Double>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<Vec<T>> {
     let mut tau = try_alloc::filled(T::zero(), n - 1)?;
     let mut w = scratch(n * PANEL.min(n), T::zero())?;
     let mut factors = [T::zero(); PANEL];
@@ -116,7 +116,7 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
 }
 
 /// Takes `v wᴴ + w vᴴ` from the lower triangle of a block of `a`.
-fn take_squares<T: Number>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
+fn take_squares<T: Double>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
     let of_v = |rows| Factor::own(v.part(rows, 0..v.columns));
     let of_w = |rows| Factor::of(w, of_w.part(rows, 0..v.columns));
     lower_triangle(0..rest.rows, &mut |rows, columns| {
@@ -156,7 +156,7 @@ fn pair(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
 }
 
 /// Makes `d` the eigenvalues of the three diagonals, in any order, and turns their vectors.
-pub fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
+pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
     let n = d.len();
     let (epsilon, safe) = (f64::EPSILON / 2.0, f64::MIN_POSITIVE);
     let mut steps = n * STEPS;
@@ -199,7 +199,7 @@ pub fn diagonalize<T: Number>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>
 }
 
 /// QL steps over the block: values are found from its first on.
-fn downwards<T: Number>(
+fn downwards<T: Double>(
     d: &mut [f64],
     e: &mut [f64],
     turns: &mut Turns<T>,
@@ -254,7 +254,7 @@ fn downwards<T: Number>(
 }
 
 /// QR steps over the block: values are found from its last on.
-fn upwards<T: Number>(
+fn upwards<T: Double>(
     d: &mut [f64],
     e: &mut [f64],
     turns: &mut Turns<T>,

@@ -2,7 +2,7 @@
 
 use super::blocks::{Block, Factor, add_product};
 use super::columns::add_scaled;
-use super::number::Number;
+use super::number::{Number, columns};
 use super::triangular::{self, Triangle};
 use crate::base::Result;
 
@@ -124,6 +124,35 @@ pub fn solve<T: Number>(lu: &[T], n: usize, pivots: &[i32], b: &mut [T], adjoint
         b.chunks_exact_mut(n).for_each(|column| (0..n).for_each(|k| exchange(column, k)));
         triangular::solve(lu, n, b, lower)?;
         triangular::solve(lu, n, b, upper)?;
+    }
+    Ok(())
+}
+
+/// Columns of an inverse that are found together.
+const WIDTH: usize = 64;
+
+/// The inverse of the matrix that was factored, over a unit matrix.
+pub fn invert<T: Number>(lu: &[T], n: usize, pivots: &[i32], x: &mut [T]) -> Result<()> {
+    if n <= WIDTH {
+        return solve(lu, n, pivots, x, false);
+    }
+    let whole = Block::new(n, n);
+    let (lower, upper) = (
+        Triangle { upper: false, unit: true, adjoint: false },
+        Triangle { upper: true, unit: false, adjoint: false },
+    );
+    // The inverse of `L` has zeros above its diagonal, for which nothing is done.
+    for first in (0..n).step_by(WIDTH) {
+        let beside = whole.part(first..n, first..n.min(first + WIDTH));
+        triangular::solve_blocks(x, Some(lu), whole.part(first..n, first..n), beside, lower)?;
+    }
+    triangular::solve(lu, n, x, upper)?;
+    for k in (0..n).rev() {
+        let other = (pivots[k] - 1) as usize;
+        if other > k && other < n {
+            let (left, right) = columns(x, n, k, other);
+            left.swap_with_slice(right);
+        }
     }
     Ok(())
 }

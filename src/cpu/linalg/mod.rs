@@ -106,7 +106,10 @@ pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
         let (matrices, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), n * n * n / 3, |i| unsafe {
-            infos.item(i)[0] = T::edit(matrices.item(i), |a| cholesky::factor(a, n))? as i32;
+            infos.item(i)[0] = match T::large(matrices.item(i), n) {
+                Some(a) => cholesky::factor(a, n)?,
+                None => T::edit(matrices.item(i), |a| cholesky::factor(a, n))?,
+            } as i32;
             Ok(())
         })
     })
@@ -122,6 +125,11 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
         let (triangles, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&b, 2));
         // SAFETY: handed on.
         try_each(count(&b, 2), n * n * columns, |i| unsafe {
+            if let Some(a) = T::large(triangles.item(i), n)
+                && let Some(b) = T::large(right.item(i), n)
+            {
+                return triangular::solve(a, n, b, kind);
+            }
             T::apply(triangles.item(i), right.item(i), |a, b| triangular::solve(a, n, b, kind))
         })
     })
@@ -203,7 +211,10 @@ pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
         let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
         try_each(count(&a, 2), m * n * m.min(n), |i| unsafe {
-            infos.item(i)[0] = T::edit(matrices.item(i), |a| lu::factor(a, m, n, rows.item(i)))? as i32;
+            infos.item(i)[0] = match T::large(matrices.item(i), m.min(n)) {
+                Some(a) => lu::factor(a, m, n, rows.item(i))?,
+                None => T::edit(matrices.item(i), |a| lu::factor(a, m, n, rows.item(i)))?,
+            } as i32;
             Ok(())
         })
     })
@@ -219,7 +230,32 @@ pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) 
         let (factors, right, rows) = (Items::<T>::of(&lu, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
         // SAFETY: handed on.
         try_each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
+            if let Some(lu) = T::large(factors.item(i), n)
+                && let Some(b) = T::large(right.item(i), n)
+            {
+                return lu::solve(lu, n, rows.item(i), b, adjoint);
+            }
             T::apply(factors.item(i), right.item(i), |lu, b| lu::solve(lu, n, rows.item(i), b, adjoint))
+        })
+    })
+}
+
+/// Makes unit matrices the inverses of what [`lu`] factored.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn lu_invert(lu: Strided, pivots: Strided, units: Strided) -> Result<()> {
+    let n = sizes(&units)[0];
+    numbers!("inverse_cpu", units.dtype, T => {
+        let (factors, right, rows) = (Items::<T>::of(&lu, 2), Items::<T>::of(&units, 2), Items::<i32>::of(&pivots, 1));
+        // SAFETY: handed on.
+        try_each(count(&units, 2), 2 * n * n * n, |i| unsafe {
+            if let Some(lu) = T::large(factors.item(i), n)
+                && let Some(x) = T::large(right.item(i), n)
+            {
+                return lu::invert(lu, n, rows.item(i), x);
+            }
+            T::apply(factors.item(i), right.item(i), |lu, x| lu::invert(lu, n, rows.item(i), x))
         })
     })
 }

@@ -3,6 +3,7 @@
 use crate::base::Result;
 use crate::cpu::element::scratch;
 use crate::cpu::math::complex::Complex;
+use crate::cpu::matmul::{Product, product_f32, product_f64};
 use std::mem::MaybeUninit;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -19,13 +20,24 @@ pub trait Number:
     + 'static
 {
     const COMPLEX: bool;
+    /// The real number that it is made of one or two of.
+    type Part: Copy;
     fn new(re: f64, im: f64) -> Self;
     fn re(self) -> f64;
     fn im(self) -> f64;
     fn conj(self) -> Self;
     fn scaled(self, by: f64) -> Self;
-    /// Numbers as the real ones that they are made of.
-    fn parts(items: &mut [Self]) -> &mut [f64];
+    /// `out += alpha * a * b` for matrices of parts.
+    ///
+    /// # Safety
+    /// As [`product_f64`].
+    unsafe fn add_product(
+        p: Product,
+        out: *mut Self::Part,
+        a: *const Self::Part,
+        b: *const Self::Part,
+        alpha: f64,
+    ) -> Result<()>;
 
     fn zero() -> Self {
         Self::new(0.0, 0.0)
@@ -50,8 +62,44 @@ pub trait Number:
     }
 }
 
+/// A number of double precision.
+pub trait Double: Number {
+    /// Numbers as the real ones that they are made of.
+    fn parts(items: &mut [Self]) -> &mut [f64];
+}
+
+impl Number for f32 {
+    const COMPLEX: bool = false;
+    type Part = f32;
+    #[inline(always)]
+    fn new(re: f64, _: f64) -> f32 {
+        re as f32
+    }
+    #[inline(always)]
+    fn re(self) -> f64 {
+        self.into()
+    }
+    #[inline(always)]
+    fn im(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn conj(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn scaled(self, by: f64) -> f32 {
+        self * by as f32
+    }
+    unsafe fn add_product(p: Product, out: *mut f32, a: *const f32, b: *const f32, alpha: f64) -> Result<()> {
+        // SAFETY: handed on.
+        unsafe { product_f32(p, out, a, b, alpha as f32, 1.0) }
+    }
+}
+
 impl Number for f64 {
     const COMPLEX: bool = false;
+    type Part = f64;
     #[inline(always)]
     fn new(re: f64, _: f64) -> f64 {
         re
@@ -72,6 +120,13 @@ impl Number for f64 {
     fn scaled(self, by: f64) -> f64 {
         self * by
     }
+    unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
+        // SAFETY: handed on.
+        unsafe { product_f64(p, out, a, b, alpha, 1.0) }
+    }
+}
+
+impl Double for f64 {
     fn parts(items: &mut [f64]) -> &mut [f64] {
         items
     }
@@ -79,6 +134,7 @@ impl Number for f64 {
 
 impl Number for Complex<f64> {
     const COMPLEX: bool = true;
+    type Part = f64;
     #[inline(always)]
     fn new(re: f64, im: f64) -> Self {
         Complex { re, im }
@@ -99,6 +155,13 @@ impl Number for Complex<f64> {
     fn scaled(self, by: f64) -> Self {
         Complex { re: self.re * by, im: self.im * by }
     }
+    unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
+        // SAFETY: handed on.
+        unsafe { product_f64(p, out, a, b, alpha, 1.0) }
+    }
+}
+
+impl Double for Complex<f64> {
     fn parts(items: &mut [Self]) -> &mut [f64] {
         // SAFETY: a complex number is two f64, one after the other.
         unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), 2 * items.len()) }
@@ -108,14 +171,26 @@ impl Number for Complex<f64> {
 /// So few numbers are copied without asking for memory, which would cost more than to factor them.
 const FEW: usize = 64;
 
-/// A number as it lies in memory. All is computed in double precision, and rounded once where that is not what is stored.
+/// From this order on, what is stored in single precision is factored in it, as LAPACK does: that takes half of the time.
+const LARGE: usize = 128;
+
+/// A number as it lies in memory. Small matrices, and all where more than products is asked for, are computed in double precision,
+/// and rounded once where that is not what is stored.
 pub trait Stored: Copy + Send + Sync + 'static {
-    type Wide: Number;
+    type Wide: Double;
+    /// What large matrices are factored in.
+    type Own: Number;
     type Real: Stored<Wide = f64>;
     fn wide(self) -> Self::Wide;
     fn rounded(x: Self::Wide) -> Self;
     /// The numbers themselves, where they need no copy.
     fn same(item: &mut [Self]) -> Option<&mut [Self::Wide]>;
+
+    /// The numbers themselves, where a matrix of this order is large, and they are not of double precision.
+    fn large(item: &mut [Self], order: usize) -> Option<&mut [Self::Own]> {
+        let _ = (item, order);
+        None
+    }
 
     /// Calls `body` with an item that it changes.
     fn edit<R>(item: &mut [Self], body: impl FnOnce(&mut [Self::Wide]) -> Result<R>) -> Result<R> {
@@ -165,10 +240,11 @@ pub trait Stored: Copy + Send + Sync + 'static {
 }
 
 macro_rules! stored {
-    ($($T:ty, $Wide:ty, $Real:ty, |$x:ident| $wide:expr, $rounded:expr, $same:expr;)*) => { $(
+    ($($T:ty, $Wide:ty, $Real:ty, $Own:ty, |$x:ident| $wide:expr, $rounded:expr, $same:expr $(, $large:item)?;)*) => { $(
         impl Stored for $T {
             type Wide = $Wide;
             type Real = $Real;
+            type Own = $Own;
             #[inline(always)]
             fn wide(self) -> $Wide {
                 let $x = self;
@@ -181,14 +257,18 @@ macro_rules! stored {
             fn same($x: &mut [$T]) -> Option<&mut [$Wide]> {
                 $same
             }
+            $($large)?
         }
     )* };
 }
 stored! {
-    f32, f64, f32, |x| f64::from(x), x as f32, { let _ = x; None };
-    f64, f64, f64, |x| x, x, Some(x);
-    Complex<f32>, Complex<f64>, f32, |x| Complex { re: f64::from(x.re), im: f64::from(x.im) }, Complex { re: x.re as f32, im: x.im as f32 }, { let _ = x; None };
-    Complex<f64>, Complex<f64>, f64, |x| x, x, Some(x);
+    f32, f64, f32, f32, |x| f64::from(x), x as f32, { let _ = x; None },
+        fn large(item: &mut [f32], order: usize) -> Option<&mut [f32]> {
+            (order >= LARGE).then_some(item)
+        };
+    f64, f64, f64, f64, |x| x, x, Some(x);
+    Complex<f32>, Complex<f64>, f32, Complex<f64>, |x| Complex { re: f64::from(x.re), im: f64::from(x.im) }, Complex { re: x.re as f32, im: x.im as f32 }, { let _ = x; None };
+    Complex<f64>, Complex<f64>, f64, Complex<f64>, |x| x, x, Some(x);
 }
 
 /// The length of a vector, whose squares neither overflow nor vanish.

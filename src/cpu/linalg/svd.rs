@@ -2,7 +2,7 @@
 
 use super::bidiagonal::{diagonalize, reduce};
 use super::blocks::{Block, Factor, add_product};
-use super::number::{Number, columns, rescale, scale_of};
+use super::number::{Double, columns, rescale, scale_of};
 use super::turns::Turns;
 use super::{qr, quotients};
 use crate::base::Result;
@@ -13,7 +13,7 @@ const ROWS: usize = 64;
 
 /// Of an `m` by `n` matrix with `m >= n`: values in descending order; with `v`, left vectors in its place, in the columns behind
 /// them what completes a basis, and right ones as columns of `v`. 1 if something is not finite, 2 if the steps did not end, else 0.
-pub fn decompose<T: Number>(
+pub fn decompose<T: Double>(
     whole: &mut [T],
     m: usize,
     n: usize,
@@ -49,7 +49,7 @@ pub fn decompose<T: Number>(
 }
 
 /// As [`decompose`], for a matrix that is not very tall and needs no scale; whether all values were found.
-fn square<T: Number>(
+fn square<T: Double>(
     whole: &mut [T],
     m: usize,
     n: usize,
@@ -102,7 +102,7 @@ fn square<T: Number>(
 }
 
 /// Multiplies the first `n` columns of a matrix with `m` rows by a square from the right.
-fn times<T: Number>(a: &mut [T], m: usize, n: usize, square: &[T]) -> Result<()> {
+fn times<T: Double>(a: &mut [T], m: usize, n: usize, square: &[T]) -> Result<()> {
     let mut copy = scratch(ROWS.min(m) * n, T::zero())?;
     for first in (0..m).step_by(ROWS) {
         let last = m.min(first + ROWS);

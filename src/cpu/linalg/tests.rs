@@ -2,7 +2,7 @@
 //! the limits where blocks begin.
 
 use super::blocks::{Block, Factor, add_product};
-use super::number::Number;
+use super::number::{Double, Number};
 use super::triangular::Triangle;
 use super::*;
 use crate::cpu::math::complex::Complex;
@@ -169,6 +169,9 @@ mod checks {
                 assert!(lu::solve(&factors, n, &rows, &mut x, adjoint).is_ok());
                 near(&times(&a, &x, [n, n, 11]), &b, n as f64);
             }
+            let mut inverse = unit::<T>(n);
+            assert!(lu::invert(&factors, n, &rows, &mut inverse).is_ok());
+            near(&times(&a, &inverse, [n, n, n]), &unit(n), 1.0);
         }
         for [m, n] in SHAPES.into_iter().flat_map(|[m, n]| [[m, n], [n, m]]) {
             let count = m.min(n);
@@ -291,7 +294,7 @@ mod checks {
         }
     }
 
-    pub fn singular_values<T: Number>() {
+    pub fn singular_values<T: Double>() {
         for ([m, n], kind) in SHAPES.into_iter().flat_map(|shape| (0..8).map(move |kind| (shape, kind))) {
             let (a, scale) = special::<T>(kind, m, n);
             let (mut alone, mut copy) = (vec![0.0; n], a.clone());
@@ -314,7 +317,7 @@ mod checks {
         }
     }
 
-    pub fn eigenvalues<T: Number>() {
+    pub fn eigenvalues<T: Double>() {
         for (n, kind) in SIZES.into_iter().flat_map(|n| (0..8).map(move |kind| (n, kind))) {
             let (x, scale) = special::<T>(kind, n, n);
             let other = adjoint(&x, n, n);

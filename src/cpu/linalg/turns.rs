@@ -1,7 +1,7 @@
 //! Rotations of neighbouring columns, as QR steps make them by the thousand. They are gathered, and then done in a few rows at a
 //! time, which stay in the nearest cache meanwhile.
 
-use super::number::Number;
+use super::number::Double;
 use crate::base::{Result, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
@@ -30,7 +30,7 @@ pub struct Turns<'a, T> {
     list: Vec<Turn>,
 }
 
-impl<'a, T: Number> Turns<'a, T> {
+impl<'a, T: Double> Turns<'a, T> {
     /// Of the first `columns` columns of a matrix.
     pub fn of(matrix: Option<&'a mut [T]>, rows: usize, columns: usize) -> Result<Turns<'a, T>> {
         let most = if matrix.is_some() { GATHERED.min(columns.saturating_mul(columns)) } else { 0 };
@@ -102,7 +102,7 @@ simd_fn! {
     ///
     /// # Safety
     /// There are so many turns, and all columns that they name.
-    unsafe fn turn_few<T; N>(count: usize, list: *const Turn, first: usize, x: *mut T) where [T: Number] {
+    unsafe fn turn_few<T; N>(count: usize, list: *const Turn, first: usize, x: *mut T) where [T: Double] {
         let column = |at: usize| x.add((at - first) * N).cast::<[T; N]>();
         let mut i = 0;
         while i < count {

@@ -2,6 +2,7 @@
 //! that a state is saved as. Equal seeds give PyTorch's own numbers.
 
 use crate::base::{Error, Result};
+use crate::cpu::simd::simd_fn;
 use std::hash::{BuildHasher, RandomState};
 
 const N: usize = 624;
@@ -22,6 +23,47 @@ pub struct Generator {
     /// The second half of the last Box-Muller pair.
     pub(super) spare_normal: Option<f64>,
     spare_single: Option<f32>,
+}
+
+/// A word of the state as it is drawn.
+#[inline(always)]
+fn temper(mut y: u32) -> u32 {
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c_5680;
+    y ^= (y << 15) & 0xefc6_0000;
+    y ^ (y >> 18)
+}
+
+simd_fn! {
+    /// [`temper`] for `n` words.
+    ///
+    /// # Safety
+    /// There are so many, and room for the results.
+    unsafe fn temper_all(n: usize, from: *const u32, to: *mut u32) {
+        for i in 0..n {
+            *to.add(i) = temper(*from.add(i));
+        }
+    }
+}
+
+simd_fn! {
+    /// Replaces each of `N` words by one of those that follow, mixed with itself and its neighbour.
+    ///
+    /// # Safety
+    /// There are so many.
+    unsafe fn twist(words: *mut u32) {
+        let mix = |a: u32, b: u32| {
+            let mixed = (a & 0x8000_0000) | (b & 0x7fff_ffff);
+            (mixed >> 1) ^ ((b & 1).wrapping_neg() & 0x9908_b0df)
+        };
+        for i in 0..N - M {
+            *words.add(i) = *words.add(i + M) ^ mix(*words.add(i), *words.add(i + 1));
+        }
+        for i in N - M..N - 1 {
+            *words.add(i) = *words.add(i + M - N) ^ mix(*words.add(i), *words.add(i + 1));
+        }
+        *words.add(N - 1) = *words.add(M - 1) ^ mix(*words.add(N - 1), *words);
+    }
 }
 
 impl Default for Generator {
@@ -65,12 +107,25 @@ impl Generator {
         if self.left == 0 {
             self.renew();
         }
-        let mut y = self.words[self.next];
+        let word = self.words[self.next];
         self.next += 1;
-        y ^= y >> 11;
-        y ^= (y << 7) & 0x9d2c_5680;
-        y ^= (y << 15) & 0xefc6_0000;
-        y ^ (y >> 18)
+        temper(word)
+    }
+
+    /// The next draws, many at a time.
+    pub fn draw(&mut self, mut out: &mut [u32]) {
+        while !out.is_empty() {
+            if self.left == 1 {
+                self.renew();
+                self.left += 1;
+            }
+            let count = out.len().min(self.left - 1);
+            let (now, later) = out.split_at_mut(count);
+            let words = &self.words[self.next..self.next + count];
+            // SAFETY: both have so many.
+            unsafe { temper_all(count, words.as_ptr(), now.as_mut_ptr()) };
+            (self.left, self.next, out) = (self.left - count, self.next + count, later);
+        }
     }
 
     /// Two draws, the first one high.
@@ -82,18 +137,8 @@ impl Generator {
 
     #[cold]
     fn renew(&mut self) {
-        let twist = |a: u32, b: u32| {
-            let mixed = (a & 0x8000_0000) | (b & 0x7fff_ffff);
-            (mixed >> 1) ^ (if b & 1 == 1 { 0x9908_b0df } else { 0 })
-        };
-        let words = &mut self.words;
-        for i in 0..N - M {
-            words[i] = words[i + M] ^ twist(words[i], words[i + 1]);
-        }
-        for i in N - M..N - 1 {
-            words[i] = words[i + M - N] ^ twist(words[i], words[i + 1]);
-        }
-        words[N - 1] = words[M - 1] ^ twist(words[N - 1], words[0]);
+        // SAFETY: there are `N` words.
+        unsafe { twist(self.words.as_mut_ptr()) };
         (self.left, self.next) = (N, 0);
     }
 
@@ -158,6 +203,18 @@ mod tests {
     fn draws_are_the_twisters() {
         let mut generator = Generator::new(7);
         assert_eq!([0; 4].map(|_| generator.random()), [0x1388_f0af, 0x3a32_e4c4, 0xc7a8_c219, 0x51a8_29f6]);
+    }
+
+    #[test]
+    fn many_draws_are_those_one_by_one() {
+        let (mut one, mut many) = (Generator::new(5), Generator::new(5));
+        for count in [0, 1, 7, 623, 624, 1, 625, 2000, 3] {
+            let mut drawn = vec![0; count];
+            many.draw(&mut drawn);
+            assert!(drawn.iter().all(|&draw| draw == one.random()));
+            assert_eq!(many.state(), one.state());
+        }
+        assert_eq!(many.random64(), one.random64());
     }
 
     #[test]

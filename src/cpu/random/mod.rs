@@ -6,9 +6,11 @@ mod gamma;
 mod normal;
 
 use super::element::{Element, by_dtype};
+use super::simd::simd_fn;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Scalar, Strided};
 use half::{bf16, f16};
+use std::mem::MaybeUninit;
 
 pub use engine::{DEFAULT_SEED, Generator};
 pub use normal::normal;
@@ -18,20 +20,68 @@ pub use normal::normal;
 /// # Safety
 /// `out` describes live memory; so for every function here.
 pub unsafe fn uniform(generator: &mut Generator, out: Strided, low: f64, high: f64) {
-    // SAFETY: handed on.
+    let single = (high as f32 - low as f32, low as f32);
+    let (mut words, mut doubles) = ([0; BLOCK], [0; 2 * BLOCK]);
+    // SAFETY: handed on; there are as many draws as a block needs.
     unsafe {
         match out.dtype {
-            DType::F64 => each::<f64>(&out, &mut || unit(generator).mul_add(high - low, low)),
-            _ => {
-                let (low, high) = (low as f32, high as f32);
-                let mut next = || fraction(generator).mul_add(high - low, low);
-                match out.dtype {
-                    DType::F16 => each::<f16>(&out, &mut || below(next(), low, high)),
-                    DType::BF16 => each::<bf16>(&out, &mut || below(next(), low, high)),
-                    _ => each::<f32>(&out, &mut next),
-                }
-            }
+            DType::F64 => in_blocks::<f64>(&out, |to, n| {
+                generator.draw(&mut doubles[..2 * n]);
+                scaled_units(n, doubles.as_ptr(), to, high - low, low);
+            }),
+            DType::F16 => in_blocks::<f16>(&out, |to, n| {
+                halves(generator, &mut words[..n], to, low as f32, high as f32);
+            }),
+            DType::BF16 => in_blocks::<bf16>(&out, |to, n| {
+                halves(generator, &mut words[..n], to, low as f32, high as f32);
+            }),
+            _ => in_blocks::<f32>(&out, |to, n| {
+                generator.draw(&mut words[..n]);
+                scaled_fractions(n, words.as_ptr(), to, single.0, single.1);
+            }),
         }
+    }
+}
+
+simd_fn! {
+    /// [`fraction_of`] each word, scaled.
+    ///
+    /// # Safety
+    /// There are `n` words, and room for as many numbers.
+    unsafe fn scaled_fractions(n: usize, words: *const u32, to: *mut f32, by: f32, from: f32) {
+        for i in 0..n {
+            *to.add(i) = fraction_of(*words.add(i)).mul_add(by, from);
+        }
+    }
+}
+
+simd_fn! {
+    /// [`unit_of`] each pair of words, scaled.
+    ///
+    /// # Safety
+    /// There are `n` pairs, and room for as many numbers.
+    unsafe fn scaled_units(n: usize, words: *const u32, to: *mut f64, by: f64, from: f64) {
+        for i in 0..n {
+            *to.add(i) = unit_of([*words.add(2 * i), *words.add(2 * i + 1)]).mul_add(by, from);
+        }
+    }
+}
+
+/// Draws numbers in `[low, high)` of half precision.
+///
+/// # Safety
+/// There is room for as many as there are words.
+unsafe fn halves<T: Element + PartialEq>(
+    generator: &mut Generator,
+    words: &mut [u32],
+    to: *mut T,
+    low: f32,
+    high: f32,
+) {
+    generator.draw(words);
+    for (i, &mut word) in words.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *to.add(i) = below(fraction_of(word).mul_add(high - low, low), low, high) };
     }
 }
 
@@ -48,14 +98,14 @@ fn below<T: Element + PartialEq>(value: f32, low: f32, high: f32) -> T {
 pub unsafe fn randint(generator: &mut Generator, out: Strided, low: i64, last: i64) {
     // All numbers of 64 bits are more than they can count.
     let range = (last.wrapping_sub(low) as u64).checked_add(1);
+    // Where 32 bits would favour some numbers noticeably, PyTorch draws 64.
+    if let Some(range) = range.filter(|&range| range < 1 << 28) {
+        // SAFETY: handed on.
+        return unsafe { whole(&out, low, |to| below_limit(generator, to, range as u32)) };
+    }
     let mut next = || {
-        // Where 32 bits would favour some numbers noticeably, PyTorch draws 64.
-        let draw = match range {
-            Some(range) if range < 1 << 28 => u64::from(generator.random()) % range,
-            Some(range) => generator.random64() % range,
-            None => return generator.random64() as i64,
-        };
-        draw.wrapping_add(low as u64) as i64
+        let draw = generator.random64();
+        range.map_or(draw, |range| (draw % range).wrapping_add(low as u64)) as i64
     };
     // SAFETY: handed on.
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }
@@ -79,6 +129,10 @@ pub unsafe fn random(generator: &mut Generator, out: Strided) {
         DType::F32 => (1 << 24) + 1,
         DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
     };
+    if out.dtype.size() != 8 && bound <= 1 << 31 {
+        // SAFETY: handed on.
+        return unsafe { whole(&out, 0, |to| below_limit(generator, to, bound as u32)) };
+    }
     let wide = out.dtype.size() == 8;
     let mut next =
         || if wide { generator.random64() % bound } else { u64::from(generator.random()) % bound } as i64;
@@ -86,14 +140,56 @@ pub unsafe fn random(generator: &mut Generator, out: Strided) {
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }
 }
 
+/// Numbers below a limit, a draw each.
+fn below_limit(generator: &mut Generator, to: &mut [u32], limit: u32) {
+    generator.draw(to);
+    if limit < 2 {
+        return to.fill(0);
+    }
+    // SAFETY: there are so many, and the divisor is at least 2.
+    unsafe { remainders(to.len(), to.as_mut_ptr(), limit, 0) };
+}
+
+simd_fn! {
+    /// The remainders of numbers by divisors, each of which is less than the last by `step`.
+    ///
+    /// # Safety
+    /// There are `n` numbers, and no divisor is less than 2.
+    unsafe fn remainders(n: usize, x: *mut u32, first: u32, step: u32) {
+        for i in 0..n {
+            let (number, divisor) = (*x.add(i), first - step * i as u32);
+            // Double precision rounds no quotient of such numbers up to the next whole one.
+            let quotient = (f64::from(number) / f64::from(divisor)).to_int_unchecked::<i32>() as u32;
+            *x.add(i) = number.wrapping_sub(quotient.wrapping_mul(divisor));
+        }
+    }
+}
+
 /// Ones with probability `p`, zeros otherwise, in any dtype.
 ///
 /// # Safety
 /// As [`uniform`].
 pub unsafe fn bernoulli(generator: &mut Generator, out: Strided, p: f64) {
-    let mut next = || i64::from(unit(generator) < p);
-    // SAFETY: handed on.
-    unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }
+    let mut doubles = [0; 2 * BLOCK];
+    // SAFETY: handed on; there are as many draws as a block needs.
+    unsafe {
+        whole(&out, 0, |to| {
+            generator.draw(&mut doubles[..2 * to.len()]);
+            coins(to.len(), doubles.as_ptr(), to.as_mut_ptr(), p);
+        });
+    }
+}
+
+simd_fn! {
+    /// Ones where [`unit_of`] a pair of words is less than `p`, zeros elsewhere.
+    ///
+    /// # Safety
+    /// There are `n` pairs, and room for as many numbers.
+    unsafe fn coins(n: usize, words: *const u32, to: *mut u32, p: f64) {
+        for i in 0..n {
+            *to.add(i) = u32::from(unit_of([*words.add(2 * i), *words.add(2 * i + 1)]) < p);
+        }
+    }
 }
 
 /// Ones with probabilities of their own: `p` has `out`'s shape and a float dtype.
@@ -124,12 +220,19 @@ pub unsafe fn randperm(generator: &mut Generator, out: Strided) {
         by_dtype!(out.dtype, T => {
             let at = |i: usize| out.ptr.cast::<T>().add(i * step);
             (0..n).for_each(|i| *at(i) = T::from_i64(i as i64));
-            for i in 0..n.saturating_sub(1) {
-                let left = (n - i) as u64;
+            let mut draws = [0; BLOCK];
+            for first in (0..n.saturating_sub(1)).step_by(BLOCK) {
+                let count = BLOCK.min(n - 1 - first);
                 // Beyond this 32 bits would be noticeably uneven.
-                let draw =
-                    if n < u32::MAX as usize / 20 { generator.random().into() } else { generator.random64() };
-                std::ptr::swap(at(i), at(i + (draw % left) as usize));
+                if n < u32::MAX as usize / 20 {
+                    generator.draw(&mut draws[..count]);
+                    remainders(count, draws.as_mut_ptr(), (n - first) as u32, 1);
+                    (0..count).for_each(|i| std::ptr::swap(at(first + i), at(first + i + draws[i] as usize)));
+                } else {
+                    for i in first..first + count {
+                        std::ptr::swap(at(i), at(i + (generator.random64() % (n - i) as u64) as usize));
+                    }
+                }
             }
         })
     }
@@ -271,14 +374,64 @@ unsafe fn each<T: Element>(out: &Strided, next: &mut dyn FnMut() -> T) {
     walk.each(0..walk.numel(), |[at]| unsafe { *out.ptr.cast::<T>().add(at) = next() });
 }
 
+/// So many numbers are drawn at a time.
+const BLOCK: usize = 256;
+
+/// Calls `make` for as many elements as a block has at most, in the order of [`each`].
+unsafe fn in_blocks<T: Element>(out: &Strided, mut make: impl FnMut(*mut T, usize)) {
+    let walk = Walk::over(&memory_order(out), out.shape, [out.strides]);
+    walk.runs(0..walk.numel(), |[start], [step], n| {
+        for first in (0..n).step_by(BLOCK) {
+            let count = BLOCK.min(n - first);
+            // SAFETY: the walk stays inside the caller's view, and `make` writes as many elements as it is asked for.
+            unsafe {
+                let to = out.ptr.cast::<T>().add(start + first * step);
+                if step == 1 {
+                    make(to, count);
+                    continue;
+                }
+                let mut block = [const { MaybeUninit::<T>::uninit() }; BLOCK];
+                make(block.as_mut_ptr().cast(), count);
+                block[..count].iter().enumerate().for_each(|(i, x)| *to.add(i * step) = x.assume_init());
+            }
+        }
+    });
+}
+
+/// Writes whole numbers in any dtype: what `draw` writes, more than `low` by that.
+unsafe fn whole(out: &Strided, low: i64, mut draw: impl FnMut(&mut [u32])) {
+    let mut drawn = [0; BLOCK];
+    // SAFETY: handed on; there is room for so many.
+    unsafe {
+        by_dtype!(out.dtype, T => in_blocks::<T>(out, |to, n| {
+            draw(&mut drawn[..n]);
+            for (i, &number) in drawn[..n].iter().enumerate() {
+                *to.add(i) = T::from_i64(low.wrapping_add(i64::from(number)));
+            }
+        }))
+    }
+}
+
 /// A number in [0, 1) of 53 random bits.
 fn unit(generator: &mut Generator) -> f64 {
-    (generator.random64() & ((1 << 53) - 1)) as f64 * 2f64.powi(-53)
+    unit_of([generator.random(), generator.random()])
+}
+
+/// Of two draws, the first one high.
+#[inline(always)]
+fn unit_of([high, low]: [u32; 2]) -> f64 {
+    (f64::from(high & ((1 << 21) - 1)) * 2f64.powi(32) + f64::from(low)) * 2f64.powi(-53)
 }
 
 /// A number in [0, 1) of 24 random bits.
 fn fraction(generator: &mut Generator) -> f32 {
-    (generator.random() & ((1 << 24) - 1)) as f32 * 2f32.powi(-24)
+    fraction_of(generator.random())
+}
+
+#[inline(always)]
+fn fraction_of(word: u32) -> f32 {
+    // A signed number: registers convert no others.
+    (word & ((1 << 24) - 1)) as i32 as f32 * 2f32.powi(-24)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! already lie in the output, or one by one in double precision, keeping every second one for the next call.
 //! Both are followed here operation by operation, so the bits are PyTorch's.
 
-use super::{Generator, each, fraction, unit};
+use super::{Generator, fraction, unit};
 use crate::base::{DType, Strided};
 use crate::cpu::element::Element;
 use crate::cpu::simd::simd_fn;
@@ -50,7 +50,7 @@ unsafe fn fill<T: Element>(
     let n = out.numel();
     // SAFETY: the caller's contiguous memory, of which every element is written before it is read.
     let data = unsafe {
-        each::<T>(out, &mut || draw(generator));
+        super::uniform(generator, *out, 0.0, 1.0);
         std::slice::from_raw_parts_mut(out.ptr.cast::<T>(), n)
     };
     pairs(&mut data[..n - n % 16]);

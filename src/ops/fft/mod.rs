@@ -1,8 +1,8 @@
 //! Discrete Fourier transforms, along one dimension or several. They have no shaders.
 
-use crate::base::{default_dtype, existing_dim};
+use crate::base::{Strided, default_dtype, existing_dim};
 use crate::operator::copies::{self, convert};
-use crate::operator::kernel::{copy, filled};
+use crate::operator::kernel::{copy, duplicate};
 use crate::ops::complex::{conj_physical, real};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
@@ -23,27 +23,72 @@ fn scale(normalization: i64, count: usize) -> f64 {
     }
 }
 
-/// Transforms along the dimensions, of a copy of full width.
+/// Values whose last dimension lies densely, row after row: the same ones, where they do.
+fn rows_of(x: &Body) -> Result<Body> {
+    if x.layout.is_contiguous() && x.conj_neg.is_none() { Ok(x.clone()) } else { duplicate(x) }
+}
+
+/// Transforms along a dimension, which will have `length` elements of `dtype`.
+fn along(
+    x: &Body,
+    dim: i64,
+    length: usize,
+    dtype: DType,
+    transform: impl Fn(Strided, Strided) -> Result<()>,
+) -> Result<Body> {
+    // The dimension goes last, where rows lie densely.
+    let rows = rows_of(&x.with_layout(x.layout.transpose(dim, -1)?))?;
+    let mut shape = Dims::from_slice(rows.shape());
+    if let Some(last) = shape.last_mut() {
+        *last = length;
+    }
+    let made = Body::new(&shape, dtype, x.device())?;
+    if made.numel() > 0 {
+        fork!([&made, &rows], cpu: transform(rows.host()?, made.host()?), gpu: no_shader("fft", x.dtype))?;
+    }
+    Ok(made.with_layout(made.layout.transpose(dim, -1)?))
+}
+
+/// Transforms complex numbers along the dimensions.
 fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body> {
     fork!([x], cpu: Ok(()), gpu: no_shader("fft", x.dtype))?;
     let mut made = x.clone();
     for (at, &dim) in dims.iter().enumerate() {
-        // The dimension goes last, where rows lie densely.
-        let dim_last = made.with_layout(made.layout.transpose(dim, -1)?);
-        let rows = Body::new(dim_last.shape(), DType::C128, x.device())?;
-        copy(&rows, &dim_last)?;
-        if rows.numel() > 0 {
-            let scale = if at == 0 { scale } else { 1.0 };
-            fork!([&rows], cpu: crate::cpu::fft::transform(rows.host()?, !forward, scale), gpu: no_shader("fft", x.dtype))?;
-        }
-        made = rows.with_layout(rows.layout.transpose(dim, -1)?);
+        let (scale, length) = (if at == 0 { scale } else { 1.0 }, x.shape()[dim as usize]);
+        made = along(&made, dim, length, x.dtype, |from, to| {
+            // SAFETY: both are dense, `to` is new, and they differ in nothing else.
+            unsafe { crate::cpu::fft::complex(from, to, !forward, scale) }
+        })?;
     }
     Ok(made)
 }
 
-fn stored_as(x: &Body, dtype: DType, layout: Layout) -> Result<Body> {
-    let out = Body::new(x.shape(), dtype, x.device())?.with_layout(layout);
-    copy(&out, x)?;
+/// The whole of a transform of `n` real numbers, whose second half is the first one's mirror image.
+fn mirrored(half: &Body, dim: i64, n: usize) -> Result<Body> {
+    let mut shape = Dims::from_slice(half.shape());
+    let given = shape[dim as usize];
+    shape[dim as usize] = n;
+    let whole = Body::new(&shape, half.dtype, half.device())?;
+    let part = |x: &Body, start: usize, length: usize| -> Result<Body> {
+        Ok(x.with_layout(x.layout.narrow(dim, start as i64, length as i64)?))
+    };
+    copy(&part(&whole, 0, given)?, half)?;
+    if n > given {
+        let other = Tensor::new(part(half, 1, n - given)?);
+        let back =
+            no_grad(|| crate::ops::shape::rearrange::flip(&conj_physical(&other)?, Sizes(smallvec![dim])))?;
+        copy(&part(&whole, given, n - given)?, &back)?;
+    }
+    Ok(whole)
+}
+
+/// The values in a layout: themselves, where they are a new result that lies so.
+fn laid_out(made: Body, input: &Body, layout: Layout) -> Result<Body> {
+    if made.layout == layout && !made.storage.same(&input.storage) {
+        return Ok(made);
+    }
+    let out = Body::new(made.shape(), made.dtype, made.device())?.with_layout(layout);
+    copy(&out, &made)?;
     Ok(out)
 }
 
@@ -67,6 +112,13 @@ fn counted(shape: &[usize], dims: &[i64]) -> usize {
     dims.iter().map(|&d| shape[d as usize]).product()
 }
 
+fn split_last(dims: &[i64]) -> Result<(i64, &[i64])> {
+    match dims.split_last() {
+        Some((&last, others)) => Ok((last, others)),
+        None => Err(Error::runtime("fft: a transform needs a dimension")),
+    }
+}
+
 /// Dimensions of samples, behind those of the batch.
 fn behind(b: &Batch, dims: &[i64]) -> Ints {
     dims.iter().map(|&d| d + b.k() as i64).collect()
@@ -78,7 +130,7 @@ impl FftC2C {
         let x = input.body();
         let by = scale(normalization, counted(x.shape(), &dim));
         let layout = results_layout(&x.layout, x.shape(), &dim, dim.len());
-        stored_as(&transformed(&x, &dim, forward, by)?, x.dtype, layout)
+        laid_out(transformed(&x, &dim, forward, by)?, &x, layout)
     }
     fn d_input(g: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Tensor> {
         FftC2C::call(g, dim, normalization, !forward)
@@ -93,16 +145,16 @@ impl FftR2C {
     fn forward(input: &Tensor, dim: Ints, normalization: i64, onesided: bool) -> Result<Body> {
         let x = input.body();
         let by = scale(normalization, counted(x.shape(), &dim));
-        let made = transformed(&x, &dim, true, by)?;
-        let last = dim.last().copied().unwrap_or(-1);
-        let half = match onesided {
-            true => {
-                made.with_layout(made.layout.narrow(last, 0, made.shape()[last as usize] as i64 / 2 + 1)?)
-            }
-            false => made,
-        };
-        let layout = results_layout(&x.layout, half.shape(), &dim, dim.len().saturating_sub(1));
-        stored_as(&half, x.dtype.to_complex(), layout)
+        let (last, others) = split_last(&dim)?;
+        let n = x.shape()[last as usize];
+        let half = along(&x, last, n / 2 + 1, x.dtype.to_complex(), |from, to| {
+            // SAFETY: both are dense, `to` is new, and their rows are as long as these are to be.
+            unsafe { crate::cpu::fft::from_real(from, to, by) }
+        })?;
+        let made = if onesided { half } else { mirrored(&half, last, n)? };
+        let made = transformed(&made, others, true, 1.0)?;
+        let layout = results_layout(&x.layout, made.shape(), &dim, dim.len() - 1);
+        laid_out(made, &x, layout)
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1) as usize;
@@ -118,43 +170,21 @@ impl FftR2C {
 impl FftC2R {
     fn forward(input: &Tensor, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Body> {
         let x = input.body();
-        let (last, others) = match dim.split_last() {
-            Some((last, others)) => (*last, others),
-            None => return Err(Error::runtime("fft: a transform needs a dimension")),
-        };
+        let (last, others) = split_last(&dim)?;
         let n = last_dim_size as usize;
         let mut shape = Dims::from_slice(x.shape());
         shape[last as usize] = n;
         let by = scale(normalization, counted(&shape, &dim));
         let half = transformed(&x, others, false, 1.0)?;
-        // The missing half is the conjugate of the given one.
-        let whole = filled(&shape, Scalar::Int(0), DType::C128, x.device())?;
-        let part = |x: &Body, start: usize, length: usize| -> Result<Body> {
-            Ok(x.with_layout(x.layout.narrow(last, start as i64, length as i64)?))
-        };
-        let given = n / 2 + 1;
-        copy(&part(&whole, 0, given)?, &half)?;
-        let mirrored = n - given;
-        if mirrored > 0 {
-            let back =
-                no_grad(|| conj_physical(&Tensor::new(converted(&part(&half, 1, mirrored)?, DType::C128)?)))?;
-            let back =
-                no_grad(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
-            copy(&part(&whole, given, mirrored)?, &back)?;
-        }
-        // The first and the middle element are read as real, as they are their own mirror images.
-        for end in [Some(0), n.is_multiple_of(2).then_some(n / 2)].into_iter().flatten() {
-            let line = part(&whole, end, 1)?;
-            let values = no_grad(|| real(&Tensor::new(converted(&line, DType::C128)?)))?;
-            copy(&line, &values)?;
-        }
-        let made = transformed(&whole, &[last], false, by)?;
-        let values = no_grad(|| real(&Tensor::new(made)))?;
+        let made = along(&half, last, n, x.dtype.to_real(), |from, to| {
+            // SAFETY: both are dense, `to` is new, and their rows are as long as these are to be.
+            unsafe { crate::cpu::fft::to_real(from, to, by) }
+        })?;
         let between = match others.is_empty() {
             true => x.layout.clone(),
             false => results_layout(&x.layout, x.shape(), others, others.len()),
         };
-        stored_as(&values, x.dtype.to_real(), results_layout(&between, &shape, &[last], 0))
+        laid_out(made, &x, results_layout(&between, &shape, &[last], 0))
     }
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1);

@@ -138,7 +138,7 @@ pub fn cholesky_solve(input: &Tensor, input2: &Tensor, #[default(false)] upper: 
 #[primitive(batch = in_front)]
 impl CholeskyInverse {
     fn forward(input: &Tensor, upper: bool) -> Result<Body> {
-        let units = Tensor::new(super::solve::units(&input.body())?);
+        let units = Tensor::new(super::factors::units(&input.body())?);
         crate::ops::reduction::reduce::no_grad(|| by_triangle(&units.into(), &input.into(), upper).tensor())
     }
     fn d_input(g: V, input: V, result: V, upper: bool) -> V {

@@ -1,7 +1,7 @@
 //! What all factorisations share: column-major memory, and refusals.
 
 use crate::operator::constant;
-use crate::operator::kernel::{copy, filled};
+use crate::operator::kernel::{copy, fill, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, triangle};
 use crate::tensor::any_requires_grad;
@@ -33,6 +33,13 @@ pub fn transposed(x: &Body) -> Result<Body> {
 pub fn by_columns(x: &Body) -> Result<Body> {
     let out = columns(x.shape(), x.dtype, x.device())?;
     copy(&out, x)?;
+    Ok(out)
+}
+
+/// Unit matrices of this shape.
+pub fn units(x: &Body) -> Result<Body> {
+    let out = filled(x.shape(), Scalar::Int(0), x.dtype, x.device())?;
+    fill(&out.with_layout(out.layout.diagonal(0, -2, -1)?), Scalar::Int(1))?;
     Ok(out)
 }
 

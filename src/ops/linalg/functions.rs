@@ -42,7 +42,7 @@ fn exponential(A: &Tensor) -> Result<Tensor> {
     let size = crate::ops::reduction::extrema::max(&size)?.item()?.as_f64();
     let halvings = if size > REACH && size.is_finite() { (size / REACH).log2().ceil() } else { 0.0 };
     let x = V::from(wide) * 0.5f64.powf(halvings);
-    let unit = V::from(Tensor::new(super::solve::units(&x.clone().tensor()?.body())?));
+    let unit = V::from(Tensor::new(super::factors::units(&x.clone().tensor()?.body())?));
     let x2 = x.matmul(&x);
     let x4 = x2.matmul(&x2);
     let x6 = x4.matmul(&x2);

@@ -2,10 +2,10 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, B and LU")]
 
 use super::factors::*;
-use super::lu::{factored, substituted};
+use super::lu::{factored, inverted, substituted};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
-use crate::operator::kernel::{duplicate, fill, filled};
+use crate::operator::kernel::{duplicate, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
@@ -186,13 +186,6 @@ pub fn linalg_solve_ex(
     LinalgSolveEx::call(A, B, left, Checked(check_errors.then_some("torch.linalg.solve_ex")))
 }
 
-/// Unit matrices of this shape.
-pub fn units(x: &Body) -> Result<Body> {
-    let out = filled(x.shape(), Scalar::Int(0), x.dtype, x.device())?;
-    fill(&out.with_layout(out.layout.diagonal(0, -2, -1)?), Scalar::Int(1))?;
-    Ok(out)
-}
-
 #[primitive(batch = in_front, results(inverse, info))]
 impl LinalgInvEx {
     fn forward(A: &Tensor, #[hidden] checked: Checked) -> Result<[Body; 2]> {
@@ -206,7 +199,7 @@ impl LinalgInvEx {
                  matrix is singular."
             )));
         }
-        Ok([substituted(&lu, &pivots, &units(&x)?, false)?, info])
+        Ok([inverted(&lu, &pivots)?, info])
     }
     fn d_A(g: V, inverse: V) -> V {
         let inverse = inverse.mh();
