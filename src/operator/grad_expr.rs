@@ -41,11 +41,12 @@ impl V {
             .ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
     }
 
-    /// Whether forward mode or `vmap` has a say: then only operators will do, no bare kernels.
+    /// Tells whether `vmap` has made it a batch.
     pub fn is_batched(&self) -> bool {
         matches!(self, V::Tensor(t) if t.is_batched())
     }
 
+    /// Whether forward mode or `vmap` has a say: then only operators will do, no bare kernels.
     pub fn is_special(&self) -> bool {
         matches!(self, V::Tensor(t) if t.is_special())
     }

@@ -258,7 +258,8 @@ pub fn linalg_inv_ex(
 /// The determinants of factored matrices.
 fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     let out = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
-    if out.numel() > 0 {
+    // The determinant of no rows is one.
+    if out.numel() > 0 && lu.numel() > 0 {
         fork!([lu, pivots, &out],
             cpu: crate::cpu::linalg::determinant(lu.host()?, pivots.host()?, out.host()?, None),
             gpu: no_shader("linalg_det", lu.dtype))?;
@@ -270,7 +271,7 @@ fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
 fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
     let sign = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     let size = filled(lead(lu), Scalar::Int(0), lu.dtype.to_real(), lu.device())?;
-    if sign.numel() > 0 {
+    if sign.numel() > 0 && lu.numel() > 0 {
         fork!([lu, pivots, &sign, &size],
             cpu: crate::cpu::linalg::determinant(lu.host()?, pivots.host()?, sign.host()?, Some(size.host()?)),
             gpu: no_shader("linalg_slogdet", lu.dtype))?;
