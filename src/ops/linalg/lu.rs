@@ -39,18 +39,6 @@ pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<
     Ok(out)
 }
 
-/// The inverses of factored matrices.
-pub fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
-    // A unit matrix is the same by rows and by columns.
-    let out = transposed(&units(lu)?)?;
-    if out.numel() > 0 {
-        fork!([lu, pivots, &out],
-            cpu: crate::cpu::linalg::lu_invert(lu.host()?, pivots.host()?, out.host()?),
-            gpu: no_shader("linalg_inv", out.dtype))?;
-    }
-    Ok(out)
-}
-
 #[primitive(batch = in_front, results(from, to))]
 impl Exchanges {
     fn forward(#[constant] pivots: &Tensor, rows: i64) -> Result<[Body; 2]> {

@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, B and LU")]
 
 use super::factors::*;
-use super::lu::{factored, inverted, substituted};
+use super::lu::{factored, substituted};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
 use crate::operator::kernel::{duplicate, filled};
@@ -184,6 +184,18 @@ pub fn linalg_solve_ex(
 ) -> Result<[Tensor; 2]> {
     check_system(A, B, left)?;
     LinalgSolveEx::call(A, B, left, Checked(check_errors.then_some("torch.linalg.solve_ex")))
+}
+
+/// The inverses of factored matrices.
+fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
+    // A unit matrix is the same by rows and by columns.
+    let out = transposed(&units(lu)?)?;
+    if out.numel() > 0 {
+        fork!([lu, pivots, &out],
+            cpu: crate::cpu::linalg::lu_invert(lu.host()?, pivots.host()?, out.host()?),
+            gpu: no_shader("linalg_inv", out.dtype))?;
+    }
+    Ok(out)
 }
 
 #[primitive(batch = in_front, results(inverse, info))]
