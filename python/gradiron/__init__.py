@@ -73,7 +73,7 @@ _CHECKS = """
 _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
     **dict.fromkeys(_CHECKS, "_checks"),
-    **dict.fromkeys(("_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data"), "_private"),
+    **dict.fromkeys(("_log_softmax_backward_data", "_shape_as_tensor", "_softmax_backward_data", "_unique"), "_private"),
     **dict.fromkeys(_SPECTRAL, "_spectral"),
     **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_indices"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),

@@ -608,6 +608,14 @@ def record_stream(self: Tensor, stream: Any) -> None:
         raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{backend}' backend.")
 
 
+def volatile(self: Tensor) -> bool:
+    """False, with a warning: `no_grad` has taken its place long ago."""
+    import warnings
+
+    warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+    return False
+
+
 def is_distributed(self: Tensor) -> bool:
     """No."""
     return False
@@ -698,6 +706,7 @@ def install() -> None:
         "istft": istft,
         "histogram": histogram,
         "layout": strided,
+        "volatile": property(volatile),
         "_cdata": property(id, doc="A number that tells which tensor it is."),
         "_grad": Tensor.grad,
         "_grad_fn": property(history, forget, keep_history, "The node that made it; may be set to None."),

@@ -258,6 +258,13 @@ class ExceptionWrapper:
         raise exception
 
 
+def _element_size(dtype: dtype) -> int:
+    """How many bytes an element takes."""
+    if not isinstance(dtype, _core.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
 def cpu_count() -> int | None:
     """How many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -51,8 +51,15 @@ __all__ = [
 ]
 
 
+def _check_place(out: Tensor | None, device: Any) -> None:
+    if out is not None and device is not None and _core.device(device).type != out.device.type:
+        kind = _core.device(device).type
+        raise RuntimeError(f"device type {kind} does not match device type of out parameter ({out.device.type})")
+
+
 def _spaced(first: int, last: int, n: int, d: float, out: Tensor | None, options: dict[str, Any]) -> Tensor:
     requires_grad = options.pop("requires_grad")
+    _check_place(out, options["device"])
     made = _core.arange(first, last, dtype=options.pop("dtype") or _core.get_default_dtype(), **options) * (1.0 / (n * d))
     if out is not None:
         return out.resize_(made.shape).copy_(made)
@@ -72,6 +79,7 @@ def fftfreq(
     """The frequencies of a transform's results in their order: from 0 up, then the negative ones."""
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     half = (n - 1) // 2 + 1
+    _check_place(out, device)
     made = _spaced(0, n, n, d, None, {**options, "requires_grad": False})
     with_negative = _core.cat([made[:half], made[half:] - 1.0 / d])
     if out is not None:

@@ -195,9 +195,22 @@ fn register(
     Ok(())
 }
 
+/// Tensors belong to the process, and so to its first interpreter.
+fn refuse_subinterpreter() -> PyResult<()> {
+    // SAFETY: this thread holds the lock of an interpreter, which both calls ask about.
+    let number = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
+    if number == 0 {
+        return Ok(());
+    }
+    Err(pyo3::exceptions::PyImportError::new_err(
+        "gradiron cannot be imported in a subinterpreter: use the first interpreter",
+    ))
+}
+
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    refuse_subinterpreter()?;
     crate::storage::reserve::restore();
     crate::storage::reserve::check()?;
     crate::base::warning::set_host(errors::warn);

@@ -13,10 +13,15 @@ from . import functional as F
 __all__ = ["conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input", "conv3d_weight"]
 
 
+def _of_zeros(like: Tensor, size: Any) -> Tensor:
+    """A leaf of zeros in the memory of one: the gradient asks only for its shape."""
+    return like.detach().new_zeros(()).expand(tuple(size)).requires_grad_()
+
+
 def _of_input(n: int, size: Any, weight: Tensor, grad_output: Tensor, *geometry: Any) -> Tensor:
     recorded = _core.is_grad_enabled()
     with enable_grad():
-        input = weight.new_zeros(tuple(size)).requires_grad_()
+        input = _of_zeros(weight, size)
         out = getattr(F, f"conv{n}d")(input, weight, None, *geometry)
         return grad(out, input, grad_output, create_graph=recorded)[0]
 
@@ -24,7 +29,7 @@ def _of_input(n: int, size: Any, weight: Tensor, grad_output: Tensor, *geometry:
 def _of_weight(n: int, input: Tensor, size: Any, grad_output: Tensor, *geometry: Any) -> Tensor:
     recorded = _core.is_grad_enabled()
     with enable_grad():
-        weight = input.new_zeros(tuple(size)).requires_grad_()
+        weight = _of_zeros(input, size)
         out = getattr(F, f"conv{n}d")(input, weight, None, *geometry)
         return grad(out, weight, grad_output, create_graph=recorded)[0]
 

@@ -245,12 +245,11 @@ impl IndexSelect {
             let (size, stride) = size_and_stride(&body, dim);
             let index = by.with_layout(down(&by, dim, &shape));
             let source = body.with_layout(along(&body, dim, &shape));
-            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], Bounds::Strict).map_err(
-                |error| match error.fault() {
+            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], Bounds::Strict)
+                .map_err(|error| match error.fault() {
                     Fault::Beyond { .. } => Error::index("index out of range in self"),
                     _ => error,
-                },
-            )?;
+                })?;
         }
         Ok(out)
     }

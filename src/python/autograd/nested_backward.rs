@@ -6,7 +6,7 @@ use crate::base::lock;
 use crate::python::errors;
 use crate::python::transforms::vmap;
 use crate::{backward, tensor};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRecursionError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,11 +18,15 @@ use std::time::Duration;
 
 /// How many of them one thread runs inside each other, as in PyTorch.
 const MOST: u32 = 60;
+/// How many of them run inside each other at all: a hook that goes on for ever ends here.
+const MOST_IN_ALL: u32 = 20_000;
 const STACK: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// How many run in the threads that wait for this one.
+    static OUTSIDE: Cell<u32> = const { Cell::new(0) };
     /// In a thread that goes on for another: whether the first of them was interrupted.
     static STOPPED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
@@ -78,6 +82,11 @@ fn here<T: Send>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T> + Send) ->
 #[cold]
 fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T> {
     backward::sum_buffers::check()?;
+    let outside = OUTSIDE.get() + DEPTH.get();
+    if outside >= MOST_IN_ALL {
+        let text = "maximum recursion depth exceeded: does a hook start the backward that calls it?";
+        return Err(Python::attach(|_| PyRecursionError::new_err(text)));
+    }
     let inherited = STOPPED.with_borrow(Clone::clone);
     let (first, stopped) = (inherited.is_none(), inherited.unwrap_or_default());
     // Not in the closure, which is lost where no thread can be had.
@@ -88,6 +97,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
     let flag = stopped.clone();
     let go_on = || {
         STOPPED.set(Some(flag));
+        OUTSIDE.set(outside);
         if let Some(modes) = take() {
             modes();
         }

@@ -91,7 +91,14 @@ impl Capsuled for Versioned {
     const USED: &'static CStr = c"used_dltensor_versioned";
     fn new(tensor: DlTensor, flags: u64) -> Versioned {
         let (major, minor) = VERSION;
-        Versioned { major, minor, context: std::ptr::null_mut(), deleter: Some(drop_versioned), flags, tensor }
+        Versioned {
+            major,
+            minor,
+            context: std::ptr::null_mut(),
+            deleter: Some(drop_versioned),
+            flags,
+            tensor,
+        }
     }
     fn tensor(&mut self) -> &mut DlTensor {
         &mut self.tensor

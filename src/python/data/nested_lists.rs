@@ -16,7 +16,7 @@ use crate::python::types::device_from;
 use crate::python::wrapper::class::{PyTensor, no_index, wrap};
 use crate::tensor::{Body, Tensor};
 use gradiron_macros::pyfunction;
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRecursionError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -289,9 +289,16 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
     Ok(to_list(py, n, (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)))?.into_any())
 }
 
+/// Deeper lists could end the stack.
+const MOST_NESTED: usize = 1000;
+
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     vmap::need_values(&slf.get().tensor)?;
     let host = copies::to_device(&detached::shallow(&slf.get().tensor), Device::Cpu)?;
     let body = crate::operator::conj_neg::values(&host.body())?;
+    if body.layout.ndim() > MOST_NESTED {
+        let text = format!("maximum recursion depth exceeded: a list of {} levels", body.layout.ndim());
+        return Err(PyRecursionError::new_err(text));
+    }
     numbers(slf.py(), &body, 0, body.layout.offset)
 }

@@ -161,7 +161,19 @@ impl SavedTensor {
     }
 
     /// Packs this value with a pair of hooks of its own.
-    fn register_hooks(&self, py: Python<'_>, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+    #[pyo3(signature = (pack_hook = None, unpack_hook = None))]
+    fn register_hooks(
+        &self,
+        py: Python<'_>,
+        pack_hook: Option<Py<PyAny>>,
+        unpack_hook: Option<Py<PyAny>>,
+    ) -> PyResult<()> {
+        let (Some(pack_hook), Some(unpack_hook)) = (pack_hook, unpack_hook) else {
+            return Err(PyTypeError::new_err(
+                "register_hooks(): incompatible function arguments. The following argument types are supported:\n    1. (self, \
+                 pack_hook: Callable, unpack_hook: Callable) -> None",
+            ));
+        };
         let hooks = PyHooks::new(py, pack_hook, unpack_hook)?;
         let Some(at) = self.at else {
             return Err(PyRuntimeError::new_err(

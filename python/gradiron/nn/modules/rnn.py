@@ -10,6 +10,7 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from .. import init
+from .._room import require_room
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
@@ -69,6 +70,7 @@ class RNNBase(Module):
         rows = _MODES[mode][0] * hidden_size
         # What a step hands to the next one.
         handed = proj_size or hidden_size
+        require_room(num_layers, elements=rows * handed)
         self._all_weights: list[list[str]] = []
         for layer in range(num_layers):
             taken = input_size if layer == 0 else handed * self._directions

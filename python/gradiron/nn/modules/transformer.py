@@ -10,6 +10,7 @@ from typing import Any
 from ... import _core
 from ..._core import Tensor
 from .. import functional as F
+from .._room import require_room
 from ..init import xavier_uniform_
 from .activation import GELU, MultiheadAttention, ReLU
 from .container import ModuleList
@@ -46,6 +47,7 @@ def _sequence_length(x: Tensor, batch_first: bool) -> int:
 
 
 def _get_clones(module: Module, count: int) -> ModuleList:
+    require_room(count, module)
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
