@@ -3,6 +3,7 @@
 mod autograd;
 mod call;
 mod data;
+mod distributed;
 mod entry;
 mod errors;
 mod function;
@@ -367,6 +368,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", modes::gpu::module(py)?)?;
+    module.setattr("_distributed", distributed::module(py)?)?;
     wrapper::host_state::prepare(py)?;
     module.setattr("_LinAlgError", py.get_type::<errors::_LinAlgError>())?;
     call::table::install(py, module)
