@@ -109,7 +109,7 @@ def do_moves(rank, kind, shape):
     assert T.equal(whole, T.cat([x.reshape(-1) for x in every]))
 
     outs = [T.zeros_like(mine) for _ in range(size)]
-    dist.all_to_all(outs, [mine + 0 if other % 2 else mine for other in range(size)])
+    dist.all_to_all(outs, [mine.clone() if other % 2 else mine for other in range(size)])
     assert all(T.equal(part, other) for part, other in zip(outs, every, strict=True))
 
 
@@ -265,7 +265,7 @@ def do_messages(rank):
     if rank == 1:
         dist.send(T.arange(8.0).reshape(2, 4).t(), 3)
     if rank == 3:
-        dist.recv(strided.t()[:, :], 1) if False else dist.recv(strided, 1)
+        dist.recv(strided, 1)
         assert T.equal(strided, T.arange(8.0).reshape(2, 4).t())
 
 
@@ -312,7 +312,7 @@ def do_groups(rank):
         assert dist.all_reduce(x, group=other) is None
     dist.barrier(group=mine)
     dist.destroy_process_group(mine)
-    with pytest.raises(ValueError, match="Invalid process group specified"):
+    with pytest.raises(ValueError, match="is not initialized in the world group map"):
         dist.get_backend(mine)
     pair, pairs = dist.new_subgroups(2)
     assert len(pairs) == 2

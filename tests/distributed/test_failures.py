@@ -29,7 +29,7 @@ def nothing_stays():
 
 def survivor(program, what, **environment):
     """Runs two ranks of which rank 1 goes wrong; how rank 0 ends, and how long after."""
-    world = World(BEGIN + program, **environment)
+    world = World(BEGIN, program, **environment)
     assert world.read_line(1) == "now"
     begin = time.monotonic()
     world.ranks[0].wait(20)
@@ -95,8 +95,8 @@ def test_a_rank_that_exits_at_once():
 
 def test_after_an_error_every_call_raises_it_again():
     world = World(
-        BEGIN
-        + """
+        BEGIN,
+        """
         if rank == 1:
             os._exit(3)
         said = []
@@ -147,8 +147,8 @@ def test_asynchronous_work_fails_too():
 
 def test_interrupt():
     world = World(
-        BEGIN
-        + """
+        BEGIN,
+        """
         if rank == 0:
             print("waits", flush=True)
             dist.all_reduce(x)
@@ -181,8 +181,8 @@ def test_a_rank_that_never_comes():
 
 def test_a_forked_child_is_refused():
     outs = run(
-        BEGIN
-        + """
+        BEGIN,
+        """
         if rank == 0:
             child = os.fork()
             if child == 0:
@@ -201,8 +201,8 @@ def test_a_forked_child_is_refused():
 
 def test_workers_of_a_loader_may_be_forked():
     run(
-        BEGIN
-        + """
+        BEGIN,
+        """
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.arange(16)), num_workers=2, batch_size=4)
         for epoch in range(2):
             for (part,) in loader:
@@ -214,7 +214,7 @@ def test_workers_of_a_loader_may_be_forked():
 
 
 def test_programs_need_no_destroy():
-    run(BEGIN + "assert x.tolist() == [2] * 4")
+    run(BEGIN, "assert x.tolist() == [2] * 4")
 
 
 def test_a_second_start_of_the_same_ranks():
@@ -250,8 +250,8 @@ def test_messages_sent_last_arrive():
 
 def test_monitored_barrier_names_who_is_missing():
     world = World(
-        BEGIN
-        + """
+        BEGIN,
+        """
         if rank == 0:
             try:
                 dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))
@@ -274,7 +274,7 @@ def test_monitored_barrier_names_who_is_missing():
     ],
 )
 def test_detail_finds_what_differs(call, says):
-    world = World(BEGIN + call, TORCH_DISTRIBUTED_DEBUG="DETAIL")
+    world = World(BEGIN, call, TORCH_DISTRIBUTED_DEBUG="DETAIL")
     (code, _, error), _ = world.finish()
     assert code == 1
     assert "Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint(" in error

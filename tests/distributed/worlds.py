@@ -19,10 +19,10 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 
 
 class World:
-    """`size` processes that run one program; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set."""
+    """`size` processes that run one program, given in parts; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set."""
 
-    def __init__(self, program, size=2, **environment):
-        program = HEAD.format(name=library.NAME) + textwrap.dedent(program)
+    def __init__(self, *parts, size=2, **environment):
+        program = HEAD.format(name=library.NAME) + "".join(map(textwrap.dedent, parts))
         port = str(free_port())
         self.begin = time.monotonic()
         self.ranks = []
@@ -58,8 +58,8 @@ class World:
         return ends
 
 
-def run(program, size=2, seconds=30, **environment):
+def run(*parts, size=2, seconds=30, **environment):
     """Runs a program on fresh ranks, all of which must succeed; what each has printed."""
-    ends = World(program, size, **environment).finish(seconds)
+    ends = World(*parts, size=size, **environment).finish(seconds)
     assert all(code == 0 for code, _, _ in ends), "\n".join(f"exit {code}\n{out}\n{err}" for code, out, err in ends)
     return [out for _, out, _ in ends]

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd.grad_mode import no_grad
 from . import engine
 from .constants import default_pg_nccl_timeout, default_pg_timeout
 from .debug import DebugLevel, get_debug_level
@@ -1295,7 +1296,7 @@ def _store_based_barrier(
 def _broadcast_coalesced(pg: ProcessGroup, tensors: Sequence[Tensor], buffer_size: int, src: int = 0) -> None:
     """Sends tensors of rank `src` to all, joined to messages of about `buffer_size` bytes."""
     pending = []
-    with _core.new_no_grad():
+    with no_grad():
         for part in _parts_by_dtype(tensors, buffer_size):
             flat = _core.cat([t.detach().reshape(-1) for t in part])
             pending.append((pg.broadcast([flat], BroadcastOptions(rootRank=src)), flat, part))  # type: ignore[attr-defined]

@@ -13,6 +13,7 @@ from .. import _core
 from .._core import Tensor
 from .._creation import frombuffer, strided
 from .._creation import tensor as make_tensor
+from ..autograd.grad_mode import no_grad
 from . import engine
 from .constants import default_pg_timeout
 from .engine.requests import Request
@@ -145,7 +146,7 @@ def _source(tensor: Tensor) -> Tensor:
     """The tensor's elements in dense host memory, for reading."""
     if _is_ready(tensor):
         return tensor
-    with _core.new_no_grad():
+    with no_grad():
         return tensor.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
 
 
@@ -156,7 +157,7 @@ def _destination(tensor: Tensor) -> Tensor:
 
 def _store_back(tensor: Tensor, dense: Tensor) -> None:
     if dense is not tensor:
-        with _core.new_no_grad():
+        with no_grad():
             tensor.data.copy_(dense)  # A version of its own: collectives do not count as writes.
 
 
@@ -180,7 +181,7 @@ class EngineProcessGroup(ProcessGroup):
         self._backend_name = "gloo"
         self._ranks = list(range(size))  # Of the world, for what a message says of a rank.
         self._number = 0
-        self._messages = 0
+        self._messages = self._barriers = 0
         self._error: BaseException | None = None
         self._checks_calls = False
         self._freed = False
@@ -321,7 +322,7 @@ class EngineProcessGroup(ProcessGroup):
 
         def finish(reduced: Tensor) -> None:
             if average:
-                with _core.new_no_grad():
+                with no_grad():
                     reduced.data.div_(self._size)
 
         return dense, _dtype_name(dense), operation, finish
@@ -349,7 +350,7 @@ class EngineProcessGroup(ProcessGroup):
         for tensor in tensors:
             _check_dense(tensor, "allreduce_coalesced")
         opts = _options(opts, AllreduceOptions, "reduceOp", None)
-        with _core.new_no_grad():
+        with no_grad():
             flat = _core.cat([_source(tensor).detach().reshape(-1) for tensor in tensors])
         dense, dtype, operation, after = self._reduced(flat, opts.reduceOp, "all_reduce_coalesced")
         number = self._begin("allreduce_coalesced", tensors)
@@ -385,7 +386,7 @@ class EngineProcessGroup(ProcessGroup):
         output = _only(output_tensors, "reduce_scatter")
         inputs = input_tensors[0] if input_tensors and isinstance(input_tensors[0], (list, tuple)) else input_tensors
         self._check_list(inputs, output, "reduce_scatter", "input")
-        with _core.new_no_grad():
+        with no_grad():
             flat = _core.cat([_source(tensor).detach().reshape(-1) for tensor in inputs])
         return self._scatter_reduced(output, flat, _options(opts, ReduceScatterOptions, "reduceOp", None), "reduce_scatter")
 
@@ -520,7 +521,7 @@ class EngineProcessGroup(ProcessGroup):
         _check_dense(output, "scatter")
         number = self._begin("scatter", [output])
         into = _destination(output)
-        with _core.new_no_grad():
+        with no_grad():
             flat = _core.stack([_source(tensor).detach() for tensor in inputs]) if inputs else _core.empty(0)
         request = self._communicator.scatter(flat.data_ptr(), into.data_ptr(), _bytes(into), opts.rootRank)
         return self._work(request, "scatter", number, [flat, into], [output], opts, lambda: _store_back(output, into))
@@ -563,7 +564,7 @@ class EngineProcessGroup(ProcessGroup):
             for tensor in tensors:
                 _check_dense(tensor, "all_to_all")
         number = self._begin("all_to_all", [])
-        with _core.new_no_grad():
+        with no_grad():
             flat = _core.cat([_source(tensor).detach().reshape(-1) for tensor in input_tensors])
         into = _core.empty(sum(t.numel() for t in output_tensors), dtype=output_tensors[0].dtype)
         request = self._communicator.all_to_all(
@@ -621,8 +622,9 @@ class EngineProcessGroup(ProcessGroup):
         limit = self._timeout if timeout is None else timeout
         seconds = limit.total_seconds()
         deadline = time.monotonic() + seconds
-        number = self._begin_message("monitored_barrier")
-        tag = _BARRIER_TAG + number % 1024
+        self._begin_message("monitored_barrier")
+        self._barriers += 1
+        tag = _BARRIER_TAG + self._barriers % 1024
         token = _core.zeros(1, dtype=_core.uint8)
         if self._rank != 0:
             answer = _core.zeros(1, dtype=_core.uint8)

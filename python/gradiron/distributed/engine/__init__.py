@@ -311,9 +311,12 @@ def _leave() -> None:
     if _running is None or _forked:
         return
     if _failed or failure() is not None:
+        mpi.remove_shared_files()
         return  # MPI's own end would wait for ranks that are lost.
     _running.watch.goodbye()
-    if _stay_for_the_others(_running):
+    all_end = _stay_for_the_others(_running)
+    mpi.remove_shared_files()
+    if all_end:
         mpi.shutdown()
 
 
