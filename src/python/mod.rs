@@ -318,6 +318,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::graph_task::push_creation_hook,
         autograd::graph_task::pop_creation_hook,
         autograd::graph_task::queue_callback,
+        autograd::reached::leaves_behind,
+        autograd::reached::storage_holders,
         saved::values::push_saved_hooks,
         saved::values::top_saved_hooks,
         saved::values::push_chooser,
