@@ -175,9 +175,8 @@ class BackendConfig:
                     raise ValueError(f"Duplicate device type {device} in backend string: {backend}")
                 self.device_backend_map[device] = Backend(name)
         elif backend == Backend.UNDEFINED:
+            # Whether there is a GPU is not asked: opening one takes longer than the start of all ranks.
             self.device_backend_map = {"cpu": Backend.GLOO}
-            if _has_gpu():
-                self.device_backend_map["cuda"] = Backend.NCCL
         else:
             for device in Backend.backend_capability.get(backend, ["cpu", "cuda"]):
                 self.device_backend_map[device] = backend
