@@ -72,7 +72,7 @@ def test_random_bytes(server, hello):
             try:
                 peer.sendall(random.randbytes(random.randrange(1, 3000)))
                 peer.shutdown(socket.SHUT_WR)
-            except ConnectionError:
+            except OSError:
                 continue
             assert is_closed(peer)
 
@@ -87,7 +87,7 @@ def test_random_parts_of_known_codes(server):
                 try:
                     peer.sendall(message(code, *parts))
                     peer.shutdown(socket.SHUT_WR)
-                except ConnectionError:
+                except OSError:
                     continue
                 assert is_closed(peer)
 
@@ -143,8 +143,8 @@ def test_another_server_is_no_store():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(TimeoutError, match="no store of this version"):
-            core.StoreClient("127.0.0.1", other.getsockname()[1], 0.1)
+        with pytest.raises(ConnectionError, match="^what listens at .* is no store of this version$"):
+            core.StoreClient("127.0.0.1", other.getsockname()[1], 10.0)
         thread.join()
 
 
@@ -302,7 +302,7 @@ def test_a_stopped_server_ends_waits():
     assert len(errors) == 20
     server.stop()
     for client in clients:
-        with pytest.raises(OSError):
+        with pytest.raises(ConnectionError, match="cannot be reached"):
             client.set("a", b"")
 
 

@@ -231,7 +231,10 @@ def test_a_forked_child_that_outlives_its_rank(server, end):
 @pytest.mark.parametrize("used", ["watch.abandon(); del watch", "del watch", "watch.goodbye(); watch.fail('x')"])
 def test_the_end_of_a_forked_child_is_no_death(server, used):
     ours = watch(server, 0)
-    text = FORK.format(child=used).replace("time.sleep(60)", "sys.exit(0)") + "os.waitpid(child, 0); time.sleep(0.3); watch.goodbye()"
+    text = (
+        FORK.format(child=used).replace("time.sleep(60)", "sys.exit(0)")
+        + "os.waitpid(child, 0); time.sleep(0.3); watch.goodbye()"
+    )
     child = process(server, text)
     go(child)
     child.communicate(timeout=20)

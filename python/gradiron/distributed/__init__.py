@@ -13,6 +13,7 @@ from . import engine as _engine
 from .constants import default_pg_timeout
 from .debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .distributed_c10d import *  # noqa: F403
+from .distributed_c10d import __all__ as _functions
 from .distributed_c10d import (
     _all_gather_base as _all_gather_base,
 )
@@ -31,7 +32,6 @@ from .distributed_c10d import (
 from .distributed_c10d import (
     _reduce_scatter_base as _reduce_scatter_base,
 )
-from .distributed_c10d import __all__ as _functions
 from .distributed_c10d import (
     is_available as is_available,
 )
@@ -48,7 +48,7 @@ from .objects import (
 )
 from .process_group import EngineProcessGroup as ProcessGroupGloo
 from .process_group import EngineProcessGroup as ProcessGroupMPI
-from .store import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .store import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = [
     "DebugLevel",
@@ -58,6 +58,7 @@ __all__ = [
     "DistStoreError",
     "ProcessGroupGloo",
     "ProcessGroupMPI",
+    "QueueEmptyError",
     "all_gather_object",
     "broadcast_object_list",
     "describe_engine",
@@ -77,7 +78,7 @@ __all__ += _functions
 _PARTS = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d elastic fsdp launcher nn optim rpc run tensor _tensor utils".split()
 )
-_IN_PARTS = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_grad_bucket"}
+_IN_PARTS = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_grad_bucket", "BuiltinCommHookType": "_grad_bucket"}
 
 
 def describe_engine() -> str:

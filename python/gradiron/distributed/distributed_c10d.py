@@ -17,6 +17,7 @@ from . import engine
 from .constants import default_pg_nccl_timeout, default_pg_timeout
 from .debug import DebugLevel, get_debug_level
 from .engine import mpi
+from .file_store import FileStore
 from .options import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
@@ -32,7 +33,7 @@ from .options import (
 )
 from .process_group import EngineProcessGroup, ProcessGroup
 from .rendezvous import register_rendezvous_handler, rendezvous
-from .store import FileStore, HashStore, PrefixStore, Store, TCPStore
+from .store import HashStore, PrefixStore, Store, TCPStore
 from .work import Work
 
 __all__ = [
@@ -168,7 +169,7 @@ class BackendConfig:
                 if not name or ":" in name:
                     raise ValueError(
                         f"The custom backend string argument is invalid: {backend}.\n                "
-                        'Custom backend string is an experimental feature where the backend string must be in the format:\n'
+                        "Custom backend string is an experimental feature where the backend string must be in the format:\n"
                         '                "<device_type1>:<backend1>,<device_type2>:<backend2>...". e.g. "cpu:gloo,cuda:nccl"'
                     )
                 if device in self.device_backend_map:
@@ -196,7 +197,9 @@ class _ReduceOpNames:
         if name not in ReduceOp.RedOpType.__members__:
             raise AttributeError(name)
         warnings.warn(
-            "torch.distributed.reduce_op is deprecated, please use torch.distributed.ReduceOp instead", FutureWarning, stacklevel=2
+            "torch.distributed.reduce_op is deprecated, please use torch.distributed.ReduceOp instead",
+            FutureWarning,
+            stacklevel=2,
         )
         return getattr(ReduceOp, name)
 
@@ -708,7 +711,9 @@ def new_subgroups_by_enumeration(
     for at, ranks in enumerate(ranks_per_subgroup_list):
         for rank in ranks:
             if rank in of_rank:
-                raise ValueError(f"Rank {rank} has appeared in both subgroup {ranks_per_subgroup_list[of_rank[rank]]} and {ranks}")
+                raise ValueError(
+                    f"Rank {rank} has appeared in both subgroup {ranks_per_subgroup_list[of_rank[rank]]} and {ranks}"
+                )
             of_rank[rank] = at
     groups = [new_group(ranks, timeout, backend, pg_options, group_desc=group_desc) for ranks in ranks_per_subgroup_list]
     mine = of_rank.get(get_rank())
@@ -864,9 +869,7 @@ def reduce(
     return _finish(pg.reduce([tensor], opts), async_op)
 
 
-def all_gather(
-    tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
-) -> Any:
+def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
     """Gathers each rank's tensor in a list, on every rank."""
     _check_tensor_list(tensor_list, "tensor_list")
     _check_single_tensor(tensor, "tensor")
@@ -1197,9 +1200,7 @@ def _check_p2p_function(op: Any) -> None:
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
     """Begins several messages, and returns a work for each."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
-        raise ValueError(
-            "Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``."
-        )
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     group = p2p_op_list[0].group
     if any(op.group is not group for op in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
@@ -1277,7 +1278,12 @@ def _begin_coalesced(pg: Any, calls: list[tuple[str, Any, Any, Any]], async_ops:
 
 
 def _store_based_barrier(
-    rank: int, store: Store, group_name: str, rendezvous_count: int, timeout: timedelta, logging_interval: timedelta | None = None
+    rank: int,
+    store: Store,
+    group_name: str,
+    rendezvous_count: int,
+    timeout: timedelta,
+    logging_interval: timedelta | None = None,
 ) -> None:
     """Waits until all ranks have come to the store."""
     key = f"store_based_barrier_key:{group_name}"

@@ -9,7 +9,8 @@ from datetime import timedelta
 from typing import Any, NoReturn
 
 from .constants import default_pg_timeout
-from .store import FileStore, Store, TCPStore
+from .file_store import FileStore
+from .store import PrefixStore, Store, TCPStore
 
 __all__ = ["register_rendezvous_handler", "rendezvous"]
 
@@ -19,7 +20,7 @@ _handlers: dict[str, Callable[..., Iterator[Met]]] = {}
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[Met]]) -> None:
-    """Says who answers URLs of this scheme: a generator of (store, rank, world size), each time that the processes meet anew."""
+    """Says who answers URLs of this scheme: a generator of (store, rank, world size), one for each time that ranks meet."""
     if scheme in _handlers:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _handlers[scheme] = handler
@@ -32,12 +33,13 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
     for name, number in (("rank", rank), ("world_size", world_size)):
         if not isinstance(number, int):
             raise RuntimeError(f"`{name}` must be an integer. {number}")
-    parts = urllib.parse.urlparse(url if isinstance(url, str) else url.decode())
+    whole = url if isinstance(url, str) else url.decode()
+    parts = urllib.parse.urlparse(whole)
     given = {name: number for name, number in (("rank", rank), ("world_size", world_size)) if number != -1}
     if given:
         asked = _query(parts)
         if asked.keys() & {"rank", "world_size"}:
-            raise AssertionError(f"The url: {parts.geturl()} has node-specific arguments(rank, world_size) already.")
+            raise AssertionError(f"The url: {whole} has node-specific arguments(rank, world_size) already.")
         query = "&".join(f"{name}={value}" for name, value in {**asked, **given}.items())
         parts = parts._replace(query=query)
     if parts.scheme not in _handlers:
@@ -83,7 +85,9 @@ def _store(host: str, port: int, rank: int, world_size: int, timeout: timedelta)
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if _is_hosted():
-        return TCPStore(host, port, world_size, False, timeout)
+        # Ranks that are started again meet anew in the same store.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
 
 

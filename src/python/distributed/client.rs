@@ -30,7 +30,7 @@ impl Place {
         let start = Instant::now();
         let mut pause = Duration::from_millis(2);
         loop {
-            let error = match self.try_connect(timeout.saturating_sub(start.elapsed()), idle) {
+            let error = match self.try_connect(timeout.saturating_sub(start.elapsed()), idle)? {
                 Ok(connection) => return Ok(connection),
                 Err(error) => error,
             };
@@ -48,31 +48,63 @@ impl Place {
         }
     }
 
-    fn try_connect(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<Connection> {
+    /// Connects to a store that was there before: if it is not, it does not come back.
+    pub fn connect_again(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<Connection> {
+        self.try_connect(timeout.min(GRACE), idle)?.map_err(|error| {
+            let text = format!("the store at {}:{} cannot be reached: {error}", self.host, self.port);
+            io::Error::new(ErrorKind::ConnectionRefused, text)
+        })
+    }
+
+    /// The outer error is one that another try would not mend: Ctrl-C, or a server that is no store.
+    fn try_connect(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<io::Result<Connection>> {
         let start = Instant::now();
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
-        for address in (self.host.as_str(), self.port).to_socket_addrs()? {
-            let stream = match TcpStream::connect_timeout(&address, PATIENCE * 2) {
-                Ok(stream) => stream,
-                Err(error) => {
-                    last = error;
-                    idle()?;
-                    continue;
+        let addresses = match (self.host.as_str(), self.port).to_socket_addrs() {
+            Ok(addresses) => addresses,
+            Err(error) => return Ok(Err(error)),
+        };
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, PATIENCE * 2) {
+                Ok(stream) => {
+                    let mut stopped = None;
+                    let mut waiting = || {
+                        if let Err(error) = idle() {
+                            stopped = Some(error);
+                            return Err(ErrorKind::Interrupted.into());
+                        }
+                        if start.elapsed() < timeout {
+                            Ok(())
+                        } else {
+                            Err(timed_out("it says no hello".to_owned()))
+                        }
+                    };
+                    let greeted = greet(&stream, &mut waiting);
+                    if let Some(error) = stopped {
+                        return Err(error);
+                    }
+                    match greeted {
+                        Ok(true) => return Ok(Ok(Connection { stream })),
+                        Ok(false) => {
+                            let text = format!("what listens at {address} is no store of this version");
+                            return Err(io::Error::new(ErrorKind::InvalidData, text));
+                        }
+                        Err(error) => last = error,
+                    }
                 }
-            };
-            wire::set_patience(&stream, PATIENCE)?;
-            let mut waiting = || {
-                idle()?;
-                if start.elapsed() < timeout { Ok(()) } else { Err(timed_out("it says no hello".to_owned())) }
-            };
-            wire::give(&stream, HELLO, &mut waiting)?;
-            if wire::take(&stream, HELLO.len(), &mut waiting)? == HELLO {
-                return Ok(Connection { stream });
+                Err(error) => last = error,
             }
-            last = io::Error::new(ErrorKind::InvalidData, "what listens there is no store of this version");
+            idle()?;
         }
-        Err(last)
+        Ok(Err(last))
     }
+}
+
+/// Says hello; whether a store answers.
+fn greet(stream: &TcpStream, waiting: Idle<'_>) -> io::Result<bool> {
+    wire::set_patience(stream, PATIENCE)?;
+    wire::give(stream, HELLO, waiting)?;
+    Ok(wire::take(stream, HELLO.len(), waiting)? == HELLO)
 }
 
 impl Connection {

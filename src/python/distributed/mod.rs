@@ -60,7 +60,7 @@ fn close_copies(descriptors: Vec<std::os::fd::RawFd>) {
 }
 
 /// Holds the store of a job, and serves it to all ranks.
-#[pyclass(frozen, module = "gradiron._core._distributed")]
+#[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct StoreServer {
     running: Arc<Running>,
     process: u32,
@@ -79,13 +79,22 @@ impl StoreServer {
         match started {
             Ok(running) => Ok(StoreServer { running: Arc::new(running), process: std::process::id() }),
             Err(error) => {
-                Err(PyOSError::new_err(format!("the store cannot listen on {host}, port {port}: {error}")))
+                let text = format!("the store cannot listen on {host}, port {port}: {error}");
+                Err(error.raw_os_error().map_or_else(
+                    || PyOSError::new_err(text.clone()),
+                    |code| PyOSError::new_err((code, text.clone())),
+                ))
             }
         }
     }
     #[getter]
     fn port(&self) -> PyResult<u16> {
         Ok(self.running.server.port())
+    }
+    /// Where this process itself finds the store.
+    #[getter]
+    fn address(&self) -> PyResult<String> {
+        Ok(self.running.server.reached_at().ip().to_string())
     }
     /// How many ranks have a watch here.
     fn ranks(&self) -> usize {
@@ -140,7 +149,7 @@ struct Pool {
 }
 
 /// Asks the store. Each of several threads that ask at once has a connection of its own.
-#[pyclass(frozen, module = "gradiron._core._distributed")]
+#[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct StoreClient {
     place: Place,
     timeout: f64,
@@ -162,7 +171,7 @@ impl StoreClient {
             }
         }
         let timeout = duration(self.timeout);
-        py.detach(|| self.place.connect(timeout, &mut look_for_signals)).map_err(raised)
+        py.detach(|| self.place.connect_again(timeout, &mut look_for_signals)).map_err(raised)
     }
     fn ask(&self, py: Python<'_>, code: Code, parts: &[&[u8]], timeout: Option<f64>) -> PyResult<Message> {
         let connection = self.connection(py)?;
@@ -206,11 +215,10 @@ impl StoreClient {
     /// Connects as soon as there is a store, within `timeout` seconds.
     #[new]
     fn new(py: Python<'_>, host: String, port: u16, timeout: f64) -> PyResult<StoreClient> {
-        let pool = Mutex::new(Pool { process: std::process::id(), idle: Vec::new() });
-        let client = StoreClient { place: Place { host, port }, timeout, pool };
-        let first = client.connection(py)?;
-        lock(&client.pool).idle.push(first);
-        Ok(client)
+        let place = Place { host, port };
+        let first = py.detach(|| place.connect(duration(timeout), &mut look_for_signals)).map_err(raised)?;
+        let pool = Mutex::new(Pool { process: std::process::id(), idle: vec![first] });
+        Ok(StoreClient { place, timeout, pool })
     }
     fn set(&self, py: Python<'_>, key: &str, value: &[u8]) -> PyResult<()> {
         self.ask(py, Code::Set, &[key.as_bytes(), value], None).map(drop)
@@ -303,7 +311,7 @@ impl StoreClient {
 }
 
 /// Watches the other ranks of a job, and is watched by them.
-#[pyclass(frozen, module = "gradiron._core._distributed")]
+#[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct Watch {
     link: Arc<Link>,
     process: u32,

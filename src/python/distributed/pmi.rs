@@ -145,11 +145,7 @@ impl Pmi {
                 return Err(io::Error::other(failure.text(0)?.to_owned()));
             }
             if Instant::now() >= end {
-                let text = format!(
-                    "only {arrived} or more of {} ranks came in {} s",
-                    self.size,
-                    self.timeout.as_secs()
-                );
+                let text = format!("not all of {} ranks came within {} s", self.size, self.timeout.as_secs());
                 return Err(io::Error::new(ErrorKind::TimedOut, text));
             }
         }

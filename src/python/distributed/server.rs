@@ -22,6 +22,8 @@ const STALLED: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 pub struct Server {
+    #[cfg(unix)]
+    listening: std::os::fd::RawFd,
     address: SocketAddr,
     table: Table,
     jobs: Jobs,
@@ -70,6 +72,8 @@ impl Running {
     pub fn listen(listener: TcpListener) -> io::Result<Running> {
         listener.set_nonblocking(false)?;
         let server = Arc::new(Server {
+            #[cfg(unix)]
+            listening: std::os::fd::AsRawFd::as_raw_fd(&listener),
             address: listener.local_addr()?,
             table: Table::default(),
             jobs: Jobs::default(),
@@ -91,15 +95,8 @@ impl Running {
         let server = &self.server;
         server.is_stopped.store(true, Ordering::Release);
         server.table.close();
-        let mut address = server.address;
-        if address.ip().is_unspecified() {
-            address.set_ip(match address {
-                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-            });
-        }
         // The thread that accepts connections sees the end when the next one comes.
-        let woken = TcpStream::connect_timeout(&address, Duration::from_secs(1));
+        let woken = TcpStream::connect_timeout(&server.reached_at(), Duration::from_secs(1));
         server.hang_up();
         if woken.is_ok() {
             let _ = accepting.join();
@@ -112,15 +109,32 @@ impl Server {
     pub fn port(&self) -> u16 {
         self.address.port()
     }
+    /// Where this machine itself finds the server.
+    pub fn reached_at(&self) -> SocketAddr {
+        let mut address = self.address;
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        address
+    }
     pub fn count_ranks(&self) -> usize {
         self.jobs.count_ranks()
     }
-    /// The sockets of a forked child's copy, if nobody changes them now.
+    /// The sockets of which a forked child has copies, unless another thread was about to change them as it forked.
     #[cfg(unix)]
     pub fn descriptors(&self) -> Vec<std::os::fd::RawFd> {
         use std::os::fd::AsRawFd;
-        let open = self.open.try_lock();
-        open.map_or_else(|_| Vec::new(), |open| open.values().map(|stream| stream.as_raw_fd()).collect())
+        if self.is_stopped() {
+            return Vec::new();
+        }
+        let mut descriptors = vec![self.listening];
+        if let Ok(open) = self.open.try_lock() {
+            descriptors.extend(open.values().map(|stream| stream.as_raw_fd()));
+        }
+        descriptors
     }
     fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)

@@ -127,12 +127,10 @@ impl Table {
         value || queue
     }
     pub fn count_keys(&self) -> usize {
-        let entries = lock(&self.entries);
-        entries.values.len() + entries.queues.len()
+        lock(&self.entries).values.len()
     }
     pub fn keys(&self) -> Vec<Bytes> {
-        let entries = lock(&self.entries);
-        entries.values.keys().chain(entries.queues.keys()).cloned().collect()
+        lock(&self.entries).values.keys().cloned().collect()
     }
     pub fn has_all(&self, keys: &[Vec<u8>]) -> bool {
         let entries = lock(&self.entries);
