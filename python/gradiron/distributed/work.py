@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
@@ -190,7 +191,7 @@ class Work:
         """A future that is complete when the work is done."""
         with self._lock:
             if self._future is None:
-                self._future = Future()
+                self._future = _WorkFuture(self)
                 if self._done:
                     self._tell(self._future)
                 else:
@@ -199,6 +200,20 @@ class Work:
 
     def __deepcopy__(self, memory: Any) -> Any:
         raise TypeError("a Work cannot be copied")
+
+
+class _WorkFuture(Future):
+    """The future of a work. Who waits for it moves the work along, since callbacks run in the thread that otherwise does."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__()
+        self._work = weakref.ref(work)
+
+    def wait(self) -> Any:
+        work = self._work()
+        if work is not None:
+            work.wait()
+        return super().wait()
 
 
 # Works that ended with an error while the engine may still touch their memory.
