@@ -4,9 +4,9 @@ import importlib
 import pickle
 
 import pytest
+from ddp_models import assert_close, make, train
 
 import library
-from ddp_models import assert_close, make, train
 
 T = library.T
 dist = T.distributed
@@ -61,7 +61,9 @@ def train_hooked(rank, name, options):
     return train(model, rank, 4, steps=3)[0]
 
 
-@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0001}], ids=["plain", "many views"])
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.0001}], ids=["plain", "many views"]
+)
 @pytest.mark.parametrize("name", HOOKS)
 def test_hooks_average(four, name, options):
     expected, _ = train(make(), 0, 1, steps=3)
@@ -134,7 +136,9 @@ def register(rank, kind):
     return seen
 
 
-@pytest.mark.parametrize("kind", ["ALLREDUCE", "FP16_COMPRESS", "BF16_COMPRESS", "POWER_SGD", "BATCHED_POWER_SGD_RANK2", "builtin"])
+@pytest.mark.parametrize(
+    "kind", ["ALLREDUCE", "FP16_COMPRESS", "BF16_COMPRESS", "POWER_SGD", "BATCHED_POWER_SGD_RANK2", "builtin"]
+)
 def test_hooks_by_name(four, kind):
     assert four.run(register, kind) == [[1.5] * 3] * 4
 
@@ -164,7 +168,9 @@ def low_rank_gradients(rank, batched, options):
     return worst, bias, layer.weight.grad.tolist(), state.compression_stats()
 
 
-@pytest.mark.parametrize("options", [{}, {"warm_start": False}, {"use_error_feedback": False}], ids=["both", "cold", "no feedback"])
+@pytest.mark.parametrize(
+    "options", [{}, {"warm_start": False}, {"use_error_feedback": False}], ids=["both", "cold", "no feedback"]
+)
 def test_power_sgd_is_exact_for_gradients_of_its_rank(four, options):
     results = four.run(low_rank_gradients, False, options)
     for worst, bias, gradient, (rate, before, after) in results:

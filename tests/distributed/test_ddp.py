@@ -3,9 +3,9 @@
 import copy
 
 import pytest
+from ddp_models import assert_close, first_ranks, make, part_of, train
 
 import library
-from ddp_models import assert_close, first_ranks, make, part_of, train
 
 T = library.T
 dist = T.distributed
@@ -59,7 +59,11 @@ def test_accumulated_gradients(four, options):
 
 def train_in_float32(rank, size):
     group = first_ranks(size)
-    return None if group is None else train(wrap(make(dtype=T.float32), size, bucket_cap_mb=0.0001), rank, size, dtype=T.float32)[0]
+    return (
+        None
+        if group is None
+        else train(wrap(make(dtype=T.float32), size, bucket_cap_mb=0.0001), rank, size, dtype=T.float32)[0]
+    )
 
 
 @pytest.mark.parametrize("size", [2, 4])
@@ -99,7 +103,9 @@ def use_branches(rank, choices, options, set_to_none):
 
 
 @pytest.mark.parametrize("set_to_none", [True, False], ids=["none", "zeros"])
-@pytest.mark.parametrize("options", [{}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.00001}], ids=["plain", "views", "small"])
+@pytest.mark.parametrize(
+    "options", [{}, {"gradient_as_bucket_view": True}, {"bucket_cap_mb": 0.00001}], ids=["plain", "views", "small"]
+)
 def test_unused_parameters(four, options, set_to_none):
     choices = [[0, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     never = [[[5.0] * 3] * 2, None]
@@ -262,7 +268,12 @@ def test_buckets_are_reduced_while_the_backward_goes_on(four):
     for events in four.run(order_of_events):
         assert events.index("bucket 0") < events.index("layer 2")
         assert events.index("bucket 1") < events.index("layer 1")
-        assert [event for event in events if event.startswith("bucket")] == ["bucket 0", "bucket 1", "bucket 2", "bucket 3 last"]
+        assert [event for event in events if event.startswith("bucket")] == [
+            "bucket 0",
+            "bucket 1",
+            "bucket 2",
+            "bucket 3 last",
+        ]
 
 
 class Sum(nn.Module):
@@ -357,7 +368,9 @@ def gradients_of_kinds(rank):
         model.zero_grad()
         model(T.full((2, 3), rank + 1.0)).backward()
     kinds = [str(p.grad.dtype) for p in model.parameters() if p.requires_grad]
-    grads = [T.view_as_real(p.grad).tolist() if p.is_complex() else p.grad.tolist() for p in model.parameters() if p.requires_grad]
+    grads = [
+        T.view_as_real(p.grad).tolist() if p.is_complex() else p.grad.tolist() for p in model.parameters() if p.requires_grad
+    ]
     return kinds, grads
 
 
@@ -365,7 +378,9 @@ def test_parameters_of_several_dtypes(four):
     T.manual_seed(0)
     model = Kinds()
     (sum(model(T.full((2, 3), rank + 1.0)) for rank in range(4)) / 4).backward()
-    expected = [T.view_as_real(p.grad).tolist() if p.is_complex() else p.grad.tolist() for p in model.parameters() if p.requires_grad]
+    expected = [
+        T.view_as_real(p.grad).tolist() if p.is_complex() else p.grad.tolist() for p in model.parameters() if p.requires_grad
+    ]
     for kinds, own in four.run(gradients_of_kinds):
         assert kinds == [str(p.dtype) for p in model.parameters() if p.requires_grad]
         assert_close(own[:-1], expected[:-1], 1e-5)
@@ -562,7 +577,13 @@ class ConvNet(nn.Module):
     def __init__(self):
         super().__init__()
         self.body = nn.Sequential(
-            nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(4, 8, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(128, 4)
+            nn.Conv2d(1, 4, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(4, 8, 3, padding=1),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(128, 4),
         )
 
     def forward(self, x):

@@ -60,7 +60,8 @@ def test_before_init_process_group():
 
     done = python("T.nn.parallel.DistributedDataParallel(T.nn.Linear(1, 1))")
     assert (
-        "ValueError: Default process group has not been initialized, please make sure to call init_process_group." in done.stderr
+        "ValueError: Default process group has not been initialized, please make sure to call init_process_group."
+        in done.stderr
     )
 
 
@@ -251,7 +252,9 @@ def test_only_the_default_group_can_be_pickled():
     import pickle
 
     model = ddp(nn.Linear(2, 2), process_group=dist.new_group([0]))
-    with pytest.raises(RuntimeError, match="DDP Pickling/Unpickling are only supported when using DDP with the default process group"):
+    with pytest.raises(
+        RuntimeError, match="DDP Pickling/Unpickling are only supported when using DDP with the default process group"
+    ):
         pickle.dumps(model)
 
 

@@ -1,9 +1,9 @@
 """`SyncBatchNorm`: the batches of all ranks normalised as one."""
 
 import pytest
+from ddp_models import assert_close, first_ranks
 
 import library
-from ddp_models import assert_close, first_ranks
 
 T = library.T
 dist = T.distributed
@@ -64,7 +64,9 @@ def compare(results, expected, tolerance):
             assert_close(each[3], state, tolerance)
 
 
-CASES = [(shape, "plain", shares) for shape in SHAPES for shares in SHARES] + [("images", options, "uneven") for options in OPTIONS]
+CASES = [(shape, "plain", shares) for shape in SHAPES for shares in SHARES] + [
+    ("images", options, "uneven") for options in OPTIONS
+]
 
 
 @pytest.mark.parametrize("shape, options, shares", CASES)
@@ -119,12 +121,16 @@ def one_value(rank):
 def test_too_few_values(four):
     kinds, values = four.outcomes(one_value)
     assert kinds == ["raised"] * 4
-    assert all(error == "ValueError" and "Expected more than 1 value per channel when training" in text for error, text, _ in values)
+    assert all(
+        error == "ValueError" and "Expected more than 1 value per channel when training" in text for error, text, _ in values
+    )
 
 
 def train_converted(rank):
     T.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(8, 1))).double()
+    model = nn.Sequential(
+        nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Sequential(nn.ReLU(), nn.Flatten(), nn.Linear(8, 1))
+    ).double()
     converted = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     assert isinstance(converted[1], nn.SyncBatchNorm)
     if rank is None:

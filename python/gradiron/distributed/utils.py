@@ -1,4 +1,4 @@
-"""What `DistributedDataParallel` does with a module at its start: compares parameters over the ranks, and sends rank 0's to all."""
+"""What `DistributedDataParallel` begins with: parameters are compared over the ranks, and rank 0's are sent to all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _verify_param_shape_across_processes(
     process_group: Any, tensors: Sequence[Tensor], logger: Any = None, names: Sequence[str] | None = None
 ) -> None:
     """Compares the sizes, strides and dtypes of parameters with those of rank 0; all ranks raise where one of them differs."""
-    rank, size = process_group.rank(), process_group.size()
+    size = process_group.size()
     if size == 1:
         return
     counts = [_core.zeros(1, dtype=_core.int64) for _ in range(size)]
@@ -33,8 +33,8 @@ def _verify_param_shape_across_processes(
     for other, count in enumerate(counts):
         if count.item() != counts[0].item():
             raise RuntimeError(
-                f"DDP expects same model across all ranks, but Rank {other} has {count.item()} params, while rank 0 has inconsistent "
-                f"{counts[0].item()} params."
+                f"DDP expects same model across all ranks, but Rank {other} has {count.item()} params, while rank 0 has "
+                f"inconsistent {counts[0].item()} params."
             )
     dims = make_tensor([tensor.dim() for tensor in tensors])
     _compare(process_group, dims, list(range(len(tensors))), tensors, names)
@@ -63,12 +63,12 @@ def _compare(group: Any, own: Tensor, owners: list[int], tensors: Sequence[Tenso
     name = f" ({names[index]})" if names else ""
     if differ:
         raise RuntimeError(
-            f"[{rank}]: params[{index}]{name} in this process with sizes {list(tensor.shape)} appears not to match sizes of the same "
-            f"param in process 0. Sizes, strides and dtypes ({tensor.dtype} here) must be the same on all ranks."
+            f"[{rank}]: params[{index}]{name} in this process with sizes {list(tensor.shape)} appears not to match sizes of "
+            f"the same param in process 0. Sizes, strides and dtypes ({tensor.dtype} here) must be the same on all ranks."
         )
     raise RuntimeError(
-        f"[{group.rank()}]: params[{index}]{name} with sizes {list(tensor.shape)} does not match that of process {rank}. Sizes, strides and "
-        f"dtypes ({tensor.dtype} here) must be the same on all ranks."
+        f"[{group.rank()}]: params[{index}]{name} with sizes {list(tensor.shape)} does not match that of process {rank}. "
+        f"Sizes, strides and dtypes ({tensor.dtype} here) must be the same on all ranks."
     )
 
 

@@ -137,7 +137,9 @@ class Work:
                 )
             if not told and now - begin > _SAY_AFTER:
                 told = True
-                self._group._say(f"waiting for {self._describe()} for {_SAY_AFTER:g} s. {self._group._whereabouts(self._number)}")
+                self._group._say(
+                    f"waiting for {self._describe()} for {_SAY_AFTER:g} s. {self._group._whereabouts(self._number)}"
+                )
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
 
@@ -175,7 +177,9 @@ class Work:
     def source_rank(self) -> int:
         """The rank that has sent what was received."""
         if self._name not in ("recv", "recv_anysource"):
-            raise RuntimeError("sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call.")
+            raise RuntimeError(
+                "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
+            )
         self.wait()
         return int(self._request.status.Get_source()) if self._request.status is not None else 0
 

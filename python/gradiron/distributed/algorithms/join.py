@@ -99,8 +99,9 @@ class Join:
             is_last_joiner, batches = False, batches + 1
             if batches == _MANY:
                 warnings.warn(
-                    f"Detected uneven input skew of greater than {_MANY}. This means that rank {self._rank} has at least {_MANY} fewer "
-                    "inputs than other currently-active ranks. This level of skew could lead to performance degradation during training.",
+                    f"Detected uneven input skew of greater than {_MANY}. This means that rank {self._rank} has at least "
+                    f"{_MANY} fewer inputs than other currently-active ranks. This level of skew could lead to performance "
+                    "degradation during training.",
                     stacklevel=3,
                 )
             for hook in self._join_hooks:

@@ -49,7 +49,9 @@ class SyncBatchNormFunction(Function):
         means, spreads, counts = table[:, :channels], table[:, channels:-1], table[:, -1:]
         total = float(counts.sum())
         if total <= 1:
-            raise ValueError(f"Expected more than 1 value per channel when training, got input size {tuple(input.shape)} on all ranks")
+            raise ValueError(
+                f"Expected more than 1 value per channel when training, got input size {tuple(input.shape)} on all ranks"
+            )
         mean = (means * counts).sum(0) / total
         spread = (spreads + counts * (means - mean).square()).sum(0)
         scale = _core.rsqrt(spread / total + eps)

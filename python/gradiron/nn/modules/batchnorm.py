@@ -247,7 +247,7 @@ class SyncBatchNorm(_BatchNorm):
         self._check_input_dim(input)
         running_mean = self.running_mean if self.track_running_stats else None
         running_var = self.running_var if self.track_running_stats else None
-        return SyncBatchNormFunction.apply(  # type: ignore[no-any-return]
+        return SyncBatchNormFunction.apply(
             input, self.weight, self.bias, running_mean, running_var, self.eps, self._count_batch(), group
         )
 

@@ -15,8 +15,8 @@ __all__ = ["Bucket", "assign_buckets"]
 def assign_buckets(params: Sequence[Tensor], order: Sequence[int], limits: Sequence[int]) -> list[list[int]]:
     """The parameters of each bucket: of one dtype and device, taken in `order`.
 
-    A bucket is full when it holds as many bytes as the next limit of its dtype and device says; the last limit stays. Buckets come in the
-    order in which they can be complete.
+    A bucket is full when it holds as many bytes as the next limit of its dtype and device says; the last limit stays. Buckets
+    come in the order in which they can be complete.
     """
     open_buckets: dict[Any, list[int]] = {}
     sizes: dict[Any, int] = {}

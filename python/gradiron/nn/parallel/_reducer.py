@@ -1,4 +1,4 @@
-"""The reducer: gradients are put into buckets as they come, and a bucket is reduced over all ranks while the backward goes on."""
+"""The reducer: puts gradients into buckets as they come, and reduces buckets over all ranks while the backward goes on."""
 
 from __future__ import annotations
 
@@ -10,61 +10,26 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _core
-from ..._creation import tensor as make_tensor
 from ..._core import Tensor, leaves_behind, queue_callback, storage_holders
+from ..._creation import tensor as make_tensor
 from ...autograd.grad_mode import no_grad
 from ...distributed.debug import DebugLevel, get_debug_level
 from ...distributed.options import AllreduceOptions, BroadcastOptions
 from ._buckets import Bucket, assign_buckets
+from ._messages import (
+    CREATE_GRAPH,
+    ENABLE_DETECTION,
+    GRAPH_CHANGED,
+    NEW_USE,
+    NOT_FOUND,
+    NOT_NEEDED,
+    SAY_NAMES,
+    TWICE,
+    UNFINISHED,
+    UNUSED,
+)
 
 __all__ = ["Reducer"]
-
-_UNFINISHED = (
-    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your "
-)
-_UNUSED = (
-    "module has parameters that were not used in producing loss. "
-)
-_ENABLE_DETECTION = (
-    "You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
-    "`torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs participate in calculating loss. "
-)
-_NOT_FOUND = (
-    "\nIf you already have done the above, then the distributed data parallel module wasn't able to locate the output tensors in the "
-    "return value of your module's `forward` function. Please include the loss function and the structure of the return value of "
-    "`forward` of your module when reporting this issue (e.g. list, dict, iterable)."
-)
-_GRAPH_CHANGED = (
-    "training graph has changed in this iteration, e.g., one parameter is used in first iteration, but then got unused in the second "
-    "iteration. this is not compatible with static_graph set to True."
-)
-_NEW_USE = (
-    "Your training graph has changed in this iteration, e.g., one parameter is unused in first iteration, but then got used in the "
-    "second iteration. this is not compatible with static_graph set to True."
-)
-_SAY_NAMES = (
-    "\n In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL to print out information "
-    "about which particular parameters did not receive gradient on this rank as part of this error"
-)
-_TWICE = (
-    "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) Use of a module parameter "
-    "outside the `forward` function. Please make sure model parameters are not shared across multiple concurrent forward-backward "
-    "passes. or try to use _set_static_graph() as a workaround if this module graph does not change during training loop.2) Reused "
-    "parameters in multiple reentrant backward passes. For example, if you use multiple `checkpoint` functions to wrap the same part "
-    "of your model, it would result in the same set of parameters been used by different reentrant backward passes multiple times, and "
-    "hence marking a variable ready multiple times. DDP does not support such use cases in default. You can try to use "
-    "_set_static_graph() as a workaround if your module graph does not change over iterations."
-)
-_CREATE_GRAPH = (
-    "Using DistributedDataParallel with create_graph=True is not well-supported. The higher-order gradient will not be synchronized "
-    "across ranks, and backpropagation through all_reduce operations will not occur."
-)
-_NOT_NEEDED = (
-    "find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters in the forward pass. This flag "
-    "results in an extra traversal of the autograd graph every iteration,  which can adversely affect performance. If your model indeed "
-    "never has any unused parameters in the forward pass, consider turning this flag off. Note that this warning may be a false positive "
-    "if your model has flow control causing later iterations to have unused parameters."
-)
 
 # References to a gradient that the reducer itself makes: a local variable, and the argument of `getrefcount`.
 _OWN_REFERENCES = 2
@@ -88,8 +53,8 @@ def _make_hook(reducer: Reducer, index: int) -> Callable[[Tensor], None]:
 class Reducer:
     """Averages the gradients of `params` over the ranks of a group, bucket by bucket.
 
-    A gradient goes into its bucket as soon as it is complete, divided by the number of ranks. A bucket that is complete, as are all before
-    it, is reduced in the background. When all are, `.grad` of each parameter is a view of its bucket.
+    A gradient goes into its bucket as soon as it is complete, divided by the number of ranks. A bucket that is complete, as
+    are all before it, is reduced in the background. When all are, `.grad` of each parameter is a view of its bucket.
     """
 
     def __init__(
@@ -135,7 +100,7 @@ class Reducer:
         self.times: dict[str, int] = {}
         self._set_buckets(assign_buckets(params, range(len(params) - 1, -1, -1), limits))
         self._handles = [
-            param.register_post_accumulate_grad_hook(_make_hook(self, index)) for index, param in enumerate(params)  # type: ignore[attr-defined]
+            param.register_post_accumulate_grad_hook(_make_hook(self, index)) for index, param in enumerate(params)
         ]
 
     def __del__(self) -> None:
@@ -190,22 +155,22 @@ class Reducer:
         self._unused_before = self._unused
         if not self._unused and not self._warned_not_needed:
             self._warned_not_needed = True
-            warnings.warn(_NOT_NEEDED, stacklevel=4)
+            warnings.warn(NOT_NEEDED, stacklevel=4)
 
     def _check_finished(self) -> None:
         if not self._open:
             return
         missing = [index for index in range(len(self.params)) if not self._ready[index]]
-        text = _UNFINISHED
+        text = UNFINISHED
         if self.static_graph:
-            text += _GRAPH_CHANGED
+            text += GRAPH_CHANGED
         else:
-            text += _UNUSED + ("" if self.find_unused else _ENABLE_DETECTION) + _NOT_FOUND
+            text += UNUSED + ("" if self.find_unused else ENABLE_DETECTION) + NOT_FOUND
         rank = self.group.rank()
         if get_debug_level() is not DebugLevel.OFF:
             text += f"\nParameters which did not receive grad for rank {rank}: " + ", ".join(self.names[i] for i in missing)
         text += f"\nParameter indices which did not receive grad for rank {rank}: " + " ".join(map(str, missing))
-        raise RuntimeError(text if get_debug_level() is not DebugLevel.OFF else text + _SAY_NAMES)
+        raise RuntimeError(text if get_debug_level() is not DebugLevel.OFF else text + SAY_NAMES)
 
     def _check_reducer_finalized(self) -> None:
         self._check_finished()
@@ -213,7 +178,8 @@ class Reducer:
     def _set_static_graph(self) -> None:
         if self.iterations or self._open:
             raise RuntimeError(
-                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is constructed."
+                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is "
+                "constructed."
             )
         self.static_graph = True
 
@@ -239,7 +205,7 @@ class Reducer:
                 self._triggers_left[index] += 1
                 return
             if self._triggers_left[index] == 0:
-                raise RuntimeError(_NEW_USE)
+                raise RuntimeError(NEW_USE)
             self._triggers_left[index] -= 1
             if self._triggers_left[index]:
                 return
@@ -298,7 +264,7 @@ class Reducer:
                 self._kept.append((gradient, view))
 
     def _put_with_graph(self, bucket: Bucket, at: int, gradient: Tensor, factor: float) -> None:
-        warnings.warn(_CREATE_GRAPH, stacklevel=2)
+        warnings.warn(CREATE_GRAPH, stacklevel=2)
         assert bucket.memory is not None
         with no_grad():
             view = bucket.memory.as_strided(*bucket.places[at])
@@ -311,15 +277,15 @@ class Reducer:
         if gradient.layout == self.params[index].layout:
             return None
         return RuntimeError(
-            f"DistributedDataParallel cannot reduce the gradient of {self.names[index]}: its layout is {gradient.layout}, and only dense "
-            "gradients are reduced. Pass sparse=False to the embedding"
+            f"DistributedDataParallel cannot reduce the gradient of {self.names[index]}: its layout is {gradient.layout}, "
+            "and only dense gradients are reduced. Pass sparse=False to the embedding"
         )
 
     def _twice(self, index: int) -> str:
         name = self.names[index]
         return (
-            f"{_TWICE}\nParameter at index {index} with name {name} has been marked as ready twice. This means that multiple autograd engine "
-            " hooks have fired for this particular parameter during this iteration."
+            f"{TWICE}\nParameter at index {index} with name {name} has been marked as ready twice. This means that multiple "
+            "autograd engine  hooks have fired for this particular parameter during this iteration."
         )
 
     def _find_divisor(self) -> None:
@@ -409,8 +375,8 @@ class Reducer:
         assert memory is not None
         if result.numel() != bucket.numel:
             raise RuntimeError(
-                f"expected the communication hook to return {bucket.numel} elements for bucket {bucket.number}, but it returned "
-                f"{result.numel()}"
+                f"expected the communication hook to return {bucket.numel} elements for bucket {bucket.number}, but it "
+                f"returned {result.numel()}"
             )
         if result.data_ptr() != memory.data_ptr() or result.dtype != memory.dtype:
             memory.copy_(result.reshape(-1))
@@ -423,7 +389,11 @@ class Reducer:
         param = self.params[index]
         view = bucket.memory.as_strided(*bucket.places[at])
         gradient = param.grad
-        if gradient is None or self.as_views or (sys.getrefcount(gradient) <= _OWN_REFERENCES and storage_holders(gradient) == 1):
+        if (
+            gradient is None
+            or self.as_views
+            or (sys.getrefcount(gradient) <= _OWN_REFERENCES and storage_holders(gradient) == 1)
+        ):
             param.grad = view
         else:
             gradient.data.copy_(view)
@@ -492,18 +462,21 @@ class Reducer:
     # What a rank that has joined does in the others' backward.
 
     def _take_part(self) -> None:
-        """Reduces buckets of zeros."""
+        """Reduces buckets of zeros; this rank's own gradients stay."""
         self._forward_work = None
+        own = [(bucket.memory, bucket.addresses) for bucket in self.buckets]
         with no_grad():
             for bucket in self.buckets:
-                bucket.provide(persistent=False).zero_()
+                bucket.memory = None
+                bucket.provide(persistent=True).zero_()
                 bucket.pending = self._run_comm_hook(bucket)
             if self.find_unused and not self.static_graph:
                 used = _core.zeros(len(self.params), dtype=_core.int32)
                 self.group.allreduce([used], AllreduceOptions()).wait()
-            for bucket in self.buckets:
+            for bucket, (memory, addresses) in zip(self.buckets, own, strict=True):
                 pending, bucket.pending = bucket.pending, None
                 pending.wait()
+                bucket.memory, bucket.addresses = memory, addresses
 
     # What is told of it.
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from ... import _core
-from ..._creation import tensor as make_tensor
 from ..._core import Tensor, queue_callback
+from ..._creation import tensor as make_tensor
 from ...autograd import Function
 from ...autograd.grad_mode import no_grad
 from ...distributed import distributed_c10d as c10d
@@ -26,6 +26,7 @@ from ...futures import Future
 from ...utils._pytree import tree_flatten, tree_unflatten
 from ..modules.module import Module
 from ..parameter import UninitializedBuffer, UninitializedParameter
+from ._messages import BOTH_BUFFER_FLAGS, BROADCAST_BUFFERS_DEPRECATED, STATIC_FINDS_UNUSED
 from ._reducer import Reducer
 from .scatter_gather import moved
 
@@ -34,21 +35,6 @@ __all__ = ["DistributedDataParallel"]
 _FIRST_BUCKET_BYTES = 1024 * 1024
 _BUCKET_MEBIBYTES = 25
 _BROADCAST_BYTES = 250 * 1024 * 1024
-
-_BROADCAST_BUFFERS_DEPRECATED = (
-    "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike `broadcast_buffers=False`, "
-    "`forward_sync_buffers=False` still syncs buffers at init. If you rely on buffers NOT being synced at init (e.g. rank-local buffers), "
-    "keep using `broadcast_buffers=False` until `init_sync_buffers` is available."
-)
-_BOTH_BUFFER_FLAGS = (
-    "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is deprecated and its value is ignored when "
-    "`forward_sync_buffers` is provided."
-)
-_STATIC_FINDS_UNUSED = (
-    "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect unused parameters automatically, "
-    "so you do not need to set find_unused_parameters=true, just be sure these unused parameters will not change during training loop "
-    "while calling `_set_static_graph`."
-)
 
 
 def _find_tensors(obj: Any) -> Iterator[Tensor]:
@@ -113,11 +99,12 @@ class DistributedDataParallel(Module, Joinable):
         device_ids: the one GPU of the module, to which inputs are moved; None on the CPU.
         process_group: the ranks; all, if it is None.
         bucket_cap_mb: gradients of about so many MiB are reduced together (25). The first bucket has 1 MiB.
-        find_unused_parameters: whether a backward may leave out parameters. What the forward returns is searched for those that it does
-            not depend on.
-        gradient_as_bucket_view: whether the memory of gradients is the same in each backward. Without it they lie in it, too, but what
-            somebody keeps is never written again.
-        static_graph: whether each backward is as the first one; then parameters may be used by several checkpoints, or not at all.
+        find_unused_parameters: whether a backward may leave out parameters. What the forward returns is searched for those
+            that it does not depend on.
+        gradient_as_bucket_view: whether the memory of gradients is the same in each backward. Without it they lie in it, too,
+            but what somebody keeps is never written again.
+        static_graph: whether each backward is as the first one; then parameters may be used by several checkpoints, or not at
+            all.
         forward_sync_buffers: whether each forward begins with rank 0's buffers (True).
         skip_all_reduce_unused_params: whether buckets of unused parameters are not reduced; all ranks must use the same ones.
         lazy_bucket_allocation: whether buckets are given back after each backward.
@@ -151,7 +138,8 @@ class DistributedDataParallel(Module, Joinable):
         Joinable.__init__(self)
         if mixed_precision is not None:
             raise NotImplementedError(
-                "DistributedDataParallel: mixed_precision is not supported; use torch.autocast in the forward, which works with any module"
+                "DistributedDataParallel: mixed_precision is not supported; use torch.autocast in the forward, which works "
+                "with any module"
             )
         if (delay_all_reduce_named_params is None) != (param_to_hook_all_reduce is None):
             raise ValueError("delay_all_reduce_named_params and param_to_hook_all_reduce need to be set at the same time.")
@@ -161,7 +149,7 @@ class DistributedDataParallel(Module, Joinable):
             if device_mesh.ndim != 1:
                 raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
             process_group = device_mesh.get_group(mesh_dim=0)
-        self.process_group = c10d._get_default_group() if process_group is None else process_group
+        self.process_group: Any = c10d._get_default_group() if process_group is None else process_group
         if c10d._rank_not_in_group(self.process_group):
             raise ValueError("DistributedDataParallel: this rank is not in the process group")
         self.device_mesh = device_mesh
@@ -185,7 +173,7 @@ class DistributedDataParallel(Module, Joinable):
         self.broadcast_buffers, init_buffers = self._buffer_flags(broadcast_buffers, forward_sync_buffers)
         self.forward_sync_buffers = self.broadcast_buffers
         if static_graph and find_unused_parameters:
-            warnings.warn(_STATIC_FINDS_UNUSED, stacklevel=2)
+            warnings.warn(STATIC_FINDS_UNUSED, stacklevel=2)
         self.find_unused_parameters = find_unused_parameters
         self.gradient_as_bucket_view = gradient_as_bucket_view
         self.static_graph = static_graph
@@ -225,8 +213,8 @@ class DistributedDataParallel(Module, Joinable):
         kinds = {device.type for device in devices}
         if len(kinds) > 1:
             raise ValueError(
-                "DistributedDataParallel's input module must be on the same type of devices, but input module parameters locate in "
-                f"{kinds}."
+                "DistributedDataParallel's input module must be on the same type of devices, but input module parameters "
+                f"locate in {kinds}."
             )
         self.device_type = next(iter(kinds))
         self.device = next(iter(devices))
@@ -236,9 +224,9 @@ class DistributedDataParallel(Module, Joinable):
         if not device_ids or self.device_type == "cpu":
             if device_ids or output_device:
                 raise ValueError(
-                    "DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-device GPU "
-                    f"modules or CPU modules, but got device_ids {device_ids}, output_device {output_device}, and module parameters "
-                    f"{devices}."
+                    "DistributedDataParallel device_ids and output_device arguments only work with "
+                    f"single-device/multiple-device GPU modules or CPU modules, but got device_ids {device_ids}, "
+                    f"output_device {output_device}, and module parameters {devices}."
                 )
             self.device_ids, self.output_device = None, None
             return
@@ -250,10 +238,10 @@ class DistributedDataParallel(Module, Joinable):
         """Whether buffers are sent before each forward, and whether at the start."""
         if forward_sync is not None:
             if broadcast is not None:
-                warnings.warn(_BOTH_BUFFER_FLAGS, FutureWarning, stacklevel=3)
+                warnings.warn(BOTH_BUFFER_FLAGS, FutureWarning, stacklevel=3)
             return forward_sync, True
         if broadcast is not None:
-            warnings.warn(_BROADCAST_BUFFERS_DEPRECATED, FutureWarning, stacklevel=3)
+            warnings.warn(BROADCAST_BUFFERS_DEPRECATED, FutureWarning, stacklevel=3)
             return broadcast, broadcast
         return True, True
 
@@ -261,8 +249,8 @@ class DistributedDataParallel(Module, Joinable):
         tensors = itertools.chain(self.module.parameters(), self.module.buffers())
         if any(isinstance(tensor, (UninitializedParameter, UninitializedBuffer)) for tensor in tensors):
             raise RuntimeError(
-                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward pass to correctly "
-                "initialize the modules"
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy forward "
+                "pass to correctly initialize the modules"
             )
 
     def _build_params_for_reducer(self) -> tuple[list[str], list[Any]]:
@@ -276,9 +264,12 @@ class DistributedDataParallel(Module, Joinable):
             weight = getattr(child, "weight", None)
             if getattr(child, "sparse", False) is True and any(param is weight for _, param in named):
                 raise RuntimeError(
-                    f"DistributedDataParallel reduces no sparse gradients: pass sparse=False to the embedding {name or 'itself'}"
+                    "DistributedDataParallel reduces no sparse gradients: pass sparse=False to the embedding "
+                    f"{name or 'itself'}"
                 )
-        named_buffers = [(buffer, name) for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore]
+        named_buffers = [
+            (buffer, name) for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore
+        ]
         self.named_module_buffers = {name: buffer for buffer, name in named_buffers}
         self.modules_buffers = [buffer for buffer, _ in named_buffers]
         return [name for name, _ in named], [param for _, param in named]
@@ -306,7 +297,7 @@ class DistributedDataParallel(Module, Joinable):
         self.reducer._set_static_graph()
         self.static_graph = True
         if self.find_unused_parameters:
-            warnings.warn(_STATIC_FINDS_UNUSED, stacklevel=2)
+            warnings.warn(STATIC_FINDS_UNUSED, stacklevel=2)
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
@@ -316,8 +307,8 @@ class DistributedDataParallel(Module, Joinable):
     def __getstate__(self) -> dict[str, Any]:
         if self.process_group is not c10d.group.WORLD:
             raise RuntimeError(
-                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have called "
-                "init_process_group and have not passed process_group argument to DDP constructor"
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when "
+                "you have called init_process_group and have not passed process_group argument to DDP constructor"
             )
         return {name: value for name, value in self.__dict__.items() if name not in ("process_group", "reducer")}
 
@@ -377,7 +368,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Forwards within it are followed by backwards whose gradients stay in the process, and add up until the next one outside."""
+        """Gradients of forwards within it stay in the process, and add up until the backward of a forward outside of it."""
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -440,7 +431,12 @@ class DistributedDataParallel(Module, Joinable):
             raise TypeError("Communication hook must be callable.")
         signature = inspect.signature(hook)
         bucket = signature.parameters.get("bucket")
-        if bucket is not None and bucket.annotation not in (inspect.Parameter.empty, GradBucket, "GradBucket", "dist.GradBucket"):
+        if bucket is not None and bucket.annotation not in (
+            inspect.Parameter.empty,
+            GradBucket,
+            "GradBucket",
+            "dist.GradBucket",
+        ):
             raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
         returned = signature.return_annotation
         if returned is not inspect.Signature.empty and returned is not Future and "Future" not in str(returned):

@@ -13,7 +13,10 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[Any]):
-    """Every `num_replicas`-th index from `rank` on, by default those of the default group; call `set_epoch` before each epoch for another order."""
+    """Every `num_replicas`-th index from `rank` on, by default those of the default group.
+
+    Call `set_epoch` before each epoch for another order.
+    """
 
     def __init__(
         self,

@@ -20,14 +20,14 @@ Hook = Callable[[Any, GradBucket], Future]
 
 def start_average(process_group: Any, tensor: Tensor) -> Any:
     """Begins to average a tensor over the ranks, in place; the work."""
-    group = process_group if process_group is not None else c10d._get_default_group()
+    group: Any = process_group if process_group is not None else c10d._get_default_group()
     tensor.div_(group.size())
     return group.allreduce([tensor], AllreduceOptions(asyncOp=True))
 
 
 def allreduce_hook(process_group: Any, bucket: GradBucket) -> Future:
     """Averages gradients, as without a hook."""
-    return start_average(process_group, bucket.buffer()).get_future().then(lambda future: future.value()[0])  # type: ignore[no-any-return]
+    return start_average(process_group, bucket.buffer()).get_future().then(lambda future: future.value()[0])
 
 
 def _decompress(buffer: Tensor, future: Future) -> Tensor:
@@ -40,7 +40,7 @@ def _decompress(buffer: Tensor, future: Future) -> Tensor:
 def _compress_hook(dtype: Any, process_group: Any, bucket: GradBucket) -> Future:
     buffer = bucket.buffer()
     work = start_average(process_group, buffer.to(dtype))
-    return work.get_future().then(lambda future: _decompress(buffer, future))  # type: ignore[no-any-return]
+    return work.get_future().then(lambda future: _decompress(buffer, future))
 
 
 def fp16_compress_hook(process_group: Any, bucket: GradBucket) -> Future:

@@ -68,8 +68,8 @@ class PowerSGDState:
     ) -> None:
         if (use_error_feedback or warm_start) and start_powerSGD_iter <= 1:
             raise ValueError(
-                "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can only be applied "
-                "after the first two iterations in DDP."
+                "Expect `start_powerSGD_iter` > 1 if `use_error_feedback` or `warm_start` is enabled, because PowerSGD can "
+                "only be applied after the first two iterations in DDP."
             )
         self.process_group = process_group
         self.matrix_approximation_rank = matrix_approximation_rank
@@ -231,7 +231,13 @@ def _with_error(state: PowerSGDState, index: int, steps: Iterator[Any], buffer: 
 def _report(state: PowerSGDState, bucket: GradBucket) -> None:
     if bucket.is_last() and state.iter >= state.next_stats_report:
         rate, before, after = state.compression_stats()
-        logger.info("Compression stats: iter %s, total before compression %s, total after compression %s, rate %s", state.iter, before, after, rate)
+        logger.info(
+            "Compression stats: iter %s, total before compression %s, total after compression %s, rate %s",
+            state.iter,
+            before,
+            after,
+            rate,
+        )
         state.next_stats_report = state.iter + state.compression_stats_logging_frequency
 
 
