@@ -17,7 +17,7 @@ if IS_GRADIRON:
     from gradiron._core import _distributed as core
 
 HELLO = b"gradiron1"
-SET, GET = 0, 1
+SET, GET, DONE = 0, 1, 15
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_half_messages_and_slow_clients_stop_nobody(server):
         for byte in message(SET, b"slow", b"but steady"):
             slow.sendall(bytes([byte]))
             time.sleep(0.01)
-        assert slow.recv(5) == message(16)
+        assert slow.recv(5) == message(DONE)
     assert client.get("slow") == b"but steady"
     for peer in halves:
         peer.close()
@@ -229,7 +229,7 @@ def test_thousands_of_connections(server):
         assert resident() - memory < wanted * (64 << 10)
         for number in range(0, wanted, 100):
             peers[number].sendall(message(SET, b"n%d" % number, b"v"))
-            assert peers[number].recv(5) == message(16)
+            assert peers[number].recv(5) == message(DONE)
         client = core.StoreClient("127.0.0.1", server.port, 10.0)
         assert client.num_keys() == wanted // 100
         for peer in peers:

@@ -56,9 +56,6 @@ enum End {
 }
 
 impl Jobs {
-    pub fn failure(&self, job: &str) -> Option<String> {
-        lock(&self.0).get(job)?.failure.clone()
-    }
     /// How many ranks have a connection.
     pub fn count_ranks(&self) -> usize {
         lock(&self.0).values().map(|job| job.members.len()).sum()

@@ -138,6 +138,7 @@ fn adopt(descriptor: i32) -> io::Result<std::net::TcpListener> {
     // SAFETY: the caller hands this descriptor over, and does not use it any more.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
 }
+
 #[cfg(not(unix))]
 fn adopt(_: i32) -> io::Result<std::net::TcpListener> {
     Err(ErrorKind::Unsupported.into())
@@ -349,6 +350,17 @@ impl Watch {
     /// Why the job cannot go on; None while it can.
     fn failure(&self) -> Option<&str> {
         self.link.failure()
+    }
+    /// Before MPI starts, which holds the interpreter: from now on this process ends when another rank fails, or after `timeout`.
+    #[pyo3(signature = (timeout = 300.0))]
+    fn begin_start(&self, timeout: f64) {
+        if self.is_ours() {
+            self.link.begin_start(duration(timeout));
+        }
+    }
+    /// MPI has started: failures are told by `failure` again.
+    fn end_start(&self) {
+        self.link.end_start();
     }
     /// The ranks that have ended in order.
     fn left(&self) -> Vec<i64> {

@@ -9,12 +9,10 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{IntoRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const STACK: usize = 128 << 10;
 const LONGEST_LINE: u64 = 64 << 10;
-/// How often one who waits for the others looks whether one of them has died.
-const LOOK: Duration = Duration::from_secs(1);
 
 struct Pmi {
     store: Connection,
@@ -100,8 +98,8 @@ impl Pmi {
             "finalize" => "cmd=finalize_ack rc=0".to_owned(),
             // The process ends itself after this.
             "abort" => return Ok(None),
-            // Of a command of several lines only the last has an answer.
-            "" if words.get("mcmd").is_some() || words.is_empty() => return Ok(None),
+            // Lines within a command of several have no answer.
+            "" => return Ok(None),
             other => {
                 let name = other.split('_').next().unwrap_or_default();
                 format!("cmd={name}_result rc=-1 msg=not_supported")
@@ -134,20 +132,11 @@ impl Pmi {
         if arrived >= self.size {
             self.ask(Code::Set, &[open.as_bytes(), b""])?;
         }
-        let end = Instant::now() + self.timeout;
-        loop {
-            let time = (LOOK.as_millis() as i64).to_le_bytes();
-            if self.ask(Code::Wait, &[&time, open.as_bytes()])?.code == Code::Done {
-                return Ok(());
-            }
-            let failure = self.ask(Code::Failure, &[self.job.as_bytes()])?;
-            if !failure.parts.is_empty() {
-                return Err(io::Error::other(failure.text(0)?.to_owned()));
-            }
-            if Instant::now() >= end {
-                let text = format!("not all of {} ranks came within {} s", self.size, self.timeout.as_secs());
-                return Err(io::Error::new(ErrorKind::TimedOut, text));
-            }
+        let time = (self.timeout.as_millis() as i64).to_le_bytes();
+        if self.ask(Code::Wait, &[&time, open.as_bytes()])?.code == Code::Done {
+            return Ok(());
         }
+        let text = format!("not all of {} ranks came within {} s", self.size, self.timeout.as_secs());
+        Err(io::Error::new(ErrorKind::TimedOut, text))
     }
 }

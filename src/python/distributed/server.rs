@@ -258,10 +258,6 @@ impl Server {
                 }
             },
             Code::QueueLength => number(table.queue_length(part(0)?) as i64),
-            Code::Failure => {
-                let failure = self.jobs.failure(request.text(0)?);
-                (Code::Done, failure.into_iter().map(|text| Bytes::from(text.into_bytes())).collect())
-            }
             _ => return Err(wire::malformed("no request")),
         })
     }

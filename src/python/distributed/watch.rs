@@ -3,6 +3,7 @@
 use super::client::{Connection, Place};
 use super::wire::{self, Code, lock};
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::io::{self, ErrorKind};
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +36,8 @@ pub struct Link {
     news: Mutex<News>,
     changed: Condvar,
     has_left: AtomicBool,
+    /// While MPI starts: by when it must have.
+    start_ends: Mutex<Option<Instant>>,
 }
 
 impl Link {
@@ -60,6 +63,7 @@ impl Link {
             news: Mutex::default(),
             changed: Condvar::new(),
             has_left: AtomicBool::new(false),
+            start_ends: Mutex::default(),
         });
         let watching = link.clone();
         Builder::new().name("watch".to_owned()).stack_size(STACK).spawn(move || watching.listen())?;
@@ -68,6 +72,24 @@ impl Link {
 
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
+    }
+    /// MPI starts: if it cannot, the process ends, since nothing can call it back, and it holds the interpreter.
+    pub fn begin_start(&self, timeout: Duration) {
+        *lock(&self.start_ends) = Some(Instant::now() + timeout);
+        self.look_at_start();
+    }
+    pub fn end_start(&self) {
+        *lock(&self.start_ends) = None;
+    }
+    fn look_at_start(&self) {
+        let Some(end) = *lock(&self.start_ends) else { return };
+        let why = match self.failure() {
+            Some(failure) => failure,
+            None if Instant::now() >= end => "not all ranks came in time",
+            None => return,
+        };
+        eprintln!("gradiron: MPI could not start: {why}");
+        std::process::abort();
     }
     /// The ranks that have said goodbye.
     pub fn left(&self) -> Vec<i64> {
@@ -139,30 +161,25 @@ impl Link {
 
     /// What the watching thread does: beats, and hears what the store tells.
     fn listen(&self) {
-        let error = loop {
-            if let Err(error) = self.hear() {
-                break error;
-            }
-        };
-        let mut news = lock(&self.news);
-        if !news.is_leaving {
+        let Err(error) = self.hear();
+        if !lock(&self.news).is_leaving {
             let why = if error.kind() == ErrorKind::TimedOut {
                 format!("does not answer for {} s", super::jobs::SILENCE.as_secs())
             } else {
                 "ended".to_owned()
             };
             let _ = self.failure.set(format!("the store at {}:{} {why}", self.place.host, self.place.port));
+            self.look_at_start();
         }
-        news.is_over = true;
-        drop(news);
+        lock(&self.news).is_over = true;
         self.changed.notify_all();
     }
-    fn hear(&self) -> io::Result<()> {
-        // A clock of its own for each message would let one that never ends pass for life.
+    fn hear(&self) -> io::Result<Infallible> {
         let mut last_beat: Option<Instant> = None;
         let mut heard = Instant::now();
         loop {
             let mut idle = |_| {
+                self.look_at_start();
                 if last_beat.is_none_or(|at| at.elapsed() >= BEAT) {
                     last_beat = Some(Instant::now());
                     self.beat()?;
@@ -174,6 +191,7 @@ impl Link {
             match message.code {
                 Code::Failure => {
                     let _ = self.failure.set(message.text(0)?.to_owned());
+                    self.look_at_start();
                 }
                 Code::Left => {
                     lock(&self.news).left.insert(message.number(0)?);

@@ -33,8 +33,6 @@ pub enum Code {
     Push,
     Pop,
     QueueLength,
-    /// Why a job failed, if it did.
-    Failure,
     Done,
     TimedOut,
     /// A queue that holds nothing.
@@ -47,6 +45,8 @@ pub enum Code {
     Notes,
     Fail,
     Goodbye,
+    /// Why the job of a rank cannot go on.
+    Failure,
     /// A rank has said goodbye.
     Left,
 }
@@ -69,7 +69,6 @@ const CODES: [Code; 26] = {
         Push,
         Pop,
         QueueLength,
-        Failure,
         Done,
         TimedOut,
         Empty,
@@ -79,6 +78,7 @@ const CODES: [Code; 26] = {
         Notes,
         Fail,
         Goodbye,
+        Failure,
         Left,
     ]
 };
