@@ -257,7 +257,7 @@ def do_messages(rank):
         dist.send(T.tensor([rank, 1.0]), 0)
     right, left = (rank + 1) % 4, (rank - 1) % 4
     out, into = T.full((4,), rank), T.zeros(4, dtype=T.int64)
-    ops = [dist.P2POp(dist.isend, out, right), dist.P2POp(dist.irecv, into, left)]
+    ops = [dist.P2POp(dist.isend, out, right, tag=9), dist.P2POp(dist.irecv, into, left, tag=9)]
     for work in dist.batch_isend_irecv(ops):
         work.wait()
     assert T.equal(into, T.full((4,), left))
