@@ -78,6 +78,16 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     }
 }
 
+/// Which of `leaves` the graph behind `starts` leads to.
+pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
+    let uses = leaf_counts::uses(starts.iter(), |_| true)?;
+    let mut reached = try_alloc::filled(false, leaves.len())?;
+    for (place, leaf) in reached.iter_mut().zip(leaves) {
+        *place = uses.contains_key(&key(leaf));
+    }
+    Ok(reached)
+}
+
 struct Run {
     plan: Option<Plan>,
     captured: Vec<Option<Tensor>>,

@@ -3,6 +3,7 @@
 mod autograd;
 mod call;
 mod data;
+mod distributed;
 mod entry;
 mod errors;
 mod function;
@@ -330,6 +331,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::graph_task::push_creation_hook,
         autograd::graph_task::pop_creation_hook,
         autograd::graph_task::queue_callback,
+        autograd::reached::leaves_behind,
+        autograd::reached::storage_holders,
         saved::values::push_saved_hooks,
         saved::values::top_saved_hooks,
         saved::values::push_chooser,
@@ -380,6 +383,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     }
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", modes::gpu::module(py)?)?;
+    module.setattr("_distributed", distributed::module(py)?)?;
     wrapper::host_state::prepare(py)?;
     module.setattr("_LinAlgError", py.get_type::<errors::_LinAlgError>())?;
     call::table::install(py, module)

@@ -313,6 +313,11 @@ impl Storage {
         Arc::strong_count(&self.0) == 1 && !matches!(self.0.bytes, Bytes::Alias(_))
     }
 
+    /// How many handles there are.
+    pub fn holders(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
     /// A number that names this storage while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.root().0) as usize

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from library import IS_GRADIRON, NAME, T, assert_values, python
+from library import IS_GRADIRON, NAME, T, assert_values
 
 nn = T.nn
 
@@ -102,17 +102,6 @@ def test_one_device():
     nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
     assert list(state) == ["weight", "bias"]
     m.load_state_dict(state)
-
-
-@pytest.mark.gradiron
-def test_one_process():
-    m = nn.Linear(2, 1)
-    wrapped = nn.parallel.DistributedDataParallel(m)
-    with wrapped.no_sync():
-        wrapped(T.ones(3, 2)).sum().backward()
-    assert m.weight.grad is not None
-    done = python("T.nn.parallel.DistributedDataParallel(T.nn.Linear(1, 1))", env={"WORLD_SIZE": "2"})
-    assert "WORLD_SIZE is 2, but training with several processes is not supported" in done.stderr
 
 
 def test_attention_kernels():

@@ -1,86 +1,103 @@
-"""Training on several machines: names that programs ask for. There is one process; everything that needs more says so."""
+"""Training with several processes, on one machine or several: `torch.distributed`, on MPI.
+
+Start a program with `gradiron-run --nproc-per-node 2 train.py`, or by an MPI launcher. docs/distributed.md tells more.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import importlib
+import sys
+from typing import Any
 
-from .device_mesh import DeviceMesh, init_device_mesh
+from . import engine as _engine
+from .constants import default_pg_timeout
+from .debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
+from .distributed_c10d import *  # noqa: F403
+from .distributed_c10d import __all__ as _functions
+from .distributed_c10d import (
+    _all_gather_base as _all_gather_base,
+)
+from .distributed_c10d import (
+    _broadcast_coalesced as _broadcast_coalesced,
+)
+from .distributed_c10d import (
+    _coalescing_manager as _coalescing_manager,
+)
+from .distributed_c10d import (
+    _get_process_group_name as _get_process_group_name,
+)
+from .distributed_c10d import (
+    _rank_not_in_group as _rank_not_in_group,
+)
+from .distributed_c10d import (
+    _reduce_scatter_base as _reduce_scatter_base,
+)
+from .distributed_c10d import (
+    is_available as is_available,
+)
+from .distributed_c10d import (
+    set_timeout as set_timeout,
+)
+from .objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from .process_group import EngineProcessGroup as ProcessGroupGloo
+from .process_group import EngineProcessGroup as ProcessGroupMPI
+from .store import DistBackendError, DistError, DistNetworkError, DistStoreError, QueueEmptyError
 
 __all__ = [
-    "DeviceMesh",
-    "ProcessGroup",
-    "ReduceOp",
-    "all_gather",
+    "DebugLevel",
+    "DistBackendError",
+    "DistError",
+    "DistNetworkError",
+    "DistStoreError",
+    "ProcessGroupGloo",
+    "ProcessGroupMPI",
+    "QueueEmptyError",
     "all_gather_object",
-    "all_reduce",
-    "barrier",
-    "broadcast",
     "broadcast_object_list",
-    "destroy_process_group",
-    "gather",
-    "get_backend",
-    "get_rank",
-    "get_world_size",
-    "init_device_mesh",
-    "init_process_group",
+    "describe_engine",
+    "gather_object",
+    "get_debug_level",
     "is_available",
-    "is_gloo_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_torchelastic_launched",
-    "new_group",
-    "recv",
-    "reduce",
-    "scatter",
-    "send",
+    "recv_object_list",
+    "scatter_object_list",
+    "send_object_list",
+    "set_debug_level",
+    "set_debug_level_from_env",
+    "set_timeout",
 ]
+__all__ += _functions
+
+# Parts that are loaded when they are asked for.
+_PARTS = frozenset(
+    "algorithms checkpoint device_mesh distributed_c10d elastic fsdp launcher nn optim rpc run tensor _tensor utils".split()
+)
+_IN_PARTS = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_grad_bucket", "BuiltinCommHookType": "_grad_bucket"}
 
 
-class ProcessGroup:
-    """Would be processes that train together: a name that programs write types with."""
+def describe_engine() -> str:
+    """What runs the collectives: "MPICH 5.0.2 by mpi4py 4.1.2, started by a TCPStore (env:// or tcp://)"."""
+    return _engine.describe()
 
 
-class ReduceOp:
-    """How `all_reduce` would join tensors."""
-
-    SUM, AVG, PRODUCT, MIN, MAX = "SUM", "AVG", "PRODUCT", "MIN", "MAX"
-
-
-def is_available() -> bool:
-    """Whether there is anything to train on several machines with: no."""
-    return False
+def __getattr__(name: str) -> Any:
+    if name in _PARTS:
+        return importlib.import_module(f".{name}", __package__)
+    if name in _IN_PARTS:
+        return getattr(importlib.import_module(f".{_IN_PARTS[name]}", __package__), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
-def is_initialized() -> bool:
-    return False
+def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float = 3600) -> None:
+    """Starts the debugger on one rank; the others wait for it."""
+    import pdb
 
-
-def is_nccl_available() -> bool:
-    return False
-
-
-def is_gloo_available() -> bool:
-    return False
-
-
-def is_mpi_available() -> bool:
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    return False
-
-
-def init_process_group(backend: str | None = None, *args: Any, **options: Any) -> NoReturn:
-    raise RuntimeError("torch.distributed.init_process_group: gradiron trains in one process")
-
-
-def _group(*args: Any, **options: Any) -> NoReturn:
-    """Needs a group of processes."""
-    raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
-
-
-get_rank = get_world_size = get_backend = new_group = destroy_process_group = barrier = _group
-all_reduce = all_gather = all_gather_object = broadcast = broadcast_object_list = _group
-gather = reduce = scatter = send = recv = _group
+    if get_rank() == rank:  # noqa: F405
+        pdb.Pdb(skip=["gradiron.*"]).set_trace(sys._getframe(1))
+    barrier()  # noqa: F405

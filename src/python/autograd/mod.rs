@@ -5,3 +5,4 @@ pub mod gradient_edge;
 pub mod graph_task;
 pub mod nested_backward;
 pub mod node_methods;
+pub mod reached;

@@ -101,13 +101,18 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
+    def _count_batch(self) -> float:
+        """Counts a batch in training; the share of its statistics in the running ones."""
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
             if self.momentum is None:  # the mean of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
+        return momentum
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        momentum = self._count_batch()
         # In training the running statistics are there to be written, otherwise to be used.
         kept = not self.training or self.track_running_stats
         return F.batch_norm(
@@ -201,7 +206,10 @@ class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalisation over the batches of all processes; there is one process here, so its own batch is all."""
+    """Each channel less its mean over the batches of all ranks, by its deviation over them.
+
+    Without `torch.distributed`, or on one rank, its own batch is all.
+    """
 
     def __init__(
         self,
@@ -224,6 +232,24 @@ class SyncBatchNorm(_BatchNorm):
             raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        from ... import distributed as dist
+
+        batch_statistics = self.training or (self.running_mean is None and self.running_var is None)
+        if not (batch_statistics and self.training and dist.is_initialized()):
+            return super().forward(input)
+        group = dist.group.WORLD if self.process_group is None else self.process_group
+        if group is None or group.size() == 1:
+            return super().forward(input)
+        from ._sync_batchnorm import SyncBatchNormFunction
+
+        self._check_input_dim(input)
+        running_mean = self.running_mean if self.track_running_stats else None
+        running_var = self.running_var if self.track_running_stats else None
+        return SyncBatchNormFunction.apply(
+            input, self.weight, self.bias, running_mean, running_var, self.eps, self._count_batch(), group
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:

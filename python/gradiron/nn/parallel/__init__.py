@@ -1,9 +1,21 @@
-"""Modules over several devices. There is one here: the wrappers call the module itself."""
+"""Modules over several devices and processes: gradiron has one GPU, and as many processes as are started."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .data_parallel import DataParallel, data_parallel
-from .distributed import DistributedDataParallel
 from .scatter_gather import gather, scatter
 
+if TYPE_CHECKING:
+    from .distributed import DistributedDataParallel
+
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "DistributedDataParallel":  # With `torch.distributed`, which few programs need.
+        from .distributed import DistributedDataParallel
+
+        return DistributedDataParallel
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

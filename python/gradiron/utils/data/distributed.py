@@ -13,7 +13,10 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[Any]):
-    """Every `num_replicas`-th index from `rank` on; call `set_epoch` before each epoch for another order."""
+    """Every `num_replicas`-th index from `rank` on, by default those of the default group.
+
+    Call `set_epoch` before each epoch for another order.
+    """
 
     def __init__(
         self,
@@ -25,7 +28,10 @@ class DistributedSampler(Sampler[Any]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
+            from ... import distributed as dist
+
+            num_replicas = dist.get_world_size() if num_replicas is None else num_replicas
+            rank = dist.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

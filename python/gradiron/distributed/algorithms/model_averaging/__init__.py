@@ -1,0 +1,1 @@
+"""Models that ranks train on their own, and average now and then."""

@@ -1,0 +1,51 @@
+"""`PeriodicModelAverager`: averages a model's parameters over all ranks every few steps."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from ... import distributed_c10d as c10d
+from . import utils
+
+__all__ = ["ModelAverager", "PeriodicModelAverager"]
+
+
+class ModelAverager(ABC):
+    """Averages parameters when it is time; `step` counts the calls."""
+
+    def __init__(self, process_group: Any = None) -> None:
+        self.process_group = process_group if process_group is not None else c10d._get_default_group()
+        self.step = 0
+
+    @abstractmethod
+    def average_parameters(self, params: Iterable[Any]) -> None:
+        """Averages the parameters, if it is time."""
+
+
+class PeriodicModelAverager(ModelAverager):
+    """Averages every `period` steps, after `warmup_steps` in which gradients are averaged."""
+
+    def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
+        super().__init__(process_group)
+        if warmup_steps < 0:
+            raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
+        if period < 1:
+            raise ValueError("Arg ``period`` must be a positive value.")
+        if period == 1:
+            warnings.warn(
+                "When period is 1, no need to use model averaging because the communication cost of all-reducing parameters "
+                "will be no less than the cost of all-reducing gradients by DistributedDataParallel in the backward pass. "
+                "Therefore, only DistributedDataParallel should be used for this case.",
+                stacklevel=2,
+            )
+        self.period = period
+        self.warmup_steps = warmup_steps
+
+    def average_parameters(self, params: Iterable[Any]) -> None:
+        """Averages the parameters that have a gradient, in every `period`-th call after the warm-up."""
+        if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
+            utils.average_parameters_or_parameter_groups(params, self.process_group)
+        self.step += 1

@@ -1,0 +1,1 @@
+"""Names of PyTorch's elastic launcher that programs import."""

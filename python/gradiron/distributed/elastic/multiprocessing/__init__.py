@@ -1,0 +1,9 @@
+"""Processes of the launcher, as far as programs ask for them."""
+
+from __future__ import annotations
+
+from . import errors
+from .errors import ChildFailedError, record
+from .std import Std
+
+__all__ = ["ChildFailedError", "Std", "errors", "record"]
