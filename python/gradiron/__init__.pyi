@@ -86,6 +86,7 @@ from ._core import _standard_gamma as _standard_gamma
 from ._core import _standard_gamma_grad as _standard_gamma_grad
 from . import _subclasses as _subclasses
 from . import _tensor_str as _tensor_str
+from ._private import _unique as _unique
 from . import _utils as _utils
 from ._core import abs as abs
 from ._core import absolute as absolute

@@ -198,7 +198,7 @@ def _dtype_of_buffer(view: memoryview) -> dtype:
     """The dtype of a buffer's elements; bytes where its format is no dtype's."""
     kind = view.format.lstrip("@=<")
     if kind in "bhilqn":
-        return getattr(_core, f"int{8 * view.itemsize}")  # type: ignore[no-any-return]
+        return getattr(_core, f"int{8 * view.itemsize}")
     return {"f": _core.float32, "d": _core.float64, "e": _core.float16, "?": _core.bool}.get(kind, _core.uint8)
 
 

@@ -92,8 +92,8 @@ def _dispatch(func: Any, found: tuple[Any, ...], args: tuple[Any, ...], kwargs: 
     chosen = _ordered(found, lambda value: True)
     if any(_is_of_pytorch(type(value)) for value in chosen):
         raise TypeError(
-            f"{getattr(func, '__name__', func)}: gradiron was given a tensor of PyTorch's: gradiron.from_dlpack(tensor) makes one of "
-            "gradiron's over the same memory"
+            f"{getattr(func, '__name__', func)}: gradiron was given a tensor of PyTorch's: gradiron.from_dlpack(tensor) makes "
+            "one of gradiron's over the same memory"
         )
     done = _offer(func, tuple(map(type, chosen)), chosen, args, kwargs)
     if done is NotImplemented and not slot:

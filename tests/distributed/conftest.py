@@ -1,7 +1,6 @@
 """Worlds for the tests of several processes."""
 
 import pytest
-
 from pool import Pool
 
 

@@ -110,7 +110,11 @@ CALLS = [
     (lambda: dist.broadcast(T.ones(2), 0, group_src=0), ValueError, "Can't specify both group_rank and global_rank"),
     (lambda: dist.reduce(T.ones(2)), ValueError, "Must specify global_rank or group_rank"),
     (lambda: dist.scatter(T.ones(2), None, 0), ValueError, "Argument ``scatter_list`` must be specified on source rank."),
-    (lambda: dist.scatter(T.ones(2), [T.ones(3)], 0), RuntimeError, "scatter: invalid tensor size at index 0 (expected (2), got (3))"),
+    (
+        lambda: dist.scatter(T.ones(2), [T.ones(3)], 0),
+        RuntimeError,
+        "scatter: invalid tensor size at index 0 (expected (2), got (3))",
+    ),
     (lambda: dist.gather(T.ones(2), None, 0), ValueError, "Argument ``gather_list`` must be specified on destination rank."),
     (lambda: dist.gather(T.ones(2), [], 0), ValueError, "Argument ``gather_list`` must be specified on destination rank."),
     (lambda: dist.all_reduce(T.ones(2), op="sum"), TypeError, "incompatible function arguments"),
@@ -134,7 +138,11 @@ CALLS = [
         ValueError,
         "Invalid destination rank: destination rank should not be the same as the rank of the current process.",
     ),
-    (lambda: dist.all_to_all_single(T.ones(2), T.ones(2), [1], [2]), RuntimeError, "Split sizes doesn't match total dim 0 size"),
+    (
+        lambda: dist.all_to_all_single(T.ones(2), T.ones(2), [1], [2]),
+        RuntimeError,
+        "Split sizes doesn't match total dim 0 size",
+    ),
     (
         lambda: dist.reduce_scatter(T.ones(2), T.ones(3)),
         TypeError,

@@ -5,9 +5,9 @@ import signal
 import time
 
 import pytest
+from worlds import World, run
 
 import library
-from worlds import World, run
 
 pytestmark = pytest.mark.gradiron
 
@@ -106,7 +106,7 @@ def test_after_an_error_every_call_raises_it_again():
             except RuntimeError as error:
                 said.append(str(error))
         print(said[0] == said[1] == said[2], said[0])
-        """
+        """,
     )
     (code, out, error), _ = world.finish()
     assert code == 0, error
@@ -154,7 +154,7 @@ def test_interrupt():
             dist.all_reduce(x)
         else:
             time.sleep(20)
-        """
+        """,
     )
     assert world.read_line(0) == "waits"
     time.sleep(0.5)
@@ -194,7 +194,7 @@ def test_a_forked_child_is_refused():
             os.waitpid(child, 0)
         dist.all_reduce(x)
         dist.destroy_process_group()
-        """
+        """,
     )
     assert "this process was forked after init_process_group" in outs[0]
 
@@ -209,7 +209,7 @@ def test_workers_of_a_loader_may_be_forked():
                 total = part.sum().reshape(1)
                 dist.all_reduce(total)
         dist.destroy_process_group()
-        """
+        """,
     )
 
 
@@ -259,7 +259,7 @@ def test_monitored_barrier_names_who_is_missing():
                 print(error, flush=True)
         else:
             time.sleep(2)
-        """
+        """,
     )
     (_, out, _), _ = world.finish()
     assert "Rank 1 failed to pass monitoredBarrier in 1000 ms" in out

@@ -7,9 +7,9 @@ import sys
 import textwrap
 
 import pytest
+from worlds import HEAD
 
 import library
-from worlds import HEAD
 
 pytestmark = pytest.mark.gradiron
 
@@ -40,8 +40,10 @@ def command(*words):
 @pytest.fixture
 def hosts():
     """The names of two namespaces, in which 10.93.7.1 and 10.93.7.2 reach each other."""
+    if os.environ.get("GRADIRON_TEST_NO_HOSTS") == "1":
+        pytest.skip("GRADIRON_TEST_NO_HOSTS is set")
     if os.geteuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("two hosts need root and iproute2")
+        pytest.fail("two hosts need root and iproute2; GRADIRON_TEST_NO_HOSTS=1 leaves these tests out")
     names = [f"gradiron{os.getpid()}a", f"gradiron{os.getpid()}b"]
     try:
         for name in names:

@@ -6,8 +6,9 @@ import sys
 import textwrap
 import time
 
-import library
 from pool import free_port
+
+import library
 
 HEAD = """
 import os, sys, time, signal, datetime
@@ -37,7 +38,9 @@ class World:
             }
             command = [sys.executable, "-c", program]
             self.ranks.append(
-                subprocess.Popen(command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL)
+                subprocess.Popen(
+                    command, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+                )
             )
 
     def read_line(self, rank):

@@ -113,6 +113,13 @@ def test_factors_of_empty_matrices(name):
         assert part.device.type == "cuda"
 
 
+def test_a_complex_value_does_not_fit_whole_numbers():
+    for device in ("cpu", "cuda"):
+        mask = T.tensor([True, False], device=device)
+        with pytest.raises(RuntimeError, match="value cannot be converted to type int64_t without overflow"):
+            T.ones(2, dtype=T.int64, device=device).masked_fill(mask, T.tensor(1j, device=device))
+
+
 def test_a_refusal_names_the_operator():
     with pytest.raises(NotImplementedError, match='^"i0" is not implemented on the GPU'):
         T.special.i0(T.ones(2, device="cuda"))

@@ -85,10 +85,16 @@ def test_dlpack_with_versions():
     assert copied.tolist() == [0, 1, 2]
     with pytest.raises(BufferError, match=re.escape("max_version=(1, 0)")):
         x.__dlpack__(read_only=True)
-    frozen = np.from_dlpack(type("ReadOnly", (), {
-        "__dlpack__": lambda self, **options: x.__dlpack__(**{**options, "read_only": True}),
-        "__dlpack_device__": lambda self: x.__dlpack_device__(),
-    })())
+    frozen = np.from_dlpack(
+        type(
+            "ReadOnly",
+            (),
+            {
+                "__dlpack__": lambda self, **options: x.__dlpack__(**{**options, "read_only": True}),
+                "__dlpack_device__": lambda self: x.__dlpack_device__(),
+            },
+        )()
+    )
     assert not frozen.flags.writeable
 
 

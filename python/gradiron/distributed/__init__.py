@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from . import engine as _engine
-from .constants import default_pg_timeout
 from .debug import DebugLevel, get_debug_level, set_debug_level, set_debug_level_from_env
 from .distributed_c10d import *  # noqa: F403
 from .distributed_c10d import __all__ as _functions
@@ -78,7 +77,12 @@ __all__ += _functions
 _PARTS = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d elastic fsdp launcher nn optim rpc run tensor _tensor utils".split()
 )
-_IN_PARTS = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh", "GradBucket": "_grad_bucket", "BuiltinCommHookType": "_grad_bucket"}
+_IN_PARTS = {
+    "DeviceMesh": "device_mesh",
+    "init_device_mesh": "device_mesh",
+    "GradBucket": "_grad_bucket",
+    "BuiltinCommHookType": "_grad_bucket",
+}
 
 
 def describe_engine() -> str:

@@ -132,7 +132,7 @@ class Backend(str):
     default_device_backend_map: dict[str, str] = {"cpu": GLOO, "cuda": NCCL}  # noqa: RUF012
     backend_capability: dict[str, list[str]] = {GLOO: ["cpu", "cuda"], NCCL: ["cuda"], MPI: ["cpu", "cuda"]}  # noqa: RUF012
 
-    def __new__(cls, name: str) -> Backend:  # type: ignore[misc]
+    def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
             raise ValueError("Backend constructor parameter must be string-ish")
         value = getattr(cls, name.upper(), Backend.UNDEFINED)
@@ -221,7 +221,7 @@ class _World:
     def forget(self, group: ProcessGroup) -> None:
         """Drops a group that has been destroyed."""
         for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config):
-            table.pop(group, None)  # type: ignore[attr-defined]
+            table.pop(group, None)
         if self.default_pg is group:
             self.default_pg = None
 
@@ -352,7 +352,7 @@ def _known(group: Any) -> ProcessGroup:
     pg = _resolve(group)
     if pg not in _world.pg_map:
         raise ValueError(f"Process group {pg} is not initialized in the world group map. Please initialize the group first.")
-    return pg  # type: ignore[no-any-return]
+    return pg
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
@@ -414,8 +414,8 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError(
-        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, assuming you "
-        "are not running in a multi-device context and want the code to run locally instead."
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow `get_node_local_rank` to work, assuming "
+        "you are not running in a multi-device context and want the code to run locally instead."
     )
 
 
@@ -485,8 +485,8 @@ def init_process_group(
     """Starts training with several processes: all ranks call it, and find each other.
 
     Args:
-        backend: "gloo", "mpi", "nccl", pairs such as "cpu:gloo,cuda:nccl", or a backend that was registered. All built-in names mean
-            the same engine, MPI.
+        backend: "gloo", "mpi", "nccl", pairs such as "cpu:gloo,cuda:nccl", or a backend that was registered. All built-in names
+            mean the same engine, MPI.
         init_method: where ranks meet: "env://" (the default) reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE,
             "tcp://host:port" and "file:///path" take `rank` and `world_size`.
         timeout: how long a collective may take; 30 minutes, for "nccl" 10.
@@ -545,11 +545,11 @@ def _make_plugin_group(
 ) -> ProcessGroup:
     make, extended = plugin
     if not extended:
-        return make(store, rank, size, timeout)  # type: ignore[no-any-return]
+        return make(store, rank, size, timeout)
     facts = _DistributedBackendOptions()
     facts.store, facts.group_rank, facts.group_size = store, rank, size
     facts.timeout, facts.group_id, facts.global_ranks_in_group = timeout, name, ranks
-    return make(facts, options)  # type: ignore[no-any-return]
+    return make(facts, options)
 
 
 class _DistributedBackendOptions:
@@ -593,7 +593,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         for each in sorted(_world.pg_map, key=lambda each: each is pg):
             each.shutdown()
         for table in (_world.pg_map, _world.pg_names, _world.pg_group_ranks, _world.pg_backend_config):
-            table.clear()  # type: ignore[attr-defined]
+            table.clear()
         _world.default_pg, _world.group_count = None, 0
     else:
         pg.shutdown()
@@ -614,7 +614,10 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Makes a group of some ranks. All ranks of the world call it, in the same order; outside of the group it is `NON_GROUP_MEMBER`."""
+    """Makes a group of some ranks: all ranks of the world call it, in the same order.
+
+    Outside of the group it is `NON_GROUP_MEMBER`.
+    """
     world = _get_default_group()
     default_backend, default_store = _world.pg_map[world]
     chosen = Backend(backend) if backend else default_backend
@@ -753,12 +756,14 @@ _set_pg_timeout = set_timeout
 def _check_single_tensor(tensor: Any, name: str) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(
-            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n             but got {type(tensor)} instead."
+            f"Invalid function argument. Expected parameter `{name}` of type torch.Tensor\n"
+            f"             but got {type(tensor)} instead."
         )
 
 
 def _check_tensor_list(tensors: Any, name: str) -> None:
-    head = f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n             but got {type(tensors)}"
+    head = f"Invalid function argument. Expected parameter `{name}` of type List[torch.Tensor]\n"
+    head += f"             but got {type(tensors)}"
     if not isinstance(tensors, (list, tuple)):
         raise TypeError(f"{head} instead.")
     if not all(isinstance(tensor, Tensor) for tensor in tensors):
@@ -843,7 +848,7 @@ def broadcast(
     group_src: int | None = None,
 ) -> Any:
     """Sends a tensor of rank `src` to all ranks of the group."""
-    pg = _resolve(group) if not _rank_not_in_group(group) else group
+    pg: Any = _resolve(group) if not _rank_not_in_group(group) else group
     _check_single_tensor(tensor, "tensor")
     if not _check_member("broadcast", group):
         return None
@@ -860,7 +865,7 @@ def reduce(
     group_dst: int | None = None,
 ) -> Any:
     """Reduces a tensor over all ranks; rank `dst` gets the result."""
-    pg = _resolve(group) if not _rank_not_in_group(group) else group
+    pg: Any = _resolve(group) if not _rank_not_in_group(group) else group
     _check_single_tensor(tensor, "tensor")
     if not _check_member("reduce", group):
         return None
@@ -1185,8 +1190,8 @@ class P2POp:
         me, size = self.group.rank(), self.group.size()
         source, target = (me, self.group_peer) if self.op is isend else (self.group_peer, me)
         return (
-            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  {tuple(self.tensor.shape)}, "
-            f"{self.tensor.dtype}) of {size} ranks"
+            f"P2POp({self.op.__name__} pg={self.group.group_name}, group_src={source}, group_dst={target},  "
+            f"{tuple(self.tensor.shape)}, {self.tensor.dtype}) of {size} ranks"
         )
 
 

@@ -54,8 +54,8 @@ def compare_calls(group: Any, name: str, number: int, tensors: Sequence[Any]) ->
         if other.facts != own.facts:
             differs = _differences(own.facts, other.facts)
             raise RuntimeError(
-                f"Detected mismatch between collectives on ranks. Rank {group.rank()} is running collective: {own}, but Rank {rank} "
-                f"is running collective: {other}.Collectives differ in the following aspects: \t{differs}"
+                f"Detected mismatch between collectives on ranks. Rank {group.rank()} is running collective: {own}, but Rank "
+                f"{rank} is running collective: {other}.Collectives differ in the following aspects: \t{differs}"
             )
 
 

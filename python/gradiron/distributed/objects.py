@@ -199,7 +199,9 @@ def send_object_list(
         return
     to = _group_rank(_resolve(group), dst, group_dst)
     if get_rank(group) == to:
-        raise ValueError("Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+        raise ValueError(
+            "Invalid destination rank: destination rank should not be the same as the rank of the current process."
+        )
     sizes, data = _joined(object_list)
     send(sizes, group=group, group_dst=to)
     send(data, group=group, group_dst=to)

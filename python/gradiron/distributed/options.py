@@ -59,6 +59,8 @@ class _ReduceOpMeta(type):
 class _Operation:
     """A `ReduceOp` made by a call."""
 
+    op: RedOpType
+
     def __init__(self, op: RedOpType | _Operation) -> None:
         if isinstance(op, _Operation):
             op = op.op

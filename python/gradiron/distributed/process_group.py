@@ -115,9 +115,9 @@ def _missing_collective(name: str) -> Any:
 
 
 for _name in (
-    "allreduce allreduce_coalesced broadcast reduce allgather allgather_coalesced _allgather_base gather scatter reduce_scatter "
-    "_reduce_scatter_base allgather_into_tensor_coalesced reduce_scatter_tensor_coalesced alltoall alltoall_base send recv "
-    "recv_anysource barrier monitored_barrier"
+    "allreduce allreduce_coalesced broadcast reduce allgather allgather_coalesced _allgather_base gather scatter "
+    "reduce_scatter _reduce_scatter_base allgather_into_tensor_coalesced reduce_scatter_tensor_coalesced alltoall "
+    "alltoall_base send recv recv_anysource barrier monitored_barrier"
 ).split():
     setattr(ProcessGroup, _name, _missing_collective(_name))
 
@@ -632,8 +632,8 @@ class EngineProcessGroup(ProcessGroup):
             if self._wait_all(works, deadline):
                 _withdraw(works)
                 raise RuntimeError(
-                    f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-                    f"rank 0. Please check rank 0 logs for faulty rank."
+                    f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+                    "from rank 0. Please check rank 0 logs for faulty rank."
                 )
             return
         late = []
@@ -802,4 +802,3 @@ class _Joined(Work):
 
 def _join(works: list[Work], group: Any) -> Work:
     return works[0] if len(works) == 1 else _Joined(works, group)
-

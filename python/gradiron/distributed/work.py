@@ -26,6 +26,8 @@ _SPIN_PER_BYTE = 2.5e-9
 _LONGEST_PAUSE = 1e-3
 # A rank that has left in order may still have sent what is waited for.
 _GRACE = 1.0
+# What a rank has sent before it died may lie here already.
+_LAST_LOOKS = 0.1
 _SAY_AFTER = 60.0
 
 
@@ -95,7 +97,7 @@ class Work:
 
     def _tell(self, future: Future) -> None:
         if self._error is not None:
-            future.set_exception(self._error)  # type: ignore[arg-type]
+            future.set_exception(self._error)
         else:
             future.set_result(self._result)
 
@@ -126,6 +128,8 @@ class Work:
                 _yield_processor()
                 continue
             if failure := self._group._failure():
+                if self._polls_for(_LAST_LOOKS):
+                    return None
                 return self._fail_with(f"{failure} during {self._describe()}")
             if missing := self._group._left():
                 left_since = left_since or now
@@ -142,6 +146,15 @@ class Work:
                 )
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
+
+    def _polls_for(self, seconds: float) -> bool:
+        """Looks for a while whether what is there already is enough."""
+        end = time.monotonic() + seconds
+        while not self._poll():
+            if time.monotonic() > end:
+                return False
+            _yield_processor()
+        return True
 
     def _fail_with(self, text: str, timeout: bool = False) -> None:
         error = self._group._error_class(timeout)(text)

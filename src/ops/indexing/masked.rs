@@ -122,6 +122,8 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -
         Operand::Tensor(value) => {
             if value.device().is_cpu() && !value.is_batched() {
                 holds(input.dtype(), value.item()?)?;
+            } else if value.dtype().is_complex() && !input.dtype().is_complex() {
+                holds(input.dtype(), Scalar::Complex(0.0, 1.0))?; // The GPU's value is not waited for.
             }
             MaskedFill1::call(input, mask, &create::on_device_of(value, input)?)
         }

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// How many of them one thread runs inside each other, as in PyTorch.
 const MOST: u32 = 60;
 /// How many of them run inside each other at all: a hook that goes on for ever ends here.
-const MOST_IN_ALL: u32 = 20_000;
+const MOST_IN_ALL: u32 = 10_000;
 const STACK: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_millis(50);
 

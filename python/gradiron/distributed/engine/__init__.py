@@ -193,14 +193,17 @@ def _start_again(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     assert _running is not None
     if size != _running.size:
         raise RuntimeError(
-            f"MPI has started in this process with {_running.size} ranks, and cannot start again with {size}: use new_group for fewer"
+            f"MPI has started in this process with {_running.size} ranks, and cannot start again with {size}: use new_group "
+            "for fewer"
         )
     if lost := failure():
         raise RuntimeError(f"init_process_group cannot start again: {lost}")
     store.set(f"job/{rank}", _running.job)
     store.wait([f"job/{r}" for r in range(size)], timeout)
     if len({bytes(store.get(f"job/{r}")) for r in range(size)}) > 1:
-        raise RuntimeError("MPI has started in these processes with other ranks before, and cannot start again: use fresh processes")
+        raise RuntimeError(
+            "MPI has started in these processes with other ranks before, and cannot start again: use fresh processes"
+        )
     return mpi.world(order=rank)
 
 
@@ -279,7 +282,9 @@ def split(world: Any, members: list[int], own: int, store: Any, timeout: timedel
         store.wait([f"come/{rank}" for rank in range(len(members))], timeout)
     except RuntimeError as error:
         late = [member for at, member in enumerate(members) if not store.check([f"come/{at}"])]
-        raise _timed_out(f"new_group of ranks {members} timed out after {timeout.total_seconds():g} s: ranks {late} have not come") from error
+        raise _timed_out(
+            f"new_group of ranks {members} timed out after {timeout.total_seconds():g} s: ranks {late} have not come"
+        ) from error
     return world.split(members, sum(name.encode()) % 16384)
 
 

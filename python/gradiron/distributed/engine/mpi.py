@@ -110,11 +110,14 @@ def find_problem(by_launcher: bool) -> str | None:
         return None
     if mpi.Is_initialized():
         return (
-            "mpi4py was imported before init_process_group and started MPI with this process alone. Start with gradiron-run, import "
-            "torch.distributed first, or pass plugins=[LightningEnvironment()] to Lightning's Trainer"
+            "mpi4py was imported before init_process_group and started MPI with this process alone. Start with gradiron-run, "
+            "import torch.distributed first, or pass plugins=[LightningEnvironment()] to Lightning's Trainer"
         )
     if not is_mpich_like():
-        return f"{library()} starts ranks only by its own mpirun: use `mpirun -n 2 python -m gradiron train.py`, or pip install mpich"
+        return (
+            f"{library()} starts ranks only by its own mpirun: use `mpirun -n 2 python -m gradiron train.py`, or pip install "
+            "mpich"
+        )
     return None
 
 
@@ -194,9 +197,7 @@ class MPICommunicator:
         return self._submit(
             count,
             unit,
-            lambda at, n: self._comm.Iallreduce(
-                _MPI.IN_PLACE, [memory(address + at * unit, n * unit), n, kind], operation
-            ),
+            lambda at, n: self._comm.Iallreduce(_MPI.IN_PLACE, [memory(address + at * unit, n * unit), n, kind], operation),
         )
 
     def reduce(self, address: int, count: int, dtype: str, op: str, root: int) -> Request:
@@ -215,9 +216,7 @@ class MPICommunicator:
     def broadcast(self, address: int, count: int, root: int) -> Request:
         """Sends the bytes of `root` to all."""
         memory, byte = self._memory, _MPI.BYTE
-        return self._submit(
-            count, 1, lambda at, n: self._comm.Ibcast([memory(address + at, n), n, byte], root)
-        )
+        return self._submit(count, 1, lambda at, n: self._comm.Ibcast([memory(address + at, n), n, byte], root))
 
     def all_gather(self, send: int, receive: int, count: int) -> Request:
         """Gathers `count` bytes of each rank on every rank."""
@@ -298,7 +297,7 @@ class MPICommunicator:
 
     def exchange(self, text: str) -> list[str]:
         """The text of every rank."""
-        return self._comm.allgather(text)  # type: ignore[no-any-return]
+        return self._comm.allgather(text)
 
     def free(self) -> None:
         """Gives the communicators back; all ranks of the group must do so."""

@@ -49,8 +49,8 @@ class Request:
 class Channel:
     """The operations of one communicator, which start in the order in which they were asked for.
 
-    A long message goes in pieces, a few at a time. Every rank must start the pieces of one communicator in the same order, so that a
-    later operation waits until all pieces of an earlier one have started. Messages between two ranks need no order.
+    A long message goes in pieces, a few at a time. Every rank must start the pieces of one communicator in the same order, so
+    that a later operation waits until all pieces of an earlier one have started. Messages between two ranks need no order.
     """
 
     def __init__(self, ordered: bool) -> None:

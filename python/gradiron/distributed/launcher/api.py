@@ -44,8 +44,8 @@ class LaunchConfig:
     def __post_init__(self) -> None:
         if self.min_nodes != self.max_nodes:
             raise ValueError(
-                f"--nnodes {self.min_nodes}:{self.max_nodes} asks for a number of machines that changes, which gradiron does not "
-                f"have: give one number, --nnodes {self.max_nodes}"
+                f"--nnodes {self.min_nodes}:{self.max_nodes} asks for a number of machines that changes, which gradiron does "
+                f"not have: give one number, --nnodes {self.max_nodes}"
             )
         if self.rdzv_backend not in ("static", "c10d", ""):
             raise ValueError(f"--rdzv-backend {self.rdzv_backend} is not there: gradiron has static and c10d")

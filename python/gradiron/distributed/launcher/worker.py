@@ -49,7 +49,7 @@ class Worker:
             with contextlib.suppress(EOFError):
                 self._result = self._results.recv()
             self._results = None
-        return self._process.exitcode  # type: ignore[no-any-return]
+        return self._process.exitcode
 
     def wait(self) -> None:
         """Waits for its end, and for its output."""
@@ -94,7 +94,7 @@ def start_command(
             streams[name] = subprocess.PIPE
             copies.append((name, console if shows else None, os.path.join(folder, f"{name}.log")))
         elif folder is not None and flag & redirects:
-            file = open(os.path.join(folder, f"{name}.log"), "wb")  # noqa: SIM115
+            file = open(os.path.join(folder, f"{name}.log"), "wb")
             opened.append(file)
             streams[name] = file
         elif not shows:

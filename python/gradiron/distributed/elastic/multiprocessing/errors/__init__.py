@@ -88,7 +88,9 @@ class ProcessFailure:
             if name := self.signal_name():
                 self.message = f"Signal {-self.exitcode} ({name}) received by PID {self.pid}"
             else:
-                self.message = "see its output above; decorate main with torch.distributed.elastic.multiprocessing.errors.record"
+                self.message = (
+                    "see its output above; decorate main with torch.distributed.elastic.multiprocessing.errors.record"
+                )
 
     def signal_name(self) -> str:
         """The signal that ended it, if one has."""
@@ -119,7 +121,18 @@ class ChildFailedError(Exception):
         rule, thin = "=" * width, "-" * width
         failures = "\n".join(others) if others else "  <NO_OTHER_FAILURES>"
         return "\n".join(
-            ["", rule, title, thin, "Failures:", failures, thin, "Root Cause (first observed failure):", self._entry(0, root), rule]
+            [
+                "",
+                rule,
+                title,
+                thin,
+                "Failures:",
+                failures,
+                thin,
+                "Root Cause (first observed failure):",
+                self._entry(0, root),
+                rule,
+            ]
         )
 
     def _entry(self, at: int, rank: int) -> str:
