@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from worlds import World, run
+from worlds import World, orphans, run, stay_after
 
 import library
 
@@ -21,10 +21,9 @@ dist.all_reduce(x)
 @pytest.fixture(autouse=True)
 def nothing_stays():
     """No process, no shared memory."""
-    before = set(os.listdir("/dev/shm"))
+    before = orphans()
     yield
-    left = set(os.listdir("/dev/shm")) - before
-    assert not {name for name in left if "mpich" in name}, left
+    assert not stay_after(before)
 
 
 def survivor(program, what, **environment):

@@ -11,6 +11,7 @@ import time
 
 import pytest
 from pool import free_port
+from worlds import orphans, stay_after
 
 import library
 
@@ -32,13 +33,13 @@ def script(tmp_path):
 @pytest.fixture(autouse=True)
 def nothing_stays(tmp_path):
     """No process of the test's folder, and no shared memory."""
-    before = set(os.listdir("/dev/shm"))
+    before = orphans()
     yield
     deadline = time.monotonic() + 5
     while processes_of(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not processes_of(tmp_path)
-    assert not {name for name in set(os.listdir("/dev/shm")) - before if "mpich" in name}
+    assert not stay_after(before)
 
 
 def processes_of(folder):
@@ -106,7 +107,7 @@ assert x.tolist() == [dist.get_world_size()] * 3
 
 @pytest.mark.parametrize("start", ["run", "script", "launcher"])
 def test_collectives(script, start):
-    path = script(REDUCE + "print('fine')")
+    path = script(REDUCE + "import sys\nsys.stdout.write('fine\\n')")
     command = {
         "run": [*RUN, "--standalone", "--nproc_per_node=2", path],
         "script": [str(pathlib.Path(sys.executable).parent / "gradiron-run"), "--nproc-per-node", "2", path],
@@ -183,7 +184,7 @@ def test_logs(script, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_launcher_ends(script, number):
-    path = script(REDUCE + "print('runs', flush=True)\nimport time\ntime.sleep(60)")
+    path = script(REDUCE + "import sys, time\nsys.stdout.write('runs\\n')\nsys.stdout.flush()\ntime.sleep(60)")
     launcher = subprocess.Popen(
         [*RUN, "--nproc-per-node", "2", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -198,7 +199,7 @@ def test_the_launcher_ends(script, number):
 
 
 def test_two_launchers(script):
-    path = script(REDUCE + "import os\nprint(os.environ['GROUP_RANK'], dist.get_rank(), dist.get_world_size(), flush=True)")
+    path = script(REDUCE + "import os, sys\nsys.stdout.write(f\"{os.environ['GROUP_RANK']} {dist.get_rank()} {dist.get_world_size()}\\n\")")
     port = str(free_port())
     words = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", port]
     launchers = [

@@ -19,6 +19,27 @@ rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 """
 
 
+def orphans():
+    """Shared memory of ranks that no process has any more."""
+    found = {name for name in os.listdir("/dev/shm") if name.startswith("mpich_shm_")}
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{process}/maps") as maps:
+                text = maps.read()
+        except OSError:
+            continue
+        found = {name for name in found if name not in text}
+    return found
+
+
+def stay_after(before, seconds=5):
+    """What is left since then, when all has had its time."""
+    end = time.monotonic() + seconds
+    while (left := orphans() - before) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left
+
+
 class World:
     """`size` processes that run one program, given in parts; RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are set."""
 

@@ -514,11 +514,12 @@ def init_process_group(
     communicator = None
     if plugin is None and engine.is_launched_for(init_method, store, rank, world_size):
         communicator, store, rank, world_size = engine.start_by_launcher(rank, world_size, timeout)
-    elif store is None:
-        if chosen == Backend.MPI and init_method is None and "RANK" not in os.environ and rank < 0:
-            init_method = "env://"
-        store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
-        store.set_timeout(timeout)
+    else:
+        if plugin is None and (world_size > 1 or os.environ.get("WORLD_SIZE", "1") not in ("0", "1")):
+            engine.check_start()
+        if store is None:
+            store, rank, world_size = next(rendezvous(init_method or "env://", rank, world_size, timeout=timeout))
+            store.set_timeout(timeout)
     name = group_name or "0"
     own_store = PrefixStore("default_pg", store)
     if plugin is not None:

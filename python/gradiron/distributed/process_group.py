@@ -247,7 +247,7 @@ class EngineProcessGroup(ProcessGroup):
         if self._error is not None:
             raise type(self._error)(*self._error.args)
         if failure := engine.failure():
-            error = RuntimeError(f"{failure} before {name} #{self._number}")
+            error = RuntimeError(f"{failure} during {name} #{self._number + 1} of group {self.group_desc or self.group_name}")
             self._break(error)
             raise error
         self._number += 1

@@ -145,14 +145,19 @@ def _timed_out(text: str) -> Exception:
     return DistStoreError(text)
 
 
+def check_start() -> None:
+    """Raises what would keep the engine from starting, before any rank is waited for."""
+    if _running is None and (problem := mpi.find_problem(by_launcher=False)):
+        raise RuntimeError(problem)
+
+
 def start(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     """Starts the engine with the ranks that come to a store; a communicator of all of them."""
     if size == 1:
         return AloneCommunicator()
     if _running is not None:
         return _start_again(store, rank, size, timeout)
-    if problem := mpi.find_problem(by_launcher=False):
-        raise RuntimeError(problem)
+    check_start()
     if not hasattr(_core._distributed, "serve_pmi"):
         raise RuntimeError("on this system ranks are started by mpiexec: mpiexec -n 2 python -m gradiron train.py")
     machines = _gather_machines(store, rank, size, timeout)
@@ -162,7 +167,21 @@ def start(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     with _environment(_core._distributed.serve_pmi(*address, rank, size, _process_mapping(machines)), rank, size):
         mpi.initialize(_method_name(store))
     _keep(running)
-    return mpi.world()
+    world = mpi.world()
+    _wait_for_all(world, timeout)
+    mpi.remove_shared_files()
+    return world
+
+
+def _wait_for_all(world: Any, timeout: timedelta) -> None:
+    """Waits until every rank is there, and has the memory that they share."""
+    request, deadline = world.barrier(), time.monotonic() + timeout.total_seconds()
+    while not request.test():
+        if lost := failure():
+            raise RuntimeError(f"{lost} during init_process_group")
+        if time.monotonic() > deadline:
+            raise _timed_out(f"init_process_group timed out after {timeout.total_seconds():g} s")
+        time.sleep(1e-4)
 
 
 def _method_name(store: Any) -> str:
