@@ -59,6 +59,7 @@ const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/operator/dtype_checks.rs", &["min", "max"]),
     ("src/operator/row.rs", &["complex"]),
     ("src/base/scalar.rs", &["complex"]),
+    ("src/python/distributed/pmi.rs", &["put"]),
     ("src/python/tensor/properties.rs", &["view"]),
     ("src/tensor/view.rs", &["view"]),
     ("src/tensor/graph/describe.rs", &["where"]),

@@ -573,6 +573,27 @@ def test_samplers_know_their_rank(four):
     assert four.run(own_default_sampler) == [(4, rank, [rank, rank + 4]) for rank in range(4)]
 
 
+def on_the_gpu(rank, options):
+    group = first_ranks(2)
+    if group is None:
+        return None
+    layer = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2, affine=False).eval()).to("cuda")
+    model = nn.parallel.DistributedDataParallel(layer, device_ids=[0], process_group=group, **options)
+    kept = []
+    for step in range(3):
+        model.zero_grad()
+        (model(T.full((1, 2), rank + 1.0)).sum() * (step + 1)).backward()
+        kept.append(layer[0].weight.grad)
+    return [(str(grad.device), grad[0, 0].item()) for grad in kept]
+
+
+@pytest.mark.skipif(library.NO_GPU or not library.IS_GRADIRON, reason="without the GPU")
+def test_gpu(four):
+    for seen in four.run(on_the_gpu, {})[:2]:
+        assert [device for device, _ in seen] == ["cuda:0"] * 3
+        assert [value for _, value in seen] == pytest.approx([1.5, 3.0, 4.5], rel=1e-4)
+
+
 class ConvNet(nn.Module):
     def __init__(self):
         super().__init__()

@@ -10,7 +10,7 @@ import pytest
 
 from library import IS_GRADIRON
 
-pytestmark = pytest.mark.skipif(not IS_GRADIRON or os.name != "posix", reason="gradiron's own")
+pytestmark = pytest.mark.gradiron
 if IS_GRADIRON:
     from gradiron._core import _distributed as core
 

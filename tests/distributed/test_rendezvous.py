@@ -145,14 +145,21 @@ def test_a_handler_of_ones_own():
 
 
 def test_the_launcher_hosts_the_store(monkeypatch, port):
-    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    values = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    for name, value in values.items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(D.DistNetworkError, match="^The client socket has timed out"):
-        meet(f"tcp://127.0.0.1:{port}", 0, 1, timeout=SHORT)
+        meet("env://", 0, 1, timeout=SHORT)
     launcher = D.TCPStore("127.0.0.1", port, is_master=True)
-    store, rank, size = meet(f"tcp://127.0.0.1:{port}", 0, 2, timeout=timedelta(seconds=20))
+    store, rank, size = meet("env://", 0, 2, timeout=timedelta(seconds=20))
     store.set("a", "b")
     assert [key.rpartition("/")[2] for key in launcher.list_keys()] == ["a"]
     assert (rank, size) == (0, 2)
+    # Only the environment tells of a launcher: a URL with an address of its own needs a store of its own.
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        other = probe.getsockname()[1]
+    assert meet(f"tcp://127.0.0.1:{other}", 0, 1, timeout=timedelta(seconds=20))[0].port == other
 
 
 @pytest.mark.parametrize("kind", ["env", "tcp", "file"])

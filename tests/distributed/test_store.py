@@ -14,7 +14,7 @@ from library import IS_GRADIRON, T
 
 D = T.distributed
 SHORT = timedelta(milliseconds=200)
-needs_gradiron = pytest.mark.skipif(not IS_GRADIRON, reason="PyTorch does otherwise, or breaks")
+needs_gradiron = pytest.mark.gradiron
 
 
 def tcp(**options):
@@ -103,8 +103,9 @@ def test_waits_end_in_errors(store):
             call()
         assert 0.15 < time.monotonic() - begin < 2
     store.wait([])
-    store.set("here", "")
-    store.wait(["here"], timedelta(0))
+    if IS_GRADIRON:  # PyTorch may not see it in no time
+        store.set("here", "")
+        store.wait(["here"], timedelta(0))
 
 
 @pytest.mark.parametrize("wait", [lambda s: s.get("late"), lambda s: s.wait(["early", "late"])])
@@ -120,6 +121,7 @@ def test_waits_end_with_the_key(store, wait):
     assert store.get("late") == b"2"
 
 
+@needs_gradiron
 def test_a_wait_does_not_stop_others(store):
     store.set_timeout(timedelta(seconds=20))
     got = []
@@ -162,9 +164,10 @@ def test_clones_share_keys_not_timeouts(store):
     other = store.clone()
     other.set("k", "v")
     assert store.get("k") == b"v"
-    assert other.timeout == SHORT
-    other.set_timeout(timedelta(seconds=7))
-    assert (store.timeout, other.timeout) == (SHORT, timedelta(seconds=7))
+    if IS_GRADIRON:  # PyTorch's HashStore is its own clone, its FileStore forgets the timeout
+        assert other.timeout == SHORT
+        other.set_timeout(timedelta(seconds=7))
+        assert (store.timeout, other.timeout) == (SHORT, timedelta(seconds=7))
 
 
 def test_queues(store):
@@ -259,7 +262,8 @@ def test_tcp_properties():
 def test_the_master_waits_for_its_workers():
     with pytest.raises(D.DistStoreError, match=r"^Timed out after \d seconds waiting for clients. 1/2 clients joined.$"):
         tcp(world_size=2, timeout=timedelta(seconds=1))
-    assert tcp(world_size=2, wait_for_workers=False).num_keys() == 1
+    assert tcp(world_size=2, wait_for_workers=False).num_keys() == 0
+    assert tcp(world_size=1).num_keys() == 1
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         port = listening.getsockname()[1]
@@ -351,7 +355,7 @@ def test_prefixes():
     store.set_timeout(timedelta(seconds=3))
     assert under.timeout == timedelta(seconds=3)
     assert store.has_extended_api()
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="^store argument cannot be None$"):
         D.PrefixStore("a", None)
 
 

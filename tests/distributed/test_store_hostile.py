@@ -12,7 +12,7 @@ import pytest
 
 from library import IS_GRADIRON, T
 
-pytestmark = pytest.mark.skipif(not IS_GRADIRON, reason="gradiron's own messages")
+pytestmark = pytest.mark.gradiron
 if IS_GRADIRON:
     from gradiron._core import _distributed as core
 

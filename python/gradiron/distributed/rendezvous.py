@@ -82,12 +82,6 @@ def _is_hosted() -> bool:
 
 
 def _store(host: str, port: int, rank: int, world_size: int, timeout: timedelta) -> Store:
-    if not 0 <= port < 2**16:
-        raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
-    if _is_hosted():
-        # Ranks that are started again meet anew in the same store.
-        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-        return PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     return TCPStore(host, port, world_size, rank == 0, timeout, multi_tenant=True)
 
 
@@ -114,7 +108,15 @@ def _meet_by_environment(url: str, timeout: timedelta = default_pg_timeout, **kw
     rank = int(query["rank"] if "rank" in query else variable("RANK"))
     world_size = int(query["world_size"] if "world_size" in query else variable("WORLD_SIZE"))
     host, port = variable("MASTER_ADDR"), int(variable("MASTER_PORT"))
-    yield _store(host, port, rank, world_size, timeout), rank, world_size
+    if not 0 <= port < 2**16:
+        raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
+    if _is_hosted():
+        # Ranks that are started again meet anew in the same store.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store: Store = PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
+    else:
+        store = _store(host, port, rank, world_size, timeout)
+    yield store, rank, world_size
     _again("env")
 
 

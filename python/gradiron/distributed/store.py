@@ -261,10 +261,10 @@ class TCPStore(Store):
             self._connect(self._server.address, self._server.port)
         else:
             self._connect(self._host, port)
-        if world_size is not None and world_size > 0:
+        if wait_for_workers and world_size is not None and world_size > 0:
             if self._ask("add", "init/", 1) >= world_size:
                 self._ask("set", "ready/", b"")
-            if is_master and wait_for_workers:
+            if is_master:
                 self._await_workers(world_size)
 
     def _connect(self, host: str, port: int) -> None:
@@ -505,6 +505,8 @@ class PrefixStore(Store):
     """Another store's keys behind a prefix."""
 
     def __init__(self, prefix: str, store: Store) -> None:
+        if store is None:
+            raise ValueError("store argument cannot be None")
         if not isinstance(store, Store):
             _refuse("PrefixStore", prefix, store)
         self._prefix, self._store = _text("PrefixStore", prefix), store

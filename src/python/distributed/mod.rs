@@ -414,6 +414,7 @@ impl Drop for Watch {
 
 /// Answers MPI when it starts in this process: the descriptor is for PMI_FD.
 #[cfg(unix)]
+#[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyfunction]
 #[pyo3(signature = (host, port, job, rank, size, mapping, timeout = 300.0))]
 fn serve_pmi(

@@ -115,7 +115,7 @@ impl Link {
             end -= 1;
         }
         // Whoever cannot be told sees the connection's end instead.
-        let _ = self.send(Code::Fail, &[reason[..end].as_bytes()]);
+        let _ = self.send(Code::Fail, &[&reason.as_bytes()[..end]]);
     }
     /// The last note of each rank; nothing if the store does not answer.
     pub fn notes(&self, timeout: Duration) -> Option<Vec<Option<String>>> {

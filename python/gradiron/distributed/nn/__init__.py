@@ -1,4 +1,4 @@
-"""Exchanges between processes that are differentiated. There is one process; what needs more says so."""
+"""Collectives that are differentiated."""
 
 from __future__ import annotations
 

@@ -1,14 +1,43 @@
-"""Tensors that lie on several machines: a name that programs ask `isinstance` of. No tensor is one."""
+"""Tensors that lie on several ranks in parts: names that programs ask `isinstance` of. No tensor is one."""
 
 from __future__ import annotations
 
-from typing import Any
+from .._refused import SHARDED, Refused, refused
+from ..device_mesh import DeviceMesh, init_device_mesh
+from .placement_types import Partial, Placement, Replicate, Shard
 
-__all__ = ["DTensor"]
+__all__ = [
+    "DTensor",
+    "DeviceMesh",
+    "Partial",
+    "Placement",
+    "Replicate",
+    "Shard",
+    "distribute_module",
+    "distribute_tensor",
+    "empty",
+    "full",
+    "init_device_mesh",
+    "linspace",
+    "logspace",
+    "ones",
+    "rand",
+    "randn",
+    "zeros",
+]
 
 
-class DTensor:
+class DTensor(Refused):
     """Would be one."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        raise NotImplementedError("torch.distributed.tensor.DTensor: gradiron trains in one process")
+    _full_name = "tensor.DTensor"
+
+    from_local = staticmethod(refused("tensor.DTensor.from_local", SHARDED))
+
+
+distribute_module, distribute_tensor = (
+    refused(f"tensor.{name}", SHARDED) for name in ("distribute_module", "distribute_tensor")
+)
+empty, full, linspace, logspace, ones, rand, randn, zeros = (
+    refused(f"tensor.{name}", SHARDED) for name in "empty full linspace logspace ones rand randn zeros".split()
+)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import typing
 
 from .data_parallel import DataParallel, data_parallel
 from .scatter_gather import gather, scatter
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> typing.Any:
     if name == "DistributedDataParallel":  # With `torch.distributed`, which few programs need.
         from .distributed import DistributedDataParallel
 

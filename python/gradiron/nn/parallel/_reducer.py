@@ -249,13 +249,10 @@ class Reducer:
                 gradient.mul_(factor)
         else:
             view = bucket.memory.as_strided(*bucket.places[at])
-            try:
-                if factor != 1.0:
-                    _core.mul(gradient, factor, out=view)
-                else:
-                    view.copy_(gradient)
-            except RuntimeError as error:
-                raise self._refused(index, gradient) or error from None
+            if factor != 1.0:
+                _core.mul(gradient, factor, out=view)
+            else:
+                view.copy_(gradient)
             if index in self._unused_set:
                 return  # It may be that no rank uses it.
             if self.as_views or (sys.getrefcount(gradient) <= _OWN_REFERENCES and storage_holders(gradient) == 1):
@@ -272,14 +269,6 @@ class Reducer:
             if factor != 1.0:
                 view.mul_(factor)
         self._kept.append((gradient.detach(), view))
-
-    def _refused(self, index: int, gradient: Tensor) -> Exception | None:
-        if gradient.layout == self.params[index].layout:
-            return None
-        return RuntimeError(
-            f"DistributedDataParallel cannot reduce the gradient of {self.names[index]}: its layout is {gradient.layout}, "
-            "and only dense gradients are reduced. Pass sparse=False to the embedding"
-        )
 
     def _twice(self, index: int) -> str:
         name = self.names[index]

@@ -1,1 +1,1 @@
-"""Models that ranks train on their own, and average now and then."""
+"""Averages of models over ranks, in place of averages of gradients."""

@@ -1,4 +1,4 @@
-"""`PeriodicModelAverager`: averages a model's parameters over all ranks every few steps."""
+"""`PeriodicModelAverager`: averages a model over ranks from time to time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
 
 class ModelAverager(ABC):
-    """Averages parameters when it is time; `step` counts the calls."""
+    """Averages models over the ranks of a group; `step` counts its calls."""
 
     def __init__(self, process_group: Any = None) -> None:
         self.process_group = process_group if process_group is not None else c10d._get_default_group()
@@ -22,30 +22,31 @@ class ModelAverager(ABC):
 
     @abstractmethod
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Averages the parameters, if it is time."""
+        """Called after each step of the optimizer."""
+        raise NotImplementedError
 
 
 class PeriodicModelAverager(ModelAverager):
-    """Averages every `period` steps, after `warmup_steps` in which gradients are averaged."""
+    """Averages the parameters in every `period`-th step, after `warmup_steps` steps in which it does nothing."""
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
         super().__init__(process_group)
         if warmup_steps < 0:
             raise ValueError("Arg ``warmup_steps`` must be a non-negative number.")
+        self.warmup_steps = warmup_steps
         if period < 1:
             raise ValueError("Arg ``period`` must be a positive value.")
         if period == 1:
             warnings.warn(
-                "When period is 1, no need to use model averaging because the communication cost of all-reducing parameters "
-                "will be no less than the cost of all-reducing gradients by DistributedDataParallel in the backward pass. "
-                "Therefore, only DistributedDataParallel should be used for this case.",
+                "When period is 1, no need to use model averaging because the communication cost of all-reducing parameters will be "
+                "no less than the cost of all-reducing gradients by DistributedDataParallel in the backward pass. Therefore, only "
+                "DistributedDataParallel should be used for this case.",
                 stacklevel=2,
             )
         self.period = period
-        self.warmup_steps = warmup_steps
 
     def average_parameters(self, params: Iterable[Any]) -> None:
-        """Averages the parameters that have a gradient, in every `period`-th call after the warm-up."""
+        """Averages the parameters that have gradients, where the step is one of those."""
         if self.step >= self.warmup_steps and (self.step - self.warmup_steps) % self.period == 0:
             utils.average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1

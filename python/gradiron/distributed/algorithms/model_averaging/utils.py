@@ -1,46 +1,50 @@
-"""Averages of parameters over ranks."""
+"""Averages of parameters over the ranks of a group."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .... import _core
 from ....autograd.grad_mode import no_grad
 from ... import distributed_c10d as c10d
-from ...options import AllreduceOptions
 
 __all__ = ["average_parameters", "average_parameters_or_parameter_groups", "get_params_to_average"]
 
 
 def average_parameters(params: Iterator[Any], process_group: Any) -> None:
-    """Replaces parameters by their averages over a group, those of one dtype as one message."""
-    if c10d._rank_not_in_group(process_group):
+    """Replaces parameters by their averages over the ranks, in place. All must be of one dtype."""
+    group = process_group if process_group is not None else c10d.group.WORLD
+    if c10d._rank_not_in_group(group):
         return
-    group: Any = process_group if process_group is not None else c10d._get_default_group()
+    of_all = [param.detach() for param in params]
+    if not of_all:
+        return
     with no_grad():
-        for part in c10d._parts_by_dtype(list(params), 1 << 62):
-            flat = _core.cat([param.detach().reshape(-1) for param in part]).div_(group.size())
-            group.allreduce([flat], AllreduceOptions()).wait()
-            at = 0
-            for param in part:
-                param.copy_(flat[at : at + param.numel()].view(param.shape))
-                at += param.numel()
+        flat = _core.cat([param.reshape(-1) for param in of_all])
+        flat /= c10d.get_world_size(group)
+        c10d.all_reduce(flat, group=group)
+        at = 0
+        for param in of_all:
+            param.copy_(flat[at : at + param.numel()].reshape(param.shape))
+            at += param.numel()
 
 
 def get_params_to_average(params: Iterable[Any]) -> list[Any]:
-    """The parameters, of a list or of parameter groups, that have a gradient."""
-    chosen = []
-    for entry in params:
-        if isinstance(entry, _core.Tensor):
-            chosen.append(entry)
-        elif isinstance(entry, dict):
-            chosen += entry["params"]
+    """The parameters that have gradients, of parameters or of groups of an optimizer."""
+    found = []
+    for param in params:
+        if isinstance(param, dict):
+            found += [each for each in param["params"] if each.grad is not None]
+        elif isinstance(param, _core.Tensor):
+            if param.grad is not None:
+                found.append(param)
         else:
-            raise NotImplementedError(f"Parameter input of type {type(entry)} is not supported")
-    return [param for param in chosen if param.grad is not None]
+            raise NotImplementedError(f"Parameter input of type {type(param)} is not supported")
+    return found
 
 
 def average_parameters_or_parameter_groups(params: Iterable[Any], process_group: Any) -> None:
-    """Replaces the parameters that have a gradient by their averages over a group."""
-    average_parameters(iter(get_params_to_average(params)), process_group)
+    """Replaces the parameters that have gradients by their averages over the ranks."""
+    average_parameters(itertools.chain(get_params_to_average(params)), process_group)

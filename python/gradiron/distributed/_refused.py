@@ -1,0 +1,39 @@
+"""What gradiron does not have, by name: programs can import it and ask `isinstance` of it, and a call says what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+
+SHARDED = (
+    "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads the "
+    "states of the optimizer over the ranks"
+)
+RPC = "gradiron calls no functions of other processes. Exchange tensors by the collectives, or objects by all_gather_object"
+PIPELINES = "gradiron does not cut a model into stages. Train with DistributedDataParallel"
+
+
+def refuse(name: str, instead: str) -> NoReturn:
+    """Raises for the call of a thing that is not there."""
+    raise NotImplementedError(f"torch.distributed.{name}: {instead}")
+
+
+def refused(name: str, instead: str) -> Callable[..., Any]:
+    """A function that is not there."""
+
+    def call(*args: Any, **options: Any) -> NoReturn:
+        refuse(name, instead)
+
+    call.__name__ = call.__qualname__ = name.rpartition(".")[2]
+    call.__doc__ = f"Raises NotImplementedError: {instead}."
+    return call
+
+
+class Refused:
+    """A class that is not there: no object is one."""
+
+    _full_name: ClassVar[str]
+    _instead: ClassVar[str] = SHARDED
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        refuse(cls._full_name, cls._instead)

@@ -1,0 +1,1 @@
+"""Wrappers that save the memory of activations."""
