@@ -199,7 +199,10 @@ def test_the_launcher_ends(script, number):
 
 
 def test_two_launchers(script):
-    path = script(REDUCE + "import os, sys\nsys.stdout.write(f\"{os.environ['GROUP_RANK']} {dist.get_rank()} {dist.get_world_size()}\\n\")")
+    path = script(
+        REDUCE
+        + "import os, sys\nsys.stdout.write(f\"{os.environ['GROUP_RANK']} {dist.get_rank()} {dist.get_world_size()}\\n\")"
+    )
     port = str(free_port())
     words = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", port]
     launchers = [
