@@ -13,11 +13,24 @@ MODULES = """
 . autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp.* profiler
 utils utils.benchmark utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env utils.serialization utils.serialization.config testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
-compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
+compiler onnx utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
 signal.windows sparse masked fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer utils.flop_counter fx.graph fx.graph_module fx.interpreter fx.node fx.proxy fx.experimental
 fx.experimental.proxy_tensor ao ao.quantization jit.annotations
-nn.attention.bias nn.attention.flex_attention distributed.device_mesh distributed.nn distributed.nn.functional distributed.optim distributed.rpc distributed.tensor.* functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
+nn.attention.bias nn.attention.flex_attention functional futures quasirandom onnx.symbolic_helper onnx.symbolic_opset11
+distributed distributed.algorithms distributed.algorithms.ddp_comm_hooks
+distributed.algorithms.ddp_comm_hooks.debugging_hooks distributed.algorithms.ddp_comm_hooks.default_hooks
+distributed.algorithms.ddp_comm_hooks.post_localSGD_hook distributed.algorithms.ddp_comm_hooks.powerSGD_hook
+distributed.algorithms.join distributed.algorithms.model_averaging distributed.algorithms.model_averaging.averagers
+distributed.algorithms.model_averaging.hierarchical_model_averager distributed.algorithms.model_averaging.utils
+distributed.c10d_logger distributed.constants distributed.debug distributed.device_mesh distributed.distributed_c10d
+distributed.elastic distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.fsdp
+distributed.fsdp.api distributed.fsdp.fully_sharded_data_parallel distributed.fsdp.sharded_grad_scaler
+distributed.fsdp.wrap distributed.launch distributed.launcher distributed.launcher.api distributed.nn
+distributed.nn.functional distributed.optim distributed.optim.post_localSGD_optimizer
+distributed.optim.zero_redundancy_optimizer distributed.pipelining distributed.rendezvous distributed.rpc
+distributed.run distributed.tensor distributed.tensor.experimental distributed.tensor.parallel
+distributed.tensor.placement_types distributed.utils
 """.split()
 CLASSES = """
 Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node

@@ -20,9 +20,17 @@ OURS = {
     "autograd": {"set_source_lines", "source_lines"},
     "cuda": {"dispatches", "submits"},
     "version": {"gradiron"},
+    "distributed": {"describe_engine", "ProcessGroupMPI"},
+    "distributed.launcher": {"agent", "worker"},
+    "distributed.elastic.multiprocessing": {"std"},
 }
 # (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
-OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard")
+OUR_MODULES = (
+    *("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard"),
+    # What PyTorch has in its core.
+    *(f"distributed.{name}" for name in "engine file_store fingerprint objects options process_group store work".split()),
+    *("distributed.launcher.agent", "distributed.launcher.worker", "distributed.elastic.multiprocessing.std"),
+)
 PYTORCHS = golden_file.read(golden_file.NAMES)
 
 

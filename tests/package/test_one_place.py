@@ -111,6 +111,8 @@ def test_no_table_is_keyed_by_operators():
     told = []
     for path in sorted([*(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]):
         file = path.relative_to(ROOT).as_posix()
+        if file.startswith("python/gradiron/distributed/"):
+            continue  # Collectives and what stores do, which have the names of operators.
         otherwise = OTHERWISE.get(file, set())
         if otherwise is None:
             continue

@@ -33,11 +33,18 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("program")
 
 
+# What is there as soon as these modules are imported.
+_LIST = f"import sys, gradiron\nfor name in {list(MODULES)}: __import__('gradiron.' + name)\nprint(*sys.modules)"
+AT_ONCE = set(subprocess.run([sys.executable, "-c", _LIST], capture_output=True, text=True, check=True).stdout.split())
+
+
 def is_own(module, name):
     """Whether a module has the name, and not for its own use only, as an import from elsewhere."""
     found = getattr(module, name, None)
     if found is None or found is T or name == "TYPE_CHECKING":
         return False
+    if inspect.ismodule(found) and hasattr(module, "__path__") and found.__name__ not in AT_ONCE:
+        return False  # Another test has imported it.
     home = found.__name__ if inspect.ismodule(found) else getattr(found, "__module__", None) or "gradiron"
     if inspect.isclass(found) and not hasattr(module, "__path__"):
         return home == module.__name__

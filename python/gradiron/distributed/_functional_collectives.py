@@ -1,4 +1,7 @@
-"""Collectives that return new tensors. PyTorch returns them before they are done; here they are done, and `wait_tensor` waits for nothing."""
+"""Collectives that return new tensors.
+
+PyTorch returns them before they are done; here they are done, and `wait_tensor` waits for nothing.
+"""
 
 from __future__ import annotations
 

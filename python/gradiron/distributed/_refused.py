@@ -1,4 +1,4 @@
-"""What gradiron does not have, by name: programs can import it and ask `isinstance` of it, and a call says what to do instead."""
+"""What gradiron does not have, by name: programs import it and ask `isinstance` of it; a call says what to do instead."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
 SHARDED = (
-    "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads the "
-    "states of the optimizer over the ranks"
+    "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads "
+    "the states of the optimizer over the ranks"
 )
 RPC = "gradiron calls no functions of other processes. Exchange tensors by the collectives, or objects by all_gather_object"
 PIPELINES = "gradiron does not cut a model into stages. Train with DistributedDataParallel"

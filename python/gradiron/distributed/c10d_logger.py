@@ -1,4 +1,4 @@
-"""Decorators that PyTorch logs collectives with. gradiron's errors name the collective, and its profiler shows them: nothing is logged."""
+"""Decorators that PyTorch logs collectives with: here errors and the profiler name them, and nothing is logged."""
 
 from __future__ import annotations
 

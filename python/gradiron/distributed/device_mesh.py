@@ -28,7 +28,7 @@ class DeviceMesh:
         mesh: the ranks, as a tensor or nested lists. All ranks of the world give the same.
         mesh_dim_names: names of the dimensions, by which a mesh can be sliced: `mesh["dp"]`.
 
-    Each rank belongs to one group for each dimension, which `get_group` returns: the ranks that differ from it in that place alone.
+    Each rank belongs to one group for each dimension, which `get_group` returns: the ranks that differ from it there alone.
     """
 
     def __init__(
@@ -348,7 +348,8 @@ class DeviceMesh:
         made = make_tensor(mesh) if not isinstance(mesh, Tensor) else mesh
         if made.dim() != len(groups):
             raise ValueError(
-                f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {made.tolist()} and {len(groups)} ProcessGroups"
+                f"Expects mesh with ndim equal to number of ProcessGroups but got mesh {made.tolist()} and "
+                f"{len(groups)} ProcessGroups"
             )
         found = DeviceMesh(device_type, made, mesh_dim_names=mesh_dim_names, _init_backend=False)
         found._group_names = [None if c10d._rank_not_in_group(each) else c10d._get_process_group_name(each) for each in groups]
@@ -369,7 +370,7 @@ def init_device_mesh(
     mesh_dim_names: tuple[str, ...] | None = None,
     backend_override: dict[int | str, Any] | None = None,
 ) -> DeviceMesh:
-    """Puts the ranks 0, 1, 2, ... of the world into a mesh of this shape, row by row. All ranks call it with the same arguments."""
+    """Puts the ranks of the world into a mesh of this shape, row by row. All ranks call it with the same arguments."""
     shape = tuple(mesh_shape)
     names = tuple(mesh_dim_names) if mesh_dim_names is not None else None
     if names is not None:
@@ -405,6 +406,7 @@ def _overrides(given: dict[int | str, Any] | None, ndim: int, names: tuple[str, 
         found.append(_pair(left.pop(dim, None) if dim in left else left.pop(name, None) if name is not None else None))
     if left:
         raise RuntimeError(
-            f"Found invalid keys in backend_override: got {list(left)}, expected integers in range [0, {ndim}) or one of {names}"
+            f"Found invalid keys in backend_override: got {list(left)}, expected integers in range [0, {ndim}) or "
+            f"one of {names}"
         )
     return tuple(found)

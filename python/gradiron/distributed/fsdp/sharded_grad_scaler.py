@@ -12,4 +12,7 @@ class ShardedGradScaler(Refused, GradScaler):
     """Would be one."""
 
     _full_name = "fsdp.sharded_grad_scaler.ShardedGradScaler"
-    _instead = "gradients are whole on each rank. Use torch.amp.GradScaler, whose checks agree on all ranks under DistributedDataParallel"
+    _instead = (
+        "gradients are whole on each rank. Use torch.amp.GradScaler, whose checks agree on all ranks under "
+        "DistributedDataParallel"
+    )

@@ -51,7 +51,7 @@ def gather(tensor: Tensor, dst: int = 0, group: Any = group.WORLD) -> tuple[Tens
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = group.WORLD) -> Tensor:
-    """This rank's tensor of the list of rank `src`. The other ranks give a list, too: its tensors say the shape, and get zero gradients."""
+    """This rank's tensor of the list of rank `src`. The other ranks' lists say the shape, and get zero gradients."""
     return _Scatter.apply(src, _member(group), *tensors)
 
 
@@ -94,7 +94,7 @@ def all_to_all_single(
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = group.WORLD) -> Tensor:
-    """The reduction of all ranks' tensors. The gradient is the same reduction of the gradients, which is right for sums and averages."""
+    """The reduction of all ranks' tensors. The gradient is the same reduction, which is right for sums and averages."""
     return _AllReduce.apply(op, _member(group), tensor)
 
 

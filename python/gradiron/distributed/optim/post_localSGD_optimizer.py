@@ -15,7 +15,8 @@ __all__ = ["PostLocalSGDOptimizer"]
 class PostLocalSGDOptimizer(Optimizer):
     """An optimizer whose parameters an averager averages over the ranks after each step.
 
-    For a model in DistributedDataParallel with `post_localSGD_hook`, which reduces gradients over all ranks in its first steps only.
+    For a model in DistributedDataParallel with `post_localSGD_hook`, which reduces gradients over all ranks in its first
+    steps only.
     """
 
     def __init__(self, optim: Optimizer, averager: ModelAverager) -> None:

@@ -1,4 +1,4 @@
-"""`ZeroRedundancyOptimizer`: each rank keeps the states of a part of the parameters, steps these, and sends them to the others."""
+"""`ZeroRedundancyOptimizer`: each rank keeps the states of some parameters, steps these, and sends them to the others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: not there.
         **defaults: the options of `optimizer_class`.
 
-    A checkpoint is made by `consolidate_state_dict`, which all ranks call, and `state_dict` on the rank that has received the states.
+    A checkpoint is made by `consolidate_state_dict`, which all ranks call, and `state_dict` on the rank that has received
+    the states.
     """
 
     def __init__(

@@ -128,7 +128,7 @@ def apply_activation_checkpointing(
     check_fn: Callable[[Module], bool] = lambda _: True,
     auto_wrap_policy: Callable[..., bool] | None = None,
 ) -> None:
-    """Wraps the modules inside a model that `check_fn` accepts, in place; or else those that a policy of `fsdp.wrap` chooses."""
+    """Wraps the modules inside a model that `check_fn` accepts, in place; or those that a policy of `fsdp.wrap` chooses."""
     if auto_wrap_policy is not None:
         _wrap_by_policy(model, auto_wrap_policy, checkpoint_wrapper_fn)
         return
