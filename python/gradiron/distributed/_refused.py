@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NoReturn
 
-SHARDED = (
+_SHARDED = (
     "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads "
     "the states of the optimizer over the ranks"
 )
@@ -33,7 +33,7 @@ class Refused:
     """A class that is not there: no object is one."""
 
     _full_name: ClassVar[str]
-    _instead: ClassVar[str] = SHARDED
+    _instead: ClassVar[str] = _SHARDED
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         refuse(cls._full_name, cls._instead)

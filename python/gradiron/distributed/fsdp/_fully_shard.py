@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .._refused import SHARDED, Refused, refused
+from .._refused import _SHARDED, Refused, refused
 
 __all__ = [
     "CPUOffloadPolicy",
@@ -72,5 +72,5 @@ class GradientReductionHandle(Refused):
 
 
 fully_shard, register_fsdp_forward_method, share_comm_ctx = (
-    refused(f"fsdp.{name}", SHARDED) for name in ("fully_shard", "register_fsdp_forward_method", "share_comm_ctx")
+    refused(f"fsdp.{name}", _SHARDED) for name in ("fully_shard", "register_fsdp_forward_method", "share_comm_ctx")
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from ...nn.modules.module import Module
-from .._refused import SHARDED, Refused, refused
+from .._refused import _SHARDED, Refused, refused
 from .api import (
     BackwardPrefetch,
     CPUOffload,
@@ -61,6 +61,6 @@ class FullyShardedDataParallel(Refused, Module):
         return []
 
     summon_full_params, state_dict_type, set_state_dict_type, optim_state_dict, optim_state_dict_to_load = (
-        staticmethod(refused(f"fsdp.FullyShardedDataParallel.{name}", SHARDED))
+        staticmethod(refused(f"fsdp.FullyShardedDataParallel.{name}", _SHARDED))
         for name in "summon_full_params state_dict_type set_state_dict_type optim_state_dict optim_state_dict_to_load".split()
     )

@@ -174,8 +174,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         """The states of all ranks, as the optimizer has them in one process."""
         if not self._all_state_dicts:
             raise RuntimeError(
-                f"Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to={self.rank})` on all "
-                "ranks beforehand if you meant to save the global state."
+                f"Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to={self.rank})` "
+                "on all ranks beforehand if you meant to save the global state."
             )
         made = super().state_dict()
         numbers = self._numbers()
@@ -235,7 +235,8 @@ def _checked(params: Any) -> tuple[list[Any], list[Tensor]]:
         for group in given:
             if "params" not in group:
                 raise ValueError(
-                    "Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters in the group"
+                    "Each parameter group passed-in via `params` must have a 'params' key mapping to the parameters "
+                    "in the group"
                 )
             if not isinstance(group["params"], Tensor):
                 group["params"] = list(group["params"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._refused import SHARDED, Refused, refused
+from .._refused import _SHARDED, Refused, refused
 from ..device_mesh import DeviceMesh, init_device_mesh
 from .placement_types import Partial, Placement, Replicate, Shard
 
@@ -32,12 +32,12 @@ class DTensor(Refused):
 
     _full_name = "tensor.DTensor"
 
-    from_local = staticmethod(refused("tensor.DTensor.from_local", SHARDED))
+    from_local = staticmethod(refused("tensor.DTensor.from_local", _SHARDED))
 
 
 distribute_module, distribute_tensor = (
-    refused(f"tensor.{name}", SHARDED) for name in ("distribute_module", "distribute_tensor")
+    refused(f"tensor.{name}", _SHARDED) for name in ("distribute_module", "distribute_tensor")
 )
 empty, full, linspace, logspace, ones, rand, randn, zeros = (
-    refused(f"tensor.{name}", SHARDED) for name in "empty full linspace logspace ones rand randn zeros".split()
+    refused(f"tensor.{name}", _SHARDED) for name in "empty full linspace logspace ones rand randn zeros".split()
 )

@@ -1,5 +1,5 @@
 """Where the parts of a tensor lie."""
 
-from .._refused import SHARDED, refused
+from .._refused import _SHARDED, refused
 
-compute_local_shape_and_global_offset = refused("tensor._utils.compute_local_shape_and_global_offset", SHARDED)
+compute_local_shape_and_global_offset = refused("tensor._utils.compute_local_shape_and_global_offset", _SHARDED)

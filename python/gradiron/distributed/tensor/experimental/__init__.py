@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from ..._refused import SHARDED, refused
+from ..._refused import _SHARDED, refused
 
 __all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
@@ -17,5 +17,5 @@ def implicit_replication() -> Iterator[None]:
 
 
 context_parallel, local_map, register_sharding = (
-    refused(f"tensor.experimental.{name}", SHARDED) for name in ("context_parallel", "local_map", "register_sharding")
+    refused(f"tensor.experimental.{name}", _SHARDED) for name in ("context_parallel", "local_map", "register_sharding")
 )

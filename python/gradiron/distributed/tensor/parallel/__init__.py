@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._refused import SHARDED, Refused, refused
+from ..._refused import _SHARDED, Refused, refused
 
 __all__ = [
     "ColwiseParallel",
@@ -60,5 +60,5 @@ class PrepareModuleInputOutput(ParallelStyle):
 
 
 loss_parallel, parallelize_module = (
-    refused(f"tensor.parallel.{name}", SHARDED) for name in ("loss_parallel", "parallelize_module")
+    refused(f"tensor.parallel.{name}", _SHARDED) for name in ("loss_parallel", "parallelize_module")
 )
