@@ -20,7 +20,10 @@ OURS = {
     "autograd": {"set_source_lines", "source_lines"},
     "cuda": {"dispatches", "submits"},
     "version": {"gradiron"},
-    "distributed": {"describe_engine", "ProcessGroupMPI"},
+    "distributed": {
+        *("describe_engine", "ProcessGroupMPI", "AllgatherOptions"),
+        *("engine", "file_store", "fingerprint", "objects", "options", "process_group", "store", "work"),
+    },
     "distributed.launcher": {"agent", "worker"},
     "distributed.elastic.multiprocessing": {"std"},
 }
