@@ -9,8 +9,8 @@ _SHARDED = (
     "gradiron keeps every parameter whole on each rank. Train with DistributedDataParallel; ZeroRedundancyOptimizer spreads "
     "the states of the optimizer over the ranks"
 )
-RPC = "gradiron calls no functions of other processes. Exchange tensors by the collectives, or objects by all_gather_object"
-PIPELINES = "gradiron does not cut a model into stages. Train with DistributedDataParallel"
+_RPC = "gradiron calls no functions of other processes. Exchange tensors by the collectives, or objects by all_gather_object"
+_PIPELINES = "gradiron does not cut a model into stages. Train with DistributedDataParallel"
 
 
 def refuse(name: str, instead: str) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ._refused import PIPELINES, Refused, refused
+from ._refused import _PIPELINES, Refused, refused
 
 __all__ = [
     "Pipe",
@@ -33,17 +33,17 @@ class SplitPoint(Enum):
 class Pipe(Refused):
     """Would be a model in stages."""
 
-    _full_name, _instead = "pipelining.Pipe", PIPELINES
+    _full_name, _instead = "pipelining.Pipe", _PIPELINES
 
 
 class PipelineStage(Refused):
     """Would be a stage."""
 
-    _full_name, _instead = "pipelining.PipelineStage", PIPELINES
+    _full_name, _instead = "pipelining.PipelineStage", _PIPELINES
 
 
 class _Schedule(Refused):
-    _full_name, _instead = "pipelining.Schedule", PIPELINES
+    _full_name, _instead = "pipelining.Schedule", _PIPELINES
 
     def __init_subclass__(cls) -> None:
         cls._full_name = f"pipelining.{cls.__name__}"
@@ -78,5 +78,5 @@ class ScheduleDualPipeV(_Schedule):
 
 
 build_stage, pipe_split, pipeline = (
-    refused(f"pipelining.{name}", PIPELINES) for name in ("build_stage", "pipe_split", "pipeline")
+    refused(f"pipelining.{name}", _PIPELINES) for name in ("build_stage", "pipe_split", "pipeline")
 )

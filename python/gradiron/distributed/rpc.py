@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._refused import RPC, Refused, refused
+from ._refused import _RPC, Refused, refused
 
 __all__ = [
     "PyRRef",
@@ -26,14 +26,14 @@ def is_available() -> bool:
 
 
 get_worker_info, init_rpc, remote, rpc_async, rpc_sync, shutdown = (
-    refused(f"rpc.{name}", RPC) for name in "get_worker_info init_rpc remote rpc_async rpc_sync shutdown".split()
+    refused(f"rpc.{name}", _RPC) for name in "get_worker_info init_rpc remote rpc_async rpc_sync shutdown".split()
 )
 
 
 class RRef(Refused):
     """Would stand for an object of another process."""
 
-    _full_name, _instead = "rpc.RRef", RPC
+    _full_name, _instead = "rpc.RRef", _RPC
 
 
 PyRRef = RRef
@@ -42,13 +42,13 @@ PyRRef = RRef
 class WorkerInfo(Refused):
     """Would name another process."""
 
-    _full_name, _instead = "rpc.WorkerInfo", RPC
+    _full_name, _instead = "rpc.WorkerInfo", _RPC
 
 
 class RpcBackendOptions(Refused):
     """Would say how calls travel."""
 
-    _full_name, _instead = "rpc.RpcBackendOptions", RPC
+    _full_name, _instead = "rpc.RpcBackendOptions", _RPC
 
 
 class TensorPipeRpcBackendOptions(RpcBackendOptions):

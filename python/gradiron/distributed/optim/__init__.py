@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._refused import RPC, Refused
+from .._refused import _RPC, Refused
 from ..algorithms.join import Join, Joinable, JoinHook
 from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
@@ -15,7 +15,7 @@ __all__ = ["DistributedOptimizer", "Join", "JoinHook", "Joinable", "PostLocalSGD
 class DistributedOptimizer(Refused):
     """Would step the parameters of other processes, which are reached by remote calls."""
 
-    _full_name, _instead = "optim.DistributedOptimizer", RPC
+    _full_name, _instead = "optim.DistributedOptimizer", _RPC
 
     def step(self, context_id: int) -> Any:
         """Would step them."""

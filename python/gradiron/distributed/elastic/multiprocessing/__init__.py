@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from . import errors
-from .errors import ChildFailedError, record
 from .std import Std
 
-__all__ = ["ChildFailedError", "Std", "errors", "record"]
+__all__ = ["Std", "errors"]
