@@ -23,7 +23,10 @@ distributed.algorithms.ddp_comm_hooks.debugging_hooks distributed.algorithms.ddp
 distributed.algorithms.ddp_comm_hooks.post_localSGD_hook distributed.algorithms.ddp_comm_hooks.powerSGD_hook
 distributed.algorithms.join distributed.algorithms.model_averaging distributed.algorithms.model_averaging.averagers
 distributed.algorithms.model_averaging.hierarchical_model_averager distributed.algorithms.model_averaging.utils
-distributed.c10d_logger distributed.constants distributed.debug distributed.device_mesh distributed.distributed_c10d
+distributed.c10d_logger distributed.checkpoint distributed.checkpoint.default_planner distributed.checkpoint.filesystem
+distributed.checkpoint.format_utils distributed.checkpoint.hf_storage distributed.checkpoint.optimizer
+distributed.checkpoint.state_dict distributed.checkpoint.stateful
+distributed.constants distributed.debug distributed.device_mesh distributed.distributed_c10d
 distributed.elastic distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.fsdp
 distributed.fsdp.api distributed.fsdp.fully_sharded_data_parallel distributed.fsdp.sharded_grad_scaler
 distributed.fsdp.wrap distributed.launch distributed.launcher distributed.launcher.api distributed.nn

@@ -24,6 +24,7 @@ OURS = {
         *("describe_engine", "ProcessGroupMPI", "AllgatherOptions"),
         *("engine", "file_store", "fingerprint", "objects", "options", "process_group", "store", "work"),
     },
+    "distributed.checkpoint": {"state_dict_io"},
     "distributed.launcher": {"agent", "worker"},
     "distributed.elastic.multiprocessing": {"std"},
 }
@@ -33,6 +34,7 @@ OUR_MODULES = (
     # What PyTorch has in its core.
     *(f"distributed.{name}" for name in "engine file_store fingerprint objects options process_group store work".split()),
     *("distributed.launcher.agent", "distributed.launcher.worker", "distributed.elastic.multiprocessing.std"),
+    "distributed.checkpoint.state_dict_io",
 )
 PYTORCHS = golden_file.read(golden_file.NAMES)
 
