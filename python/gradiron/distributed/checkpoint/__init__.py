@@ -9,7 +9,6 @@ from . import state_dict
 from .default_planner import DefaultLoadPlanner, DefaultSavePlanner
 from .filesystem import FileSystemReader, FileSystemWriter
 from .state_dict_io import CheckpointException, async_save, load, save
-from .stateful import Stateful
 
 __all__ = [
     "CheckpointException",
@@ -17,7 +16,6 @@ __all__ = [
     "DefaultSavePlanner",
     "FileSystemReader",
     "FileSystemWriter",
-    "Stateful",
     "async_save",
     "load",
     "save",
