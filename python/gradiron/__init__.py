@@ -77,6 +77,7 @@ _NAMES = {
     **dict.fromkeys(_SPECTRAL, "_spectral"),
     **dict.fromkeys(("as_strided_scatter", "empty_permuted", "nonzero_static", "unravel_index"), "_indices"),
     **dict.fromkeys(("pca_lowrank", "svd_lowrank"), "_lowrank"),
+    "lobpcg": "_lobpcg",
     "gradient": "_differences",
     **dict.fromkeys(("histogram", "histogramdd"), "_histograms"),
     **dict.fromkeys(_SETTINGS, "_settings"),

@@ -424,6 +424,7 @@ from . import library as library
 from . import linalg as linalg
 from ._core import linspace as linspace
 from .serialization import load as load
+from ._lobpcg import lobpcg as lobpcg
 from ._core import log as log
 from ._core import log10 as log10
 from ._core import log1p as log1p
