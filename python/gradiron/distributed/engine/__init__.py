@@ -165,7 +165,10 @@ def start(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     running = _Running(rank, size, address, server, by_launcher=False)
     _choose_interface()
     with _environment(_core._distributed.serve_pmi(*address, rank, size, _process_mapping(machines)), rank, size):
+        # MPI waits for all ranks with the interpreter's lock: if one is lost, the watch ends this process, with a word.
+        running.watch.begin_start(timeout.total_seconds())
         mpi.initialize(_method_name(store))
+        running.watch.end_start()
     _keep(running)
     world = mpi.world()
     _wait_for_all(world, timeout)
