@@ -54,8 +54,8 @@ def channels_of_resnet18() -> list[tuple[int, ...]]:
     return [*shapes, (1000, 512), (1000,)]
 
 
-def steps_of(lib: Any, job: str) -> dict[str, Step]:
-    """What is timed: one function, or one with `DistributedDataParallel` and one without."""
+def steps_of(lib: Any, job: str) -> dict[str, Any]:
+    """What is timed: one function, or one with `DistributedDataParallel` and one without, and what the former has measured."""
     nn, dist = lib.nn, lib.distributed
     wrap = importlib.import_module(f"{lib.__name__}.nn.parallel").DistributedDataParallel
     kind, _, what = job.partition(" ")
@@ -104,7 +104,9 @@ def steps_of(lib: Any, job: str) -> dict[str, Step]:
                 return total
 
         make, x = Parameters, lib.ones(1)
-    return {"with": backward(wrap(make()), x), "without": backward(make(), x)}
+    model = wrap(make())
+    measured = getattr(model, "_get_ddp_logging_data")  # noqa: B009
+    return {"with": backward(model, x), "without": backward(make(), x), "measured": measured}
 
 
 def serve(library: str, rank: int, size: int, port: int) -> None:
@@ -114,7 +116,8 @@ def serve(library: str, rank: int, size: int, port: int) -> None:
     dist = lib.distributed
     dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
     dist.all_reduce(lib.ones(1))
-    steps: dict[str, Step] = {}
+    steps: dict[str, Any] = {}
+    measured = dict
     status = Path("/proc/self/status")
     lines = status.read_text(encoding="utf-8").splitlines() if status.exists() else []
     memory = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmRSS")), None)
@@ -123,6 +126,7 @@ def serve(library: str, rank: int, size: int, port: int) -> None:
         request = json.loads(line)
         if "job" in request:
             steps = steps_of(lib, request["job"])
+            measured = steps.pop("measured", dict)
             answer: Any = {}
             for name, step in steps.items():
                 for _ in range(3):
@@ -142,6 +146,9 @@ def serve(library: str, rank: int, size: int, port: int) -> None:
                     step()
                 dist.barrier()
                 answer[name] = (time.perf_counter() - begin) / request["calls"][name]
+                if name == "with":
+                    last = measured()
+                    answer["hidden"] = last["backward_compute_comm_overlap_time"] / max(1, last["backward_comm_time"])
         if rank == 0:
             print(json.dumps(answer), flush=True)
     dist.destroy_process_group()
@@ -243,6 +250,8 @@ def main() -> None:
                 for library, own in pairs.items():
                     without = min(pair["without"] for pair in own)
                     times[library] = [pair["with"] - without for pair in own]
+                hidden = {library: statistics.median(pair["hidden"] for pair in own) for library, own in pairs.items()}
+                print("  communication while the backward went on: " + ", ".join(f"{k} {v:.0%}" for k, v in hidden.items()))
             report(job, times)
     finally:
         for world in worlds.values():
