@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from . import errors
-from .errors import ChildFailedError, record
+from .api import DefaultLogsSpecs, LogsSpecs, SignalException
+from .errors import ChildFailedError, ProcessFailure, record
 from .std import Std
 
-__all__ = ["ChildFailedError", "Std", "errors", "record"]
+__all__ = ["ChildFailedError", "DefaultLogsSpecs", "LogsSpecs", "ProcessFailure", "SignalException", "Std", "errors", "record"]
