@@ -1,85 +1,52 @@
-"""`gradiron-run`: variables, outputs, failures, restarts; nothing stays behind."""
+"""`gradiron-run`: options, variables, outputs, functions."""
 
 import json
 import os
 import pathlib
-import signal
-import subprocess
 import sys
-import textwrap
-import time
 
 import pytest
+from launches import PLAIN, REDUCE, RUN
 from pool import free_port
-from worlds import orphans, stay_after
 
 import library
 
-pytestmark = pytest.mark.gradiron
+pytestmark = [pytest.mark.gradiron, pytest.mark.timeout(90)]
 
-RUN = [sys.executable, "-m", f"{library.NAME}.distributed.run"]
-
-
-@pytest.fixture
-def script(tmp_path):
-    def write(text):
-        path = tmp_path / "train.py"
-        path.write_text(textwrap.dedent(text))
-        return str(path)
-
-    return write
+TELL = """
+import json, os, sys
+sys.stdout.write(json.dumps([dict(os.environ), sys.argv[1:]]) + "\\n")
+"""
 
 
-@pytest.fixture(autouse=True)
-def nothing_stays(tmp_path):
-    """No process of the test's folder, and no shared memory."""
-    before = orphans()
-    yield
-    deadline = time.monotonic() + 5
-    while processes_of(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not processes_of(tmp_path)
-    assert not stay_after(before)
+def told(outcome):
+    """What the ranks of TELL said, in order."""
+    status, out, err = outcome
+    assert status == 0, err
+    return sorted((json.loads(line) for line in out.splitlines()), key=lambda pair: int(pair[0]["RANK"]))
 
 
-def processes_of(folder):
-    found = []
-    for number in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = pathlib.Path(f"/proc/{number}/cmdline").read_bytes()
-            state = pathlib.Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if str(folder).encode() in words and state != "Z":
-            found.append(int(number))
-    return found
-
-
-def run(*words, seconds=60, **environment):
-    own = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
-    return subprocess.run([*RUN, *words], capture_output=True, text=True, timeout=seconds, env={**own, **environment})
-
-
-def test_variables(script):
-    path = script(
+def test_variables(launches):
+    path = launches.script(
+        TELL,
         """
-        import json, os, sys, torch
-        names = ("RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_WORLD_SIZE ROLE_NAME "
-                 "TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID OMP_NUM_THREADS").split()
-        told = {name: os.environ[name] for name in names}
-        assert torch.__name__ == "torch" and os.environ["MASTER_ADDR"] and int(os.environ["MASTER_PORT"])
-        assert torch.distributed.is_torchelastic_launched()
-        sys.stdout.write(json.dumps([told, sys.argv[1:]]) + "\\n")
-        """
+        import torch
+        assert torch.__name__ == "torch" and torch.distributed.is_torchelastic_launched()
+        """,
     )
-    done = run("--nproc-per-node", "2", "--rdzv-id", "job7", "--max-restarts=3", path, "--epochs", "3", "-x")
-    assert done.returncode == 0, done.stderr
-    told = sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda pair: pair[0]["RANK"])
-    assert [own["RANK"] for own, _ in told] == ["0", "1"]
-    own, arguments = told[1]
+    ranks = told(
+        launches.run(
+            *("--nproc-per-node", "2", "--rdzv-id", "job7", "--max-restarts=3", "--role", "trainer"),
+            *(path, "--epochs", "3", "-x"),
+            PMI_RANK="5",
+        )
+    )
+    own, arguments = ranks[1]
     assert arguments == ["--epochs", "3", "-x"]
-    threads = str(max(1, len(os.sched_getaffinity(0)) // 2))
-    assert own == {
+    assert own["MASTER_ADDR"] == "127.0.0.1" and 0 < int(own["MASTER_PORT"]) < 65536
+    assert own["TORCHELASTIC_ERROR_FILE"].endswith("attempt_0/1/error.json")
+    assert "PMI_RANK" not in own
+    expected = {
         "RANK": "1",
         "LOCAL_RANK": "1",
         "WORLD_SIZE": "2",
@@ -88,189 +55,237 @@ def test_variables(script):
         "GROUP_WORLD_SIZE": "1",
         "ROLE_RANK": "1",
         "ROLE_WORLD_SIZE": "2",
-        "ROLE_NAME": "default",
+        "ROLE_NAME": "trainer",
         "TORCHELASTIC_RESTART_COUNT": "0",
         "TORCHELASTIC_MAX_RESTARTS": "3",
         "TORCHELASTIC_RUN_ID": "job7",
-        "OMP_NUM_THREADS": threads,
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+        "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // 2)),
     }
+    assert {name: own.get(name) for name in expected} == expected
 
 
-REDUCE = """
-import torch, torch.distributed as dist
-dist.init_process_group()
-x = torch.ones(3)
-dist.all_reduce(x)
-assert x.tolist() == [dist.get_world_size()] * 3
-"""
+def test_threads_are_the_users_choice(launches):
+    path = launches.script(TELL)
+    assert told(launches.run("--nproc_per_node=2", *PLAIN, path, OMP_NUM_THREADS="3"))[0][0]["OMP_NUM_THREADS"] == "3"
+    assert "OMP_NUM_THREADS" not in told(launches.run(*PLAIN, path))[0][0]
 
 
-@pytest.mark.parametrize("start", ["run", "script", "launcher"])
-def test_collectives(script, start):
-    path = script(REDUCE + "import sys\nsys.stdout.write('fine\\n')")
+def test_defaults_from_the_environment(launches):
+    ranks = told(launches.run(*PLAIN, launches.script(TELL), PET_NPROC_PER_NODE="2", PET_ROLE="r", PET_STANDALONE="1"))
+    assert [own["ROLE_NAME"] for own, _ in ranks] == ["r", "r"]
+
+
+@pytest.mark.parametrize("start", ["module", "script", "launcher"])
+def test_collectives(launches, start):
+    path = launches.script(REDUCE, "sys.stdout.write('fine\\n')")
     command = {
-        "run": [*RUN, "--standalone", "--nproc_per_node=2", path],
-        "script": [str(pathlib.Path(sys.executable).parent / "gradiron-run"), "--nproc-per-node", "2", path],
-        "launcher": [sys.executable, "-m", library.NAME, "-m", "torch.distributed.run", "--nproc-per-node", "2", path],
+        "module": RUN,
+        "script": [str(pathlib.Path(sys.executable).parent / "gradiron-run")],
+        "launcher": [sys.executable, "-m", library.NAME, "-m", "torch.distributed.run"],
     }[start]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("fine") == 2
+    status, out, err = launches.run("--standalone", "--nproc_per_node=2", path, command=command)
+    assert status == 0, err
+    assert out.count("fine") == 2
 
 
-def test_a_module_and_a_command(script, tmp_path):
-    script("import sys, os\nsys.stdout.write(f\"{os.environ['RANK']} {sys.argv[1]}\\n\")")
-    done = run("--nproc-per-node", "2", "-m", "train", "hello", PYTHONPATH=str(tmp_path))
-    assert sorted(done.stdout.split("\n")[:2]) == ["0 hello", "1 hello"], done.stderr
-    done = run("--nproc-per-node", "2", "--no-python", "echo", "hello")
-    assert done.stdout == "hello\nhello\n"
+def test_modules_and_commands(launches):
+    launches.script("import sys, os\nsys.stdout.write(f\"{os.environ['RANK']} {sys.argv[1]}\\n\")")
+    status, out, err = launches.run("--nproc-per-node", "2", "-m", "train", "hello")
+    assert sorted(out.splitlines()) == ["0 hello", "1 hello"], err
+    status, out, err = launches.run("--nproc-per-node", "2", "--no-python", "echo", "hello")
+    assert (status, out) == (0, "hello\nhello\n"), err
 
 
-def test_a_failure_is_told_in_a_table(script):
-    path = script(
-        """
-        import os, time
-        from torch.distributed.elastic.multiprocessing.errors import record
-        @record
-        def main():
-            if os.environ["RANK"] == "1":
-                raise ValueError("out of ideas")
-            time.sleep(60)
-        main()
-        """
-    )
-    begin = time.monotonic()
-    done = run("--nproc-per-node", "2", path)
-    assert time.monotonic() - begin < 15
-    assert done.returncode == 1
-    table = done.stderr[done.stderr.index("FAILED") :]
-    root = table[table.index("Root Cause (first observed failure):") :]
-    assert "rank      : 1 (local_rank: 1)" in root and "exitcode  : 1" in root
-    assert "ValueError: out of ideas" in root
-    assert "Signal 15 (SIGTERM)" in table
-
-
-def test_a_rank_that_raises_names_itself(script):
-    path = script(REDUCE + "if dist.get_rank() == 1: raise ValueError('enough')\ndist.barrier()")
-    done = run("--nproc-per-node", "2", path)
-    assert done.returncode == 1
-    assert "[rank1]: ValueError: enough" in done.stderr
-
-
-def test_restarts(script, tmp_path):
-    path = script(
-        REDUCE
-        + f"""
-import os, pathlib
-attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
-pathlib.Path({str(tmp_path)!r}, f"was{{attempt}}-{{dist.get_rank()}}").touch()
-if attempt != "2" and dist.get_rank() == 0:
-    os._exit(3)
-dist.barrier()
-"""
-    )
-    done = run("--nproc-per-node", "2", "--max-restarts", "2", path)
-    assert done.returncode == 0, done.stderr
-    assert sorted(p.name for p in tmp_path.glob("was*-0")) == ["was0-0", "was1-0", "was2-0"]
-
-
-def test_logs(script, tmp_path):
-    path = script("import os, sys\nsys.stdout.write('out' + os.environ['RANK'] + '\\n')\nsys.stderr.write('err\\n')")
-    done = run("--nproc-per-node", "2", "--log-dir", str(tmp_path / "logs"), "-r", "2", "-t", "1", "--rdzv-id", "job", path)
-    assert sorted(done.stdout.split("\n")[:2]) == ["[default0]:out0", "[default1]:out1"], done
-    assert (tmp_path / "logs" / "job" / "attempt_0" / "1" / "stdout.log").read_text() == "out1\n"
-    assert (tmp_path / "logs" / "job" / "attempt_0" / "0" / "stderr.log").read_text() == "err\n"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_the_launcher_ends(script, number):
-    path = script(REDUCE + "import sys, time\nsys.stdout.write('runs\\n')\nsys.stdout.flush()\ntime.sleep(60)")
-    launcher = subprocess.Popen(
-        [*RUN, "--nproc-per-node", "2", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert launcher.stdout.readline() == "runs\n"
-    launcher.send_signal(number)
-    begin = time.monotonic()
-    launcher.wait(30)
-    assert time.monotonic() - begin < 10
-    assert launcher.returncode != 0
-    launcher.stdout.close()
-    launcher.stderr.close()
-
-
-def test_two_launchers(script):
-    path = script(
-        REDUCE
-        + "import os, sys\nsys.stdout.write(f\"{os.environ['GROUP_RANK']} {dist.get_rank()} {dist.get_world_size()}\\n\")"
-    )
-    port = str(free_port())
-    words = ["--nnodes", "2", "--nproc-per-node", "2", "--master-addr", "127.0.0.1", "--master-port", port]
-    launchers = [
-        subprocess.Popen(
-            [*RUN, *words, "--node-rank", str(node), path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        for node in (0, 1)
+def test_the_older_launcher_passes_the_local_rank(launches):
+    path = launches.script(TELL)
+    launch = [sys.executable, "-m", library.NAME, "-m", "torch.distributed.launch", "--nproc_per_node=2"]
+    assert [arguments for _, arguments in told(launches.run(path, "a", command=launch))] == [
+        ["--local-rank=0", "a"],
+        ["--local-rank=1", "a"],
     ]
-    outs = [launcher.communicate(timeout=60) for launcher in launchers]
-    assert all(launcher.returncode == 0 for launcher in launchers), outs
-    lines = sorted("".join(out for out, _ in outs).splitlines())
-    assert lines == ["0 0 4", "0 1 4", "1 2 4", "1 3 4"]
+    assert [arguments for _, arguments in told(launches.run("--use_env", path, "a", command=launch))] == [["a"], ["a"]]
 
 
-def test_a_failure_on_another_machine_ends_this_one(script):
-    path = script("import os, sys, time\nif os.environ['RANK'] == '1': sys.exit(3)\ntime.sleep(60)")
-    endpoint = f"127.0.0.1:{free_port()}"
-    words = ["--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", endpoint]
-    launchers = [
-        subprocess.Popen([*RUN, *words, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in (0, 1)
-    ]
-    outs = [launcher.communicate(timeout=30) for launcher in launchers]
-    assert [launcher.returncode for launcher in launchers] == [1, 1], outs
+# Outputs.
+
+TALK = "import os, sys\nsys.stdout.write('out' + os.environ['RANK'] + '\\nend')\nsys.stderr.write('err\\n')"
+
+
+def test_logs(launches):
+    words = ("--nproc-per-node", "2", "--log-dir", "logs", "-r", "2", "-t", "1", "--rdzv-id", "job")
+    status, out, err = launches.run(*words, *PLAIN, launches.script(TALK))
+    assert status == 0 and err == ""
+    assert sorted(out.splitlines()) == ["[default0]:end", "[default0]:out0", "[default1]:end", "[default1]:out1"]
+    (folder,) = (launches.folder / "logs").iterdir()
+    assert folder.name.startswith("job_")
+    assert (folder / "attempt_0" / "1" / "stdout.log").read_text() == "out1\nend"
+    assert (folder / "attempt_0" / "0" / "stderr.log").read_text() == "err\n"
+
+
+def test_outputs_of_some_ranks(launches):
+    template = "--log-line-prefix-template=${role_name}-${rank}> "
+    words = ("--nproc-per-node", "2", "--local-ranks-filter", "1", "-t", "0:3,1:1", template)
+    status, out, err = launches.run(*words, *PLAIN, launches.script(TALK))
+    assert (status, out, err) == (0, "default-1> out1\ndefault-1> end\n", "err\n")
+    status, out, err = launches.run("--nproc-per-node", "2", "--local-ranks-filter", "0", *PLAIN, launches.script(TALK))
+    assert (status, out, err) == (0, "out0\nend", "err\n")
+
+
+def test_much_output_is_shown_whole(launches):
+    path = launches.script("import sys\nfor at in range(20_000): sys.stdout.write(f'line {at} of many\\n')")
+    status, out, _ = launches.run("-t", "1", *PLAIN, path)
+    assert status == 0
+    assert out.splitlines() == [f"[default0]:line {at} of many" for at in range(20_000)]
+
+
+# Options.
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["--nnodes", "1:4"], "a number of machines that changes"),
-        (["--rdzv-backend", "etcd"], "etcd is not there"),
+        (["--nnodes", "few"], 'nnodes=few is not in "MIN:MAX" format'),
+        (["--nnodes", "0"], "--nnodes must be at least 1"),
+        (["--nnodes", "2", "--node-rank", "2"], "--node-rank 2 is not below --nnodes 2"),
+        (["--nnodes", "2", "--rdzv-backend", "c10d"], "needs --master-addr, or --rdzv-endpoint"),
+        (["--nnodes", "2", "--rdzv-endpoint", "host:many"], "the port must be a number"),
+        (["--rdzv-backend", "etcd"], "--rdzv-backend etcd: gradiron has static and c10d"),
+        (["--rdzv-conf", "timeout"], "must be in format <key1>=<value1>"),
         (["--nproc-per-node", "many"], "Unsupported nproc_per_node value: many"),
-        (["--nproc-per-node", "0"], "must be at least 1"),
-        (["-r", "9"], "does not match"),
+        (["--nproc-per-node", "0"], "--nproc-per-node must be at least 1"),
+        (["--monitor-interval", "0"], "--monitor-interval must be above 0"),
+        (["-r", "9"], "9 does not match: <^[0123]$>"),
+        (["--local-ranks-filter", "a"], "must be a comma-separated list of integers"),
+        (["-m", "--no-python"], "Don't use both the '--no_python' flag and the '--module' flag"),
     ],
 )
-def test_options_that_cannot_be(words, says, script):
-    done = run(*words, script("pass"))
-    assert done.returncode != 0 and says in done.stderr
+def test_options_that_cannot_be(capsys, words, says):
+    from gradiron.distributed.run import main
+
+    with pytest.raises(SystemExit) as end:
+        main([*words, "train.py"])
+    assert says in str(end.value)
 
 
-def test_a_port_that_is_taken(script):
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        done = run("--master-port", str(taken.getsockname()[1]), script("pass"))
-    assert done.returncode != 0
-    assert "port" in done.stderr
+def test_options_that_are_not_there(launches):
+    status, _, err = launches.run("--nproc-per-machine", "2", "train.py")
+    assert status == 2 and "usage: gradiron-run" in err
 
 
-def test_functions():
-    code = f"""
-from {library.NAME}.distributed.launcher.api import LaunchConfig, elastic_launch
-import os
-def work(x):
-    return int(os.environ["RANK"]) * x
-if __name__ == "__main__":
-    config = LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, start_method="fork")
-    assert elastic_launch(config, work)(10) == {{0: 0, 1: 10}}
+@pytest.mark.parametrize(
+    ("words", "endpoint"),
+    [
+        ([], ""),
+        (["--master-port", "2000"], "127.0.0.1:2000"),
+        (["--nnodes", "2", "--master-addr", "node1"], "node1:29500"),
+        (["--nnodes", "2", "--master_addr", "0:0:0:0:0:0:0:1"], "[0:0:0:0:0:0:0:1]:29500"),
+        (["--nnodes", "2", "--rdzv_backend=c10d", "--rdzv_endpoint=node1:7"], "node1:7"),
+        (["--standalone", "--nnodes", "2", "--master-port", "2000"], ""),
+    ],
+)
+def test_endpoints(words, endpoint):
+    from gradiron.distributed.run import config_from_args, parse_args
+
+    config, command, rest = config_from_args(parse_args([*words, "train.py", "--x"]))
+    assert config.rdzv_endpoint == endpoint
+    assert (command, rest[-2:]) == (sys.executable, ["train.py", "--x"])
+
+
+def test_count_of_processes():
+    from gradiron.distributed.run import config_from_args, parse_args
+
+    config, _, _ = config_from_args(parse_args(["--nproc-per-node", "cpu", "train.py"]))
+    assert config.nproc_per_node == len(os.sched_getaffinity(0))
+    if not library.T.cuda.is_available():
+        config, _, _ = config_from_args(parse_args(["--nproc-per-node", "auto", "train.py"]))
+        assert config.nproc_per_node == len(os.sched_getaffinity(0))
+        with pytest.raises(ValueError, match="Cuda is not available"):
+            config_from_args(parse_args(["--nproc-per-node", "gpu", "train.py"]))
+
+
+def test_options_that_programs_fill_in(launches):
+    """As Accelerate does."""
+    path = launches.script(TELL)
+    program = f"""
+import torch.distributed.run as run
+words = ["--training_script", {path!r}, "--training_script_args", ["--lr", "1"]]
+args, _ = run.get_args_parser().parse_known_args(words)
+args.nproc_per_node, args.nnodes, args.master_port, args.module = "2", "1", "{free_port()}", False
+args.training_script, args.training_script_args = {path!r}, ["--lr", "1"]
+run.run(args)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    ranks = told(launches.run("-c", program, command=[sys.executable, "-m", library.NAME]))
+    assert [arguments for _, arguments in ranks] == [["--lr", "1"]] * 2
 
 
-def test_spawn(script):
+# Functions.
+
+HEAD = """
+import os, sys, threading
+import torch
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, Std
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+def launch(function, *args, **options):
+    options = {"max_restarts": 0, **options}
+    return elastic_launch(LaunchConfig(min_nodes=1, max_nodes=1, nproc_per_node=2, **options), function)(*args)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_functions(launches, method):
+    path = launches.script(
+        HEAD,
+        f"""
+        def work(count):
+            torch.distributed.init_process_group()
+            x = torch.ones(count)
+            torch.distributed.all_reduce(x)
+            loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), num_workers=1)
+            assert sum(part.item() for (part,) in loader) == 2 * count
+            return x * torch.distributed.get_rank() if count < 9 else b"x" * 1_000_000
+        if __name__ == "__main__":
+            results = launch(work, 2, start_method={method!r})
+            assert {{rank: x.tolist() for rank, x in results.items()}} == {{0: [0, 0], 1: [2, 2]}}, results
+            assert all(len(x) == 1_000_000 for x in launch(work, 9, start_method={method!r}).values())
+            assert threading.active_count() == 1
+        """,
+    )
+    status, _, err = launches.run(path, command=[sys.executable, "-m", library.NAME])
+    assert status == 0, err
+
+
+def test_a_function_that_raises(launches):
+    path = launches.script(
+        HEAD,
+        """
+        def work():
+            sys.stdout.write("talks\\n")
+            if os.environ["RANK"] == "1":
+                raise ValueError("out of ideas")
+            threading.Event().wait(60)
+        if __name__ == "__main__":
+            try:
+                launch(work, start_method="fork", logs_specs=DefaultLogsSpecs(log_dir="logs", redirects=Std.ALL))
+            except ChildFailedError as error:
+                rank, failure = error.get_first_failure()
+                assert rank == 1 and failure.exitcode == 1 and "ValueError: out of ideas" in failure.message, error
+                assert "work FAILED" in str(error)
+                sys.stdout.write("refused\\n")
+        """,
+    )
+    status, out, err = launches.run(path, command=[sys.executable, "-m", library.NAME])
+    assert (status, out) == (0, "refused\n"), err
+    (folder,) = (launches.folder / "logs").iterdir()
+    assert (folder / "attempt_0" / "1" / "stdout.log").read_text() == "talks\n"
+    assert "out of ideas" in (folder / "attempt_0" / "1" / "stderr.log").read_text()
+
+
+def test_spawn(launches):
     """`torch.multiprocessing.spawn` starts ranks, too."""
-    path = script(
+    path = launches.script(
         f"""
         import torch, torch.distributed as dist
         def work(rank, size):
@@ -283,5 +298,5 @@ def test_spawn(script):
             torch.multiprocessing.spawn(work, (2,), nprocs=2)
         """
     )
-    done = subprocess.run([sys.executable, "-m", library.NAME, path], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    status, _, err = launches.run(path, command=[sys.executable, "-m", library.NAME])
+    assert status == 0, err

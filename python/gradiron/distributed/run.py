@@ -7,9 +7,8 @@ import os
 import sys
 from typing import Any
 
-from .elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
+from .elastic.multiprocessing.api import DefaultLogsSpecs, SignalException, Std
 from .elastic.multiprocessing.errors import ChildFailedError, record
-from .elastic.multiprocessing.std import Std
 from .launcher.api import LaunchConfig, count_processors, launch_agent
 
 __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
@@ -21,7 +20,9 @@ def _from_environment(name: str, default: Any) -> Any:
 
 def get_args_parser() -> argparse.ArgumentParser:
     """The launcher's options. The variable PET_NNODES gives --nnodes another default, and so on."""
-    parser = argparse.ArgumentParser("gradiron-run", description="Starts a program in several processes. The options are torchrun's.")
+    parser = argparse.ArgumentParser(
+        "gradiron-run", description="Starts a program in several processes. The options are torchrun's."
+    )
 
     def option(name: str, default: Any = None, help: str = "", short: tuple[str, ...] = (), **rest: Any) -> None:
         plain = name.replace("-", "_")
@@ -91,9 +92,7 @@ def _count_nodes(text: str) -> tuple[int, int]:
 def _read_conf(text: str) -> dict[str, str]:
     pairs = [pair.partition("=") for pair in text.split(",")] if text else []
     if not all(key and equals and value for key, equals, value in pairs):
-        raise ValueError(
-            "The rendezvous configuration string must be in format <key1>=<value1>,...,<keyN>=<valueN>."
-        )
+        raise ValueError("The rendezvous configuration string must be in format <key1>=<value1>,...,<keyN>=<valueN>.")
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -15,9 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..elastic.multiprocessing.api import SignalException
+from ..elastic.multiprocessing.api import SignalException, Std, of_rank
 from ..elastic.multiprocessing.errors import ChildFailedError, ProcessFailure, get_error_handler
-from ..elastic.multiprocessing.std import Std, of_rank
 from . import shared_memory
 from .nodes import Nodes
 from .worker import Outputs, Worker, start_command, start_function
@@ -34,7 +33,9 @@ class _Signals:
     """Notes signals, so that workers are ended before the launcher; while there are none, a signal raises at once."""
 
     def __init__(self, names: str) -> None:
-        self._numbers = [getattr(signal, name) for name in filter(None, map(str.strip, names.split(","))) if hasattr(signal, name)]
+        self._numbers = [
+            getattr(signal, name) for name in filter(None, map(str.strip, names.split(","))) if hasattr(signal, name)
+        ]
         self._old: dict[int, Any] = {}
         self.received: list[int] = []
         self.raises = True

@@ -104,7 +104,8 @@ class Nodes:
         self._part()
         own = f"{workers} {uuid.uuid4().hex}"
         keys = [f"begin/{attempt}/{node}" for node in range(self.count)]
-        self.store.set(keys[self.number], own)
+        if self.store.compare_set(keys[self.number], "", own).decode() != own:
+            raise ValueError(f"two launchers have --node-rank {self.number}")
         try:
             self.store.wait(keys, self._patience)
         except DistStoreError:
@@ -114,8 +115,6 @@ class Nodes:
                 f"{self._patience.total_seconds():g} seconds"
             ) from None
         told = [value.decode() for value in self.store.multi_get(keys)]
-        if told[self.number] != own:
-            raise ValueError(f"two launchers have --node-rank {self.number}")
         host, port = self.store._client.host, self.store.port
         self._watch = _core._distributed.Watch(host, port, f"launchers/{attempt}", self.number, self.count)
         return [int(words.split()[0]) for words in told]
@@ -133,8 +132,9 @@ class Nodes:
             told = json.loads(text[text.index("{") :])
             return told.pop("rank"), ProcessFailure(**told)
         except (ValueError, TypeError, KeyError):
-            # To a watch, launchers are ranks.
-            return f"the launcher of {text.removeprefix('the store of ').replace('rank', 'node', 1)}"
+            if text.startswith("the store"):
+                return "the launcher of node 0 ended"
+            return f"the launcher of {text.replace('rank', 'node', 1)}"  # To a watch, launchers are ranks.
 
     def tell_failure(self, rank: int, failure: ProcessFailure) -> None:
         """Tells the launchers of all machines that a worker has failed here."""

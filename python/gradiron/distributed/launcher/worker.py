@@ -139,7 +139,12 @@ def start_function(
 
 
 def _call(
-    function: Callable[..., Any], args: list[Any], environment: dict[str, str], files: dict[int, str], result: str, launcher: int
+    function: Callable[..., Any],
+    args: list[Any],
+    environment: dict[str, str],
+    files: dict[int, str],
+    result: str,
+    launcher: int,
 ) -> None:
     from ..elastic.multiprocessing.errors import record
 
@@ -148,8 +153,8 @@ def _call(
         if callable(signal.getsignal(number)):  # The launcher's, if this is a forked copy of it.
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     _die_with(launcher)
-    for number, path in files.items():
-        os.dup2(os.open(path, os.O_WRONLY), number)
+    for output, path in files.items():
+        os.dup2(os.open(path, os.O_WRONLY), output)
     os.environ.clear()
     os.environ.update(environment)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from . import errors
-from .api import DefaultLogsSpecs, LogsSpecs, SignalException
+from .api import DefaultLogsSpecs, LogsSpecs, SignalException, Std
 from .errors import ProcessFailure
-from .std import Std
 
 __all__ = ["DefaultLogsSpecs", "LogsSpecs", "ProcessFailure", "SignalException", "Std", "errors"]
