@@ -148,8 +148,9 @@ def _call(
 ) -> None:
     from ..elastic.multiprocessing.errors import record
 
-    os.setsid()
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+    if hasattr(os, "setsid"):
+        os.setsid()
+    for number in signal.valid_signals():
         if callable(signal.getsignal(number)):  # The launcher's, if this is a forked copy of it.
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     _die_with(launcher)
