@@ -75,6 +75,14 @@ def _trimmed(trace: TracebackType | None) -> TracebackType | None:
     return trace
 
 
+def _tell_launcher(error: BaseException) -> None:
+    """Tells `gradiron-run`, if it has started this process, what ends it."""
+    if "TORCHELASTIC_ERROR_FILE" in os.environ:
+        from .distributed.elastic.multiprocessing.errors import get_error_handler
+
+        get_error_handler().record_exception(error)
+
+
 def main(arguments: list[str]) -> int:
     """Runs the program; the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -89,9 +97,14 @@ def main(arguments: list[str]) -> int:
     try:
         _run(arguments)
         return 0
+    except SystemExit as error:
+        if error.code not in (0, None):
+            _tell_launcher(error)
+        raise
     except Exception as error:
         _missing.died_of(error)
         error.__traceback__ = _trimmed(error.__traceback__)
+        _tell_launcher(error)
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     finally:

@@ -27,7 +27,7 @@ distributed.c10d_logger distributed.checkpoint distributed.checkpoint.default_pl
 distributed.checkpoint.format_utils distributed.checkpoint.hf_storage distributed.checkpoint.optimizer
 distributed.checkpoint.state_dict distributed.checkpoint.stateful
 distributed.constants distributed.debug distributed.device_mesh distributed.distributed_c10d
-distributed.elastic distributed.elastic.multiprocessing distributed.elastic.multiprocessing.errors distributed.fsdp
+distributed.elastic distributed.elastic.multiprocessing distributed.elastic.multiprocessing.api distributed.elastic.multiprocessing.errors distributed.fsdp
 distributed.fsdp.api distributed.fsdp.fully_sharded_data_parallel distributed.fsdp.sharded_grad_scaler
 distributed.fsdp.wrap distributed.launch distributed.launcher distributed.launcher.api distributed.nn
 distributed.nn.functional distributed.optim distributed.optim.post_localSGD_optimizer

@@ -25,15 +25,16 @@ OURS = {
         *("engine", "file_store", "fingerprint", "objects", "options", "process_group", "store", "work"),
     },
     "distributed.checkpoint": {"state_dict_io"},
-    "distributed.launcher": {"agent", "worker"},
-    "distributed.elastic.multiprocessing": {"std"},
+    "distributed.launcher": {"agent", "nodes", "shared_memory", "worker"},
+    "distributed.elastic.multiprocessing": {"ChildFailedError", "record", "std"},
 }
 # (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
 OUR_MODULES = (
     *("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard"),
     # What PyTorch has in its core.
     *(f"distributed.{name}" for name in "engine file_store fingerprint objects options process_group store work".split()),
-    *("distributed.launcher.agent", "distributed.launcher.worker", "distributed.elastic.multiprocessing.std"),
+    *("distributed.launcher.agent", "distributed.launcher.nodes", "distributed.launcher.shared_memory"),
+    *("distributed.launcher.worker", "distributed.elastic.multiprocessing.std"),
     "distributed.checkpoint.state_dict_io",
 )
 PYTORCHS = golden_file.read(golden_file.NAMES)

@@ -7,9 +7,9 @@ import os
 import sys
 from typing import Any
 
-from .elastic.multiprocessing.errors import ChildFailedError
+from .elastic.multiprocessing.api import DefaultLogsSpecs, SignalException
+from .elastic.multiprocessing.errors import ChildFailedError, record
 from .elastic.multiprocessing.std import Std
-from .launcher.agent import SignalException
 from .launcher.api import LaunchConfig, count_processors, launch_agent
 
 __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
@@ -20,41 +20,45 @@ def _from_environment(name: str, default: Any) -> Any:
 
 
 def get_args_parser() -> argparse.ArgumentParser:
-    """The launcher's options."""
-    parser = argparse.ArgumentParser("gradiron-run", description="Starts a program in several processes (torchrun's options).")
+    """The launcher's options. The variable PET_NNODES gives --nnodes another default, and so on."""
+    parser = argparse.ArgumentParser(
+        "gradiron-run", description="Starts a program in several processes. The options are torchrun's."
+    )
 
     def option(name: str, default: Any = None, help: str = "", short: tuple[str, ...] = (), **rest: Any) -> None:
         plain = name.replace("-", "_")
-        names = [f"--{name}", *([f"--{plain}"] if plain != name else []), *short]
+        names = [*short, f"--{name}", *([f"--{plain}"] if plain != name else [])]
         default = _from_environment(plain, default)
         if rest.get("action") == "store_true":
-            default = default in (True, "1", "true", "True")
+            default = str(default).lower() in ("true", "1", "yes", "y", "t")
         parser.add_argument(*names, default=default, help=help, **rest)
 
-    option("nnodes", "1:1", "machines, as N or N:N")
-    option("nproc-per-node", "1", "processes on each machine: a number, cpu, gpu or auto")
-    option("rdzv-backend", "static", "how machines meet: static or c10d")
-    option("rdzv-endpoint", "", "host:port where they meet")
+    option("nnodes", "1:1", "how many machines: N, or N:N")
+    option("nproc-per-node", "1", "processes on this machine: a number, cpu (as many as processors), gpu, or auto")
+    option("rdzv-backend", "static", "how the machines meet: static (they are numbered) or c10d (they are not)")
+    option("rdzv-endpoint", "", "host:port where the machines meet")
     option("rdzv-id", "none", "the job's name")
-    option("rdzv-conf", "", "more options, as key=value,…")
-    option("standalone", False, "one machine, with a port that is free", action="store_true")
+    option("rdzv-conf", "", "more about the meeting, as key=value,…: timeout, join_timeout (seconds), is_host, rank")
+    option("standalone", False, "one machine, and any port that is free", action="store_true")
     option("max-restarts", 0, "how often all processes are started again after a failure", type=int)
     option("monitor-interval", 0.1, "seconds between looks at the processes", type=float)
-    option("start-method", "spawn", "for functions", choices=["spawn", "fork", "forkserver"])
+    option("start-method", "spawn", "how a function's processes are started", choices=["spawn", "fork", "forkserver"])
     option("role", "default", "a name for the processes")
-    option("module", False, "runs a module, as python -m does", ("-m",), action="store_true")
-    option("no-python", False, "runs a command that is no Python program", action="store_true")
-    option("run-path", False, "runs a script by runpy", action="store_true")
-    option("log-dir", None, "the folder for outputs")
-    option("redirects", "0", "outputs that go to files: 1 out, 2 err, 3 both, or for each local rank 0:1,1:3", ("-r",))
-    option("tee", "0", "outputs that go to files and to the console", ("-t",))
-    option("local-ranks-filter", "", "local ranks whose output is shown, as 0,1")
-    option("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "signals that end the processes first")
-    option("node-rank", 0, "the number of this machine", type=int)
-    option("master-addr", "127.0.0.1", "the address of machine 0")
-    option("master-port", None, "its port; for one machine one that is free, for several 29500", type=int)
-    option("local-addr", None, "this machine's address")
-    parser.add_argument("training_script", help="the program, or the module with -m")
+    option("module", False, "the program is a module, as in `python -m`", ("-m",), action="store_true")
+    option("no-python", False, "the program is a command, and no Python script", action="store_true")
+    option("run-path", False, "the program is a script, whatever --no-python says", action="store_true")
+    option("log-dir", None, "the folder in which each run makes one for its outputs")
+    option("redirects", "0", "which outputs go to files: 1 (out), 2 (err), 3 (both), or by local rank: 0:1,1:3", ("-r",))
+    option("tee", "0", "which outputs go to files and to the console", ("-t",))
+    option("log-line-prefix-template", None, "before each line of --tee; has ${role_name}, ${local_rank}, ${rank}, ${hostname}")
+    option("local-ranks-filter", "", "the local ranks whose outputs come to the console, as 0,1")
+    option("node-rank", 0, "the number of this machine (static)", type=int)
+    option("master-addr", "127.0.0.1", "the address of machine 0 (static)")
+    option("master-port", None, "its port (static); 29500 if there are several machines, else one that is free", type=int)
+    option("local-addr", None, "taken for torchrun's sake: the machines meet at the endpoint")
+    option("signals-to-handle", "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "the signals that are passed on to the processes")
+    option("shutdown-timeout", None, "seconds that processes have to end, before they are killed; 30", type=float)
+    parser.add_argument("training_script", help="the program: a script, with -m a module, with --no-python a command")
     parser.add_argument("training_script_args", nargs=argparse.REMAINDER, help="its arguments")
     return parser
 
@@ -65,63 +69,102 @@ def parse_args(args: list[str] | None) -> argparse.Namespace:
 
 
 def _count_processes(text: str) -> int:
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
-    if text in ("cpu", "auto"):
-        return count_processors()
-    if text == "gpu":
-        raise ValueError("--nproc-per-node gpu: gradiron uses one GPU; give a number of processes")
-    raise ValueError(f"Unsupported nproc_per_node value: {text}")
+    if text not in ("cpu", "gpu", "auto"):
+        raise ValueError(f"Unsupported nproc_per_node value: {text}")
+    if text != "cpu":
+        from .. import cuda
+
+        if cuda.is_available():
+            return cuda.device_count()
+        if text == "gpu":
+            raise ValueError("Cuda is not available.")
+    return count_processors()
 
 
 def _count_nodes(text: str) -> tuple[int, int]:
-    low, _, high = text.partition(":")
+    numbers = text.split(":")
+    if len(numbers) > 2 or not all(map(str.isdecimal, numbers)):
+        raise RuntimeError(f'nnodes={text} is not in "MIN:MAX" format')
+    return int(numbers[0]), int(numbers[-1])
+
+
+def _read_conf(text: str) -> dict[str, str]:
+    pairs = [pair.partition("=") for pair in text.split(",")] if text else []
+    if not all(key and equals and value for key, equals, value in pairs):
+        raise ValueError("The rendezvous configuration string must be in format <key1>=<value1>,...,<keyN>=<valueN>.")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _read_ranks(text: str) -> set[int] | None:
     try:
-        return int(low), int(high or low)
+        return {int(rank) for rank in text.split(",")} if text else None
     except ValueError:
-        raise RuntimeError(f'nnodes={text} is not in "MIN:MAX" format') from None
+        raise ValueError(
+            "--local_ranks_filter must be a comma-separated list of integers e.g. --local_ranks_filter=0,1,2"
+        ) from None
 
 
-def config_from_args(args: argparse.Namespace) -> tuple[LaunchConfig, Any, list[str]]:
-    """The launch that options ask for, the command, and its arguments."""
-    low, high = _count_nodes(str(args.nnodes))
-    confs = dict(pair.split("=", 1) for pair in args.rdzv_conf.split(",") if "=" in pair)
-    endpoint = args.rdzv_endpoint
+def _endpoint(args: argparse.Namespace, nodes: int) -> str:
+    """Where the machines meet; empty: at a port of this machine that is free."""
     if args.standalone:
-        low, high, endpoint = 1, 1, ""
-    elif not endpoint and (high > 1 or args.master_port is not None):
-        endpoint = f"{args.master_addr}:{29500 if args.master_port is None else args.master_port}"
+        return ""
+    if args.rdzv_endpoint or args.rdzv_backend != "static":
+        return str(args.rdzv_endpoint)
+    if nodes == 1 and args.master_port is None:
+        return ""
+    host = args.master_addr
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{host}:{29500 if args.master_port is None else args.master_port}"
+
+
+def _command(args: argparse.Namespace) -> tuple[str, list[str]]:
+    """The command that a worker runs: gradiron's own launcher of programs gives it `torch`."""
+    script, rest = args.training_script, list(args.training_script_args)
+    if args.no_python and not args.run_path:
+        if args.module:
+            raise ValueError("Don't use both the '--no_python' flag and the '--module' flag at the same time.")
+        return script, rest
+    if not getattr(args, "use_env", True):
+        rest.insert(0, "--local-rank=${local_rank}")
+    head = ["-u", "-m", "gradiron", *(["-m"] if args.module else [])]
+    return os.getenv("PYTHON_EXEC", sys.executable), [*head, script, *rest]
+
+
+def config_from_args(args: argparse.Namespace) -> tuple[LaunchConfig, str, list[str]]:
+    """The launch that options ask for, the command, and its arguments."""
+    low, high = (1, 1) if args.standalone else _count_nodes(str(args.nnodes))
+    confs: dict[str, Any] = _read_conf(args.rdzv_conf)
     if args.rdzv_backend == "static":
-        confs["rank"] = str(args.node_rank)
-    filtered = {int(rank) for rank in args.local_ranks_filter.split(",")} if args.local_ranks_filter else None
+        confs.setdefault("rank", args.node_rank)
     config = LaunchConfig(
         min_nodes=low,
         max_nodes=high,
         nproc_per_node=_count_processes(str(args.nproc_per_node)),
-        run_id="" if args.rdzv_id == "none" else args.rdzv_id,
+        logs_specs=DefaultLogsSpecs(
+            log_dir=args.log_dir,
+            redirects=Std.from_str(args.redirects),
+            tee=Std.from_str(args.tee),
+            local_ranks_filter=_read_ranks(args.local_ranks_filter),
+        ),
+        run_id="" if args.standalone else args.rdzv_id,
         role=args.role,
-        rdzv_endpoint=endpoint,
-        rdzv_backend=args.rdzv_backend,
+        rdzv_endpoint=_endpoint(args, high),
+        rdzv_backend="static" if args.standalone else args.rdzv_backend,
         rdzv_configs=confs,
         rdzv_timeout=int(confs.get("timeout", -1)),
         max_restarts=args.max_restarts,
         monitor_interval=args.monitor_interval,
         start_method=args.start_method,
-        log_dir=args.log_dir,
-        redirects=Std.from_str(args.redirects),
-        tee=Std.from_str(args.tee),
+        log_line_prefix_template=args.log_line_prefix_template,
         local_addr=args.local_addr,
-        local_ranks_filter=filtered,
         signals_to_handle=args.signals_to_handle,
+        shutdown_timeout=args.shutdown_timeout,
+        name=args.training_script,
     )
-    rest = list(args.training_script_args)
-    if args.no_python:
-        if args.module:
-            raise ValueError("Don't use both the '--no_python' flag and the '--module' flag at the same time.")
-        return config, args.training_script, rest
-    # The launcher of gradiron gives the program `torch`.
-    head = ["-u", "-m", "gradiron", *(["-m"] if args.module else []), args.training_script]
-    return config, os.getenv("PYTHON_EXEC", sys.executable), [*head, *rest]
+    return config, *_command(args)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -132,15 +175,17 @@ def run(args: argparse.Namespace) -> None:
 
 def main(args: list[str] | None = None) -> None:
     """The command `gradiron-run`."""
+    run_options(parse_args(args))
+
+
+def run_options(options: argparse.Namespace) -> None:
+    """Runs what options ask for; what goes wrong is told without the launcher's own traceback."""
     try:
-        run(parse_args(args))
+        record(run)(options)
     except ChildFailedError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
-    except SignalException as error:
-        print(f"gradiron-run: {error}", file=sys.stderr)
-        sys.exit(128 + error.sigval)
-    except (ValueError, OSError) as error:
+    except (ValueError, RuntimeError, OSError, SignalException) as error:
         sys.exit(f"gradiron-run: {error}")
 
 

@@ -6,134 +6,162 @@ import contextlib
 import ctypes
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..elastic.multiprocessing.std import Std
-
-__all__ = ["Worker", "start_command", "start_function"]
+__all__ = ["Outputs", "Worker", "start_command", "start_function"]
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+_TAIL_INTERVAL = 0.05
 
 
-def _die_with_launcher() -> None:
-    if _libc is not None:
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+@dataclass
+class Outputs:
+    """Files for a worker's standard output (1) and standard error (2), and which of them are shown as they grow."""
+
+    files: dict[int, str] = field(default_factory=dict)
+    shown: list[int] = field(default_factory=list)
+    prefix: str = ""
 
 
 class Worker:
     """A process of the job."""
 
-    rank = 0
-    error_file = ""
+    def __init__(self, rank: int, local_rank: int, error_file: str, process: Any, outputs: Outputs) -> None:
+        self.rank, self.local_rank, self.error_file = rank, local_rank, error_file
+        self.pid: int = process.pid
+        self.exitcode: int | None = None
+        self.ended_at = 0.0
+        self._process = process
+        self._threads: list[threading.Thread] = []
+        self._has_ended = threading.Event()
+        self._outputs = outputs
 
-    def __init__(self, process: Any, copies: list[threading.Thread], results: Any = None) -> None:
-        self._process, self._copies, self._results = process, copies, results
-        self._result: Any = None
+    def watch(self, ended: threading.Event) -> None:
+        """From now on its end is noted when it happens, and `ended` is set."""
 
-    @property
-    def pid(self) -> int:
-        """The process's number."""
-        return int(self._process.pid)
+        def wait() -> None:
+            if isinstance(self._process, subprocess.Popen):
+                code = self._process.wait()
+            else:
+                self._process.join()
+                code = self._process.exitcode
+            self.ended_at = time.time()
+            self.exitcode = code
+            self._has_ended.set()
+            ended.set()
 
-    def poll(self) -> int | None:
-        """How it has ended; None while it runs."""
-        if isinstance(self._process, subprocess.Popen):
-            return self._process.poll()
-        if self._results is not None and self._results.poll():
-            with contextlib.suppress(EOFError):
-                self._result = self._results.recv()
-            self._results = None
-        return self._process.exitcode
+        self._begin(wait)
+        for number in self._outputs.shown:
+            self._begin(self._show, self._outputs.files[number], sys.stdout if number == 1 else sys.stderr)
 
-    def wait(self) -> None:
-        """Waits for its end, and for its output."""
-        if isinstance(self._process, subprocess.Popen):
-            self._process.wait()
-        else:
-            self._process.join()
-        for copy in self._copies:
-            copy.join(5)
+    def _begin(self, function: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=function, args=args, daemon=True)
+        thread.start()
+        self._threads.append(thread)
+
+    def _show(self, path: str, console: Any) -> None:
+        """Copies what the worker writes into a file to the console, a prefix before each line."""
+        rest = ""
+        with open(path, errors="replace", newline="\n") as file:
+            is_last = False
+            while True:
+                text = file.read(1 << 16)
+                *lines, rest = (rest + text).split("\n")
+                if not text and is_last:
+                    lines += [rest] if rest else []
+                if lines:
+                    console.write("".join(f"{self._outputs.prefix}{line}\n" for line in lines))
+                    console.flush()
+                if not text:
+                    if is_last:
+                        return
+                    # What was written before its end is read once more after it.
+                    is_last = self._has_ended.wait(_TAIL_INTERVAL)
 
     def send(self, number: int) -> None:
         """Sends a signal to it and to what it has started."""
-        if isinstance(self._process, subprocess.Popen):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, number)
-        elif self._process.exitcode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._process.pid, number)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, number)
+                    return
+                # It has no session of its own yet.
+            if self.exitcode is None:
+                os.kill(self.pid, number)
 
-    def result(self) -> Any:
-        """What its function returned."""
-        self.wait()
-        self.poll()
-        return self._result
-
-
-def start_command(
-    command: list[str],
-    environment: dict[str, str],
-    prefix: str,
-    redirects: Std,
-    tee: Std,
-    folder: str | None,
-    shows: bool,
-) -> Worker:
-    """Starts a command; its outputs go to files, to the console or to both."""
-    streams: dict[str, Any] = {}
-    copies: list[tuple[str, Any, str]] = []
-    opened = []
-    for flag, name, console in ((Std.OUT, "stdout", sys.stdout), (Std.ERR, "stderr", sys.stderr)):
-        if folder is not None and flag & tee:
-            streams[name] = subprocess.PIPE
-            copies.append((name, console if shows else None, os.path.join(folder, f"{name}.log")))
-        elif folder is not None and flag & redirects:
-            file = open(os.path.join(folder, f"{name}.log"), "wb")
-            opened.append(file)
-            streams[name] = file
-        elif not shows:
-            streams[name] = subprocess.DEVNULL
-    process = subprocess.Popen(command, env=environment, start_new_session=True, preexec_fn=_die_with_launcher, **streams)
-    for file in opened:
-        file.close()
-    threads = []
-    for name, console, path in copies:
-        thread = threading.Thread(target=_copy, args=(getattr(process, name), console, path, prefix), daemon=True)
-        thread.start()
-        threads.append(thread)
-    return Worker(process, threads)
+    def join(self) -> None:
+        """Waits for its end, and until its output is shown."""
+        for thread in self._threads:
+            thread.join()
 
 
-def _copy(source: Any, console: Any, path: str, prefix: str) -> None:
-    """Copies a worker's output into a file, and to the console with its rank before each line."""
-    with open(path, "wb") as file, source:
-        for line in source:
-            file.write(line)
-            file.flush()
-            if console is not None:
-                console.write(prefix + line.decode(errors="replace"))
-                console.flush()
+def _die_with(launcher: int) -> None:
+    if _libc is not None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != launcher:
+            os._exit(1)
 
 
-def start_function(function: Callable[..., Any], args: list[Any], environment: dict[str, str], method: str) -> Worker:
-    """Starts a function in a process; its result comes back through a pipe."""
+def start_command(command: list[str], environment: dict[str, str], outputs: Outputs) -> Any:
+    """Starts a command."""
+    launcher = os.getpid()
+    with contextlib.ExitStack() as opened:
+        files = {number: opened.enter_context(open(path, "wb")) for number, path in outputs.files.items()}
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdout=files.get(1),
+            stderr=files.get(2),
+            start_new_session=True,
+            preexec_fn=(lambda: _die_with(launcher)) if _libc is not None else None,
+        )
+
+
+def start_function(
+    function: Callable[..., Any], args: list[Any], environment: dict[str, str], outputs: Outputs, method: str, result: str
+) -> Any:
+    """Starts a function in a process; what it returns is written to the file `result`."""
+    for path in outputs.files.values():
+        open(path, "wb").close()
     context: Any = multiprocessing.get_context(method)
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_call, args=(function, args, environment, there), daemon=True)
+    process = context.Process(target=_call, args=(function, args, environment, outputs.files, result, os.getpid()))
     process.start()
-    there.close()
-    return Worker(process, [], here)
+    return process
 
 
-def _call(function: Callable[..., Any], args: list[Any], environment: dict[str, str], told: Any) -> None:
+def _call(
+    function: Callable[..., Any],
+    args: list[Any],
+    environment: dict[str, str],
+    files: dict[int, str],
+    result: str,
+    launcher: int,
+) -> None:
     from ..elastic.multiprocessing.errors import record
 
-    _die_with_launcher()
+    os.setsid()
+    for caught in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT):
+        if callable(signal.getsignal(caught)):  # The launcher's, if this is a forked copy of it.
+            signal.signal(caught, signal.default_int_handler if caught == signal.SIGINT else signal.SIG_DFL)
+    _die_with(launcher)
+    for number, path in files.items():
+        os.dup2(os.open(path, os.O_WRONLY), number)
+    os.environ.clear()
     os.environ.update(environment)
-    told.send(record(function)(*args))
+
+    @record
+    def call() -> None:
+        returned = function(*args)
+        with open(result, "wb") as file:
+            pickle.dump(returned, file)
+
+    call()

@@ -24,7 +24,7 @@ class Std(enum.IntFlag):
         for pair in text.split(","):
             rank, separator, number = pair.partition(":")
             if not (separator and rank.isdigit() and number.isdigit() and int(number) <= 3):
-                raise ValueError(f"{text} does not match: <^(\\d:[0123],)*(\\d:[0123])$> or <^[0123]$>")
+                raise ValueError(f"{text} does not match: <^[0123]$> or <^(\\d:[0123],)*(\\d:[0123])$>")
             chosen[int(rank)] = cls(int(number))
         return chosen
 
