@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from enum import Enum
 from typing import Any
 
@@ -117,7 +118,9 @@ class Type:
         raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
 
 
-def __getattr__(name: str) -> type[Type]:
+def __getattr__(name: str) -> Any:
+    if name == "_distributed_c10d":
+        return importlib.import_module(".distributed._c10d", __package__)
     if name.endswith("Type") and name in _SCRIPT_TYPES:
         return globals().setdefault(name, type(name, (Type,), {"__module__": __name__}))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

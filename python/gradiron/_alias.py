@@ -32,12 +32,6 @@ class _Loader(importlib.abc.Loader):
         self._spec = module.__spec__
         return module
 
-    def get_code(self, name: str) -> Any:
-        """The code of ours, for `python -m gradiron -m torch.something`."""
-        spec = importlib.util.find_spec(self._ours)
-        loader: Any = None if spec is None else spec.loader
-        return None if loader is None else loader.get_code(self._ours)
-
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # Import has put that of the other name there.
 

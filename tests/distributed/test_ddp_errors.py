@@ -237,6 +237,11 @@ def test_no_sync_keeps_gradients_in_the_process():
     assert model.module.weight.grad.tolist() == [[2.0, 2.0]] * 2
 
 
+def test_the_reducer_has_a_name():
+    core = T._C._distributed_c10d
+    assert isinstance(ddp(nn.Linear(2, 2)).reducer, core.Reducer) and core.GradBucket is dist.GradBucket
+
+
 @pytest.mark.gradiron
 def test_without_its_wrapper_a_module_is_as_before():
     layer = nn.Linear(2, 2)
