@@ -35,6 +35,11 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self._spec  # Import has put that of the other name there.
 
+    def get_code(self, name: str) -> Any:
+        """The code of the module, for `python -m`."""
+        spec: Any = importlib.util.find_spec(self._ours)
+        return spec.loader.get_code(self._ours)
+
 
 class _Distribution(importlib.metadata.Distribution):
     """What `importlib.metadata` is told of PyTorch: programs ask it for the version."""
