@@ -35,7 +35,7 @@ def nothing_stays(tmp_path):
     """No process of the test's folder, and no shared memory."""
     before = orphans()
     yield
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 20
     while processes_of(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not processes_of(tmp_path)
@@ -141,7 +141,7 @@ def test_a_failure_is_told_in_a_table(script):
     )
     begin = time.monotonic()
     done = run("--nproc-per-node", "2", path)
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 30
     assert done.returncode == 1
     table = done.stderr[done.stderr.index("FAILED") :]
     root = table[table.index("Root Cause (first observed failure):") :]
@@ -193,7 +193,7 @@ def test_the_launcher_ends(script, number):
     launcher.send_signal(number)
     begin = time.monotonic()
     launcher.wait(30)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30
     assert launcher.returncode != 0
     launcher.stdout.close()
     launcher.stderr.close()
