@@ -49,7 +49,7 @@ def test_a_rank_that_raises(tmp_path):
         """,
         "rank 1: ValueError: out of ideas during all_reduce #2",
     )
-    assert took < 3
+    assert took < 10
     assert all(line.startswith("[rank0]: ") for line in error.splitlines())
 
 
@@ -63,7 +63,7 @@ def test_a_rank_that_is_killed():
         """,
         "rank 1 ended (exit or signal) during all_reduce #2",
     )
-    assert took < 3
+    assert took < 10
 
 
 def test_a_rank_that_leaves_early():
@@ -76,7 +76,7 @@ def test_a_rank_that_leaves_early():
         """,
         "rank 1 ended during all_reduce #2",
     )
-    assert took < 4
+    assert took < 10
 
 
 def test_a_rank_that_exits_at_once():
@@ -89,7 +89,7 @@ def test_a_rank_that_exits_at_once():
         """,
         "rank 1 ended (exit or signal) during barrier #2",
     )
-    assert took < 3
+    assert took < 10
 
 
 def test_after_an_error_every_call_raises_it_again():
@@ -161,7 +161,7 @@ def test_interrupt():
     for process in world.ranks:
         process.send_signal(signal.SIGINT)
     (code, _, error), _ = world.finish()
-    assert time.monotonic() - begin < 3
+    assert time.monotonic() - begin < 10
     assert "KeyboardInterrupt" in error and code != 0
 
 

@@ -32,7 +32,7 @@ def orphans():
     return found
 
 
-def stay_after(before, seconds=5):
+def stay_after(before, seconds=20):
     """What is left since then, when all has had its time."""
     end = time.monotonic() + seconds
     while (left := orphans() - before) and time.monotonic() < end:
