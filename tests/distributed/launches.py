@@ -79,7 +79,7 @@ class Launches:
                 found.append(int(number))
         return found
 
-    def wait_for_the_last(self, seconds=5):
+    def wait_for_the_last(self, seconds=15):
         """The processes that are left after a while."""
         end = time.monotonic() + seconds
         while self.processes() and time.monotonic() < end:

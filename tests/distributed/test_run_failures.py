@@ -27,7 +27,7 @@ def test_a_failure_is_told_in_a_table(launches):
     )
     begin = time.monotonic()
     status, _, err = launches.run("--nproc-per-node", "2", path)
-    assert time.monotonic() - begin < 15
+    assert time.monotonic() - begin < 25
     assert status == 1
     table = err[err.index("=====") :].splitlines()
     assert table[1] == f"{path} FAILED" and table[3] == "Failures:"
@@ -85,7 +85,7 @@ def test_what_workers_have_started_ends_with_them(launches):
     )
     status, _, _ = launches.run("--nproc-per-node", "2", *PLAIN, path)
     assert status == 1
-    assert not launches.wait_for_the_last(2)
+    assert not launches.wait_for_the_last()
 
 
 def test_shared_memory_of_killed_ranks_goes(launches):
@@ -166,8 +166,8 @@ def runs(launches, *words, after="time.sleep(60)", begin="import os, signal, sys
 def test_the_launcher_ends(launches, number, begin):
     launcher = runs(launches, begin=begin)
     launcher.send_signal(number)
-    status, _, err = finish(launcher, 10)
-    assert not launches.wait_for_the_last(3)
+    status, _, err = finish(launcher, 25)
+    assert not launches.wait_for_the_last()
     if number == signal.SIGKILL:
         assert status == -9
         return
@@ -183,7 +183,7 @@ def test_workers_may_end_in_order(launches):
     launcher = runs(launches, after=after)
     time.sleep(0.3)
     launcher.send_signal(signal.SIGTERM)
-    status, out, _ = finish(launcher, 10)
+    status, out, _ = finish(launcher, 25)
     assert status == 1 and out.count("saved") == 2
 
 
@@ -194,7 +194,7 @@ def test_a_second_signal_kills(launches):
     time.sleep(0.5)
     assert launcher.poll() is None
     launcher.send_signal(signal.SIGINT)
-    status, _, _ = finish(launcher, 5)
+    status, _, _ = finish(launcher, 15)
     assert status == 1
 
 
@@ -202,7 +202,7 @@ def test_nohup(launches):
     """Signals that are ignored stay so."""
     launcher = runs(launches, after="time.sleep(1)", ignores=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     launcher.send_signal(signal.SIGHUP)
-    status, _, err = finish(launcher, 10)
+    status, _, err = finish(launcher, 25)
     assert status == 0, err
 
 
@@ -210,7 +210,7 @@ def test_a_signal_while_machines_meet(launches):
     launcher = launches.start("--nnodes", "2", "--master-port", free_port(), launches.script("pass"))
     time.sleep(1)
     launcher.send_signal(signal.SIGINT)
-    status, _, err = finish(launcher, 5)
+    status, _, err = finish(launcher, 15)
     assert status == 1 and "got signal: 2" in err
 
 
@@ -281,7 +281,7 @@ def test_a_launcher_that_dies_ends_all(launches, lost):
     for launcher in launchers:
         assert launcher.stdout.readline() == "runs\n"
     launchers[lost].kill()
-    status, _, err = finish(launchers[1 - lost], 10)
+    status, _, err = finish(launchers[1 - lost], 25)
     assert status == 1
     assert f"gradiron-run: the launcher of node {lost} ended" in err
     finish(launchers[lost])
@@ -293,7 +293,7 @@ def test_a_signal_on_one_machine_ends_all(launches):
     for launcher in launchers:
         assert launcher.stdout.readline() == "runs\n"
     launchers[0].send_signal(signal.SIGTERM)
-    ends = [finish(launcher, 10) for launcher in launchers]
+    ends = [finish(launcher, 25) for launcher in launchers]
     assert [status for status, _, _ in ends] == [1, 1]
     assert "the launcher of node 0: it ended its workers (SignalException" in ends[1][2]
 
