@@ -207,8 +207,14 @@ def test_nohup(launches):
 
 
 def test_a_signal_while_machines_meet(launches):
-    launcher = launches.start("--nnodes", "2", "--master-port", free_port(), launches.script("pass"))
-    time.sleep(1)
+    port = free_port()
+    launcher = launches.start("--nnodes", "2", "--master-port", port, launches.script("pass"))
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:  # Its store listens as soon as it waits for the other machine.
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", int(port)), 1).close()
+            break
+        time.sleep(0.05)
     launcher.send_signal(signal.SIGINT)
     status, _, err = finish(launcher, 15)
     assert status == 1 and "got signal: 2" in err
