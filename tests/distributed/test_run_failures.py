@@ -1,5 +1,6 @@
 """`gradiron-run`: failures, signals and restarts, on one machine and on several; nothing stays behind."""
 
+import contextlib
 import json
 import signal
 import socket
