@@ -105,8 +105,9 @@ stubs: build
 	cd $(VENV) && bin/python ../scripts/stubs.py --several > several.txt && MYPYPATH=../python bin/python -m mypy.stubtest \
 		--ignore-disjoint-bases --allowlist several.txt --ignore-unused-allowlist gradiron._core
 
-## make docs     runs the Python examples of the documentation
+## make docs     runs the examples of the documentation and of the docstrings
 docs: build
+	$(BIN)/python scripts/docstrings.py
 	$(BIN)/python scripts/examples.py README.md CONTRIBUTING.md $(wildcard docs/*.md)
 
 ## make examples trains the small networks of examples/ (a minute each; STEPS=3 for a few steps)

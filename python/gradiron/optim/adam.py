@@ -50,7 +50,38 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, decoupled: b
 
 
 class Adam(Optimizer):
-    """Steps by running averages of the gradients, over the roots of those of their squares."""
+    """Adam: adaptive steps from running estimates of the gradient's first and second moments.
+
+    For the gradient `g` at step `t`::
+
+        m = beta1 * m + (1 - beta1) * g
+        v = beta2 * v + (1 - beta2) * g**2
+        param -= lr * (m / (1 - beta1**t)) / (sqrt(v / (1 - beta2**t)) + eps)
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-3`
+        betas: decay rates of the first and the second moment estimate. Default: `(0.9, 0.999)`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        amsgrad: divide by the largest second moment seen so far. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+        fused: use one kernel for the whole update; chosen automatically if `None`.
+        decoupled_weight_decay: shrink the parameters instead of adding the penalty to the gradient, as AdamW
+            does. Default: `False`
+
+    Raises:
+        ValueError: if `lr`, `eps` or `weight_decay` is negative, or a beta is outside `[0, 1)`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {
         "amsgrad": False,

@@ -28,7 +28,26 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """`input @ weight.T + bias`."""
+    """Apply an affine map to the last dimension: `y = x @ weight.T + bias`.
+
+    Weight and bias are drawn uniformly from `[-k, k]` with `k = 1 / sqrt(in_features)`.
+
+    Args:
+        in_features: size of the last dimension of the input.
+        out_features: size of the last dimension of the output.
+        bias: whether to add a learned bias. Default: `True`
+        device: device of the parameters.
+        dtype: data type of the parameters.
+
+    Shape:
+        - Input: `(*, in_features)`, where `*` is any number of dimensions.
+        - Output: `(*, out_features)`.
+
+    Examples:
+        >>> layer = nn.Linear(20, 30)
+        >>> layer(torch.randn(128, 20)).shape
+        torch.Size([128, 30])
+    """
 
     in_features: int
     out_features: int

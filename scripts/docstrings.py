@@ -1,0 +1,103 @@
+"""Checks the docstrings of the public classes and functions: `docstrings.py [NAMESPACE ...]`.
+
+A docstring opens with one sentence. `Args:` names every parameter, with `Default:` where it has one, and `Examples:` shows
+lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments, all namespaces of `COMPLETE` are checked.
+"""
+
+import contextlib
+import doctest
+import importlib
+import inspect
+import io
+import re
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gradiron
+
+# The namespaces whose docstrings are complete.
+COMPLETE: list[str] = []
+
+
+def public(namespace: str) -> Iterator[tuple[str, Any]]:
+    """The classes and functions of a namespace that gradiron itself documents, each once."""
+    module = importlib.import_module(f"gradiron.{namespace}" if namespace != "torch" else "gradiron")
+    seen = set()
+    for name in sorted(getattr(module, "__all__", dir(module))):
+        item = getattr(module, name, None)
+        is_code = isinstance(item, type | types.FunctionType | types.BuiltinFunctionType)
+        home = getattr(item, "__module__", None) or "gradiron"
+        if name.startswith("_") or not is_code or not home.startswith("gradiron") or id(item) in seen:
+            continue
+        seen.add(id(item))
+        yield f"{namespace}.{name}", item
+
+
+def parameters(item: Any) -> dict[str, inspect.Parameter]:
+    """What a caller may pass; nothing for exceptions and for classes that Python code does not construct."""
+    if isinstance(item, type) and issubclass(item, BaseException):
+        return {}
+    try:
+        found = inspect.signature(item).parameters
+    except (TypeError, ValueError):
+        return {}
+    return {name: one for name, one in found.items() if name not in ("self", "args", "kwargs") and name[0] != "_"}
+
+
+def described(text: str) -> dict[str, str]:
+    """The entries of the section `Args:`."""
+    match = re.search(r"^Args:\n((?:[ \t]+.*\n?|\n)+)", text, re.MULTILINE)
+    entries: dict[str, str] = {}
+    if match:
+        for names, rest in re.findall(r"^    ([*\w, ]+)(?: \([^)]*\))?: ((?:.*\n?(?:     .*\n?)*))", match[1], re.MULTILINE):
+            entries |= {name.strip().lstrip("*"): rest for name in names.split(",")}
+    return entries
+
+
+def complaints(name: str, item: Any) -> Iterator[str]:
+    inherited = isinstance(item, type) and not vars(item).get("__doc__")
+    text = None if inherited else inspect.getdoc(item)
+    if not text:
+        yield "has no docstring"
+        return
+    entries = described(text)
+    for parameter, one in parameters(item).items():
+        if parameter not in entries:
+            yield f"does not describe {parameter}"
+        elif one.default not in (None, inspect.Parameter.empty) and "Default" not in entries[parameter]:
+            yield f"does not tell the default of {parameter}"
+    if ">>> " not in text:
+        yield "has no example"
+    yield from failures(name, text)
+
+
+def failures(name: str, text: str) -> Iterator[str]:
+    """What the examples of a docstring print otherwise than written."""
+    names = {"torch": gradiron, "nn": gradiron.nn, "F": gradiron.nn.functional}
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    test = doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+    printed = io.StringIO()
+    gradiron.manual_seed(0)
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        result = doctest.DocTestRunner(verbose=False, optionflags=flags).run(test, out=printed.write)
+    if result.failed:
+        yield "prints something else:\n" + printed.getvalue()
+
+
+def main() -> None:
+    wrong = 0
+    for namespace in sys.argv[1:] or COMPLETE:
+        checked = list(public(namespace))
+        found = [f"{name} {what}" for name, item in checked for what in complaints(name, item)]
+        print(f"{namespace}: {len(checked)} docstrings, {len(found)} faults")
+        print("".join(f"  {line}\n" for line in found), end="")
+        wrong += len(found)
+    sys.exit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()
