@@ -162,6 +162,28 @@ def runs(launches, *words, after="time.sleep(60)", begin="import os, signal, sys
     return launcher
 
 
+def test_a_program_goes_on_from_the_checkpoint_that_all_ranks_reached(launches, tmp_path):
+    path = launches.script(f"""
+        import os, torch, torch.distributed as dist
+        from torch.distributed import checkpoint
+        dist.init_process_group()
+        state = {{"step": 0}}
+        folder = {str(tmp_path / "saved")!r}
+        if os.path.exists(folder + "/state.pt"):
+            checkpoint.load(state, checkpoint_id=folder)
+        begin = state["step"]
+        for step in range(begin, 4):
+            if step == 2 and dist.get_rank() == 1 and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+                raise SystemExit(3)
+            state["step"] = step + 1
+            checkpoint.save(state, checkpoint_id=folder)
+        os.write(1, f"{{begin}} to {{state['step']}}\\n".encode())
+        dist.destroy_process_group()
+    """)
+    status, out, err = launches.run("--nproc-per-node", "2", "--max-restarts", "1", path)
+    assert (status, out.split("\n")) == (0, ["2 to 4", "2 to 4", ""]), err
+
+
 @pytest.mark.parametrize("begin", ["import os, signal, sys, time", REDUCE])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_launcher_ends(launches, number, begin):

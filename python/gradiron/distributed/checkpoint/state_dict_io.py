@@ -45,6 +45,9 @@ def save(
     writer = storage_writer if storage_writer is not None else FileSystemWriter(_place(checkpoint_id))
     told: list[Any] = [None]
     alone = _is_alone(process_group, no_dist)
+    if not alone:
+        # A state that a dead rank never reached must not replace the last one.
+        c10d.barrier(process_group)
     if alone or c10d.get_rank(process_group) == 0:
         try:
             writer.write(_states(state_dict))
