@@ -371,6 +371,9 @@ def do_coalesced(rank):
     assert all((x == 6).all() for x in tensors)
     dist.all_reduce_coalesced(tensors)
     assert all((x == 24).all() for x in tensors)
+    mixed = [T.tensor([1.0 + rank]), T.tensor([complex(1, rank)])]
+    dist.all_reduce_coalesced(mixed)
+    assert [x.item() for x in mixed] == [10, complex(4, 6)]
 
 
 def test_coalesced(four):

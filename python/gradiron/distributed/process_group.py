@@ -84,6 +84,10 @@ class ProcessGroup:
     def _set_group_desc(self, description: str) -> None:
         self.group_desc = description
 
+    def _label(self) -> str:
+        """The description, or the name of a group that has none."""
+        return self.group_name if self.group_desc in ("", "undefined") else self.group_desc
+
     def _get_backend(self, device: Any = None) -> ProcessGroup:
         return self
 
@@ -247,7 +251,7 @@ class EngineProcessGroup(ProcessGroup):
         if self._error is not None:
             raise type(self._error)(*self._error.args)
         if failure := engine.failure():
-            error = RuntimeError(f"{failure} during {name} #{self._number + 1} of group {self.group_desc or self.group_name}")
+            error = RuntimeError(f"{failure} during {name} #{self._number + 1} of group {self._label()}")
             self._break(error)
             raise error
         self._number += 1
