@@ -241,3 +241,43 @@ def test_names():
     assert dist.ReduceOp(dist.ReduceOp.SUM) == dist.ReduceOp.SUM
     assert dist.Backend("GLOO") == "gloo" == dist.Backend.GLOO
     assert not dist.is_ucc_available()
+
+
+def of_the_second_tensor(options):
+    options.rootTensor = 1
+    return options
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda group, x: group.broadcast([x], of_the_second_tensor(dist.BroadcastOptions())),
+            "broadcast: invalid root tensor: 1",
+        ),
+        (lambda group, x: group.reduce([x], of_the_second_tensor(dist.ReduceOptions())), "reduce: invalid root tensor: 1"),
+        (
+            lambda group, x: group.allgather([[x], [x]], [x]),
+            "allgather: requires input/output tensor lists to have the same length",
+        ),
+        (
+            lambda group, x: group.gather([], [x]),
+            "gather: requires a single-element output list containing a list with 1 tensors.",
+        ),
+        (
+            lambda group, x: group.scatter([x], []),
+            "scatter: requires a single-element input list containing a list with 1 tensors.",
+        ),
+        (
+            lambda group, x: group.allreduce_coalesced([x, x.double()]),
+            "allreduce_coalesced: tensors must all have the same type",
+        ),
+        (
+            lambda group, x: group.allgather_coalesced([[]], [x]),
+            "allgather_coalesced: invalid output size: (expected length 1, got 0)",
+        ),
+    ],
+)
+def test_calls_of_a_group(alone, call, says):
+    with pytest.raises(RuntimeError, match=re.escape(says)):
+        call(dist.group.WORLD, T.ones(1))

@@ -371,6 +371,9 @@ def do_coalesced(rank):
     assert all((x == 6).all() for x in tensors)
     dist.all_reduce_coalesced(tensors)
     assert all((x == 24).all() for x in tensors)
+    mixed = [T.tensor([1.0 + rank]), T.tensor([complex(1, rank)])]
+    dist.all_reduce_coalesced(mixed)
+    assert [x.item() for x in mixed] == [10, complex(4, 6)]
 
 
 def test_coalesced(four):
@@ -395,6 +398,16 @@ def do_future(rank):
     assert seen.wait().item() == 12
     assert work.result()[0].item() == 6
     assert work.is_success()
+    parts = [T.zeros(1) for _ in range(4)]
+    gathered = dist.all_gather(parts, T.tensor([rank + 1.0]), async_op=True).get_future().wait()
+    assert [part.item() for part in gathered] == [1, 2, 3, 4]
+    into = parts if rank == 1 else None
+    gathered = dist.gather(T.tensor([rank + 2.0]), into, dst=1, async_op=True).get_future().wait()
+    assert rank != 1 or [part.item() for part in gathered] == [2, 3, 4, 5]
+    x = T.tensor([float(rank)])
+    dist.group.WORLD.broadcast(x, root=2).wait()
+    dist.group.WORLD.reduce(x, root=3).wait()
+    assert rank != 3 or x.item() == 8
 
 
 def test_futures(four):

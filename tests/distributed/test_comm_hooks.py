@@ -285,8 +285,8 @@ def test_hooks_that_are_refused(alone):
 
 @pytest.mark.gradiron
 @pytest.mark.parametrize("returned, message", [
-    (lambda bucket: None, "expected the communication hook to return a torch.futures.Future, but it returned NoneType"),
-    (lambda bucket: bucket.buffer(), "but it returned Tensor"),
+    (lambda bucket: None, "callback must return a torch.futures.Future object, but got NoneType"),
+    (lambda bucket: bucket.buffer(), "but got Tensor"),
     (lambda bucket: future_of(1), "expected the future of the communication hook to hold a tensor, but it holds int"),
     (lambda bucket: future_of(T.ones(2)), "to return 6 elements for bucket 0, but it returned 2"),
     (lambda bucket: bucket.set_buffer(T.ones(2)), "set_buffer: expected a tensor of 6 elements, but got 2"),

@@ -126,7 +126,7 @@ def test_a_collective_that_nobody_joins_times_out():
     )
     (code, _, error), _ = world.finish()
     assert code == 1
-    assert "all_reduce #2 of group default_pg timed out after 1.5 s" in error
+    assert "all_reduce #2 of group default_pg: Timed out after 1.5 s" in error
     assert "rank 1 (last in all_reduce #1)" in error
 
 

@@ -112,9 +112,10 @@ def test_file(tmp_path):
         meet("file://", 0, 1)
     first, rank, size = meet(url, 0, 2)
     second = meet(f"{url}?rank=1&world_size=2")[0]
+    third = meet(f"file:///{tmp_path}/store?rank=1&world_size=2")[0]
     assert (rank, size) == (0, 2)
     first.set("a", "b")
-    assert second.get("a") == b"b"
+    assert second.get("a") == third.get("a") == b"b"
 
 
 def test_urls_that_nobody_answers():

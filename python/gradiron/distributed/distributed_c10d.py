@@ -833,11 +833,12 @@ def all_reduce_coalesced(
     """Reduces several tensors of one dtype, as one message."""
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_tensor_list(tensors, "tensor")
+    tensors = [_as_real(t, op, "all_reduce") for t in tensors]
     _check_same_dtype(tensors)
     if not _check_member("all_reduce_coalesced", group):
         return None
     opts = AllreduceCoalescedOptions(reduceOp=op, asyncOp=async_op)
-    work = _resolve(group).allreduce_coalesced([_as_real(t, op, "all_reduce") for t in tensors], opts)
+    work = _resolve(group).allreduce_coalesced(tensors, opts)
     return work.get_future() if async_op else _finish(work, False)
 
 

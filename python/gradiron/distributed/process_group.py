@@ -21,7 +21,6 @@ from .options import (
     AllreduceOptions,
     BroadcastOptions,
     GatherOptions,
-    ReduceOp,
     ReduceOptions,
     ReduceScatterOptions,
     ScatterOptions,
@@ -83,6 +82,10 @@ class ProcessGroup:
 
     def _set_group_desc(self, description: str) -> None:
         self.group_desc = description
+
+    def _label(self) -> str:
+        """The description, or the name of a group that has none."""
+        return self.group_name if self.group_desc in ("", "undefined") else self.group_desc
 
     def _get_backend(self, device: Any = None) -> ProcessGroup:
         return self
@@ -247,7 +250,7 @@ class EngineProcessGroup(ProcessGroup):
         if self._error is not None:
             raise type(self._error)(*self._error.args)
         if failure := engine.failure():
-            error = RuntimeError(f"{failure} during {name} #{self._number + 1} of group {self.group_desc or self.group_name}")
+            error = RuntimeError(f"{failure} during {name} #{self._number + 1} of group {self._label()}")
             self._break(error)
             raise error
         self._number += 1
@@ -349,6 +352,8 @@ class EngineProcessGroup(ProcessGroup):
             raise RuntimeError("ProcessGroup::allreduce_coalesced: requires non-empty tensor list")
         for tensor in tensors:
             _check_dense(tensor, "allreduce_coalesced")
+            if tensor.dtype != tensors[0].dtype:
+                raise RuntimeError("ProcessGroup::allreduce_coalesced: tensors must all have the same type")
         opts = _options(opts, AllreduceOptions, "reduceOp", None)
         with no_grad():
             flat = _core.cat([_source(tensor).detach().reshape(-1) for tensor in tensors])
@@ -362,13 +367,17 @@ class EngineProcessGroup(ProcessGroup):
         request = self._communicator.all_reduce(dense.data_ptr(), dense.numel(), dtype, operation)
         return self._work(request, "allreduce_coalesced", number, [dense], list(tensors), opts, finish)
 
-    def reduce(self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None) -> Work:
+    def reduce(
+        self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, *, root: int | None = None
+    ) -> Work:
         """Reduces into the tensor of the root rank."""
         tensor = _only(tensors, "reduce")
-        if not isinstance(opts, ReduceOptions):
-            opts = ReduceOptions(rootRank=opts or 0, reduceOp=ReduceOp.SUM if op is None else op)
+        opts = _options(opts if root is None else root, ReduceOptions, "rootRank", timeout)
+        if op is not None:
+            opts.reduceOp = op
         _check_dense(tensor, "reduce")
         self._check_root(opts.rootRank, "reduce")
+        _check_root_tensor(opts, "reduce")
         dense, dtype, operation, after = self._reduced(tensor, opts.reduceOp, "reduce")
         number = self._begin("reduce", [tensor])
 
@@ -423,13 +432,13 @@ class EngineProcessGroup(ProcessGroup):
 
     # Moves.
 
-    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
+    def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, root: int | None = None) -> Work:
         """Sends the root rank's tensor to all."""
         tensor = _only(tensors, "broadcast")
-        if not isinstance(opts, BroadcastOptions):
-            opts = BroadcastOptions(rootRank=opts or 0)
+        opts = _options(opts if root is None else root, BroadcastOptions, "rootRank", timeout)
         _check_dense(tensor, "broadcast")
         self._check_root(opts.rootRank, "broadcast")
+        _check_root_tensor(opts, "broadcast")
         number = self._begin("broadcast", [tensor])
         root = self._rank == opts.rootRank
         dense = _source(tensor) if root else _destination(tensor)
@@ -439,8 +448,8 @@ class EngineProcessGroup(ProcessGroup):
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
         """Gathers each rank's tensor in a list, on every rank."""
-        tensor = _only(input_tensors, "allgather")
-        outputs = output_tensors[0] if output_tensors and isinstance(output_tensors[0], (list, tuple)) else output_tensors
+        tensor = _only(input_tensors, "allgather", "input ")
+        outputs = _only_list(output_tensors, "allgather: requires input/output tensor lists to have the same length")
         self._check_list(outputs, tensor, "allgather", "output")
         number = self._begin("all_gather", [tensor])
         source = _source(tensor)
@@ -451,7 +460,7 @@ class EngineProcessGroup(ProcessGroup):
                 _store_back(out, part)
 
         request = self._communicator.all_gather(source.data_ptr(), flat.data_ptr(), _bytes(source))
-        return self._work(request, "all_gather", number, [source, flat], [list(outputs)], opts, finish)
+        return self._work(request, "all_gather", number, [source, flat], list(outputs), opts, finish)
 
     def _allgather_base(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         """Gathers each rank's tensor in one, on every rank."""
@@ -473,6 +482,12 @@ class EngineProcessGroup(ProcessGroup):
         """Gathers several tensors: `output_lists[rank]` becomes the list of that rank."""
         if len(output_lists) != self._size:
             raise RuntimeError("output lists should be equal to world size")
+        for of_rank in output_lists:
+            if len(of_rank) != len(input_list):
+                raise RuntimeError(
+                    f"ProcessGroup::allgather_coalesced: invalid output size: (expected length {len(input_list)}, "
+                    f"got {len(of_rank)})"
+                )
         works = []
         for at, tensor in enumerate(input_list):
             works.append(self.allgather([[of_rank[at] for of_rank in output_lists]], [tensor], opts))
@@ -484,13 +499,15 @@ class EngineProcessGroup(ProcessGroup):
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
         """Gathers each rank's tensor in a list, on the root rank."""
-        tensor = _only(input_tensors, "gather")
+        tensor = _only(input_tensors, "gather", "input ")
         if not isinstance(opts, GatherOptions):
             opts = GatherOptions(rootRank=opts or 0)
         self._check_root(opts.rootRank, "gather")
         outputs: Sequence[Tensor] = []
         if self._rank == opts.rootRank:
-            outputs = output_tensors[0] if output_tensors and isinstance(output_tensors[0], (list, tuple)) else output_tensors
+            outputs = _only_list(
+                output_tensors, f"gather: requires a single-element output list containing a list with {self._size} tensors."
+            )
             self._check_list(outputs, tensor, "gather", "output")
         elif output_tensors:
             raise RuntimeError("ProcessGroup::gather: requires empty output on non-root")
@@ -504,17 +521,19 @@ class EngineProcessGroup(ProcessGroup):
                 _store_back(out, part)
 
         request = self._communicator.gather(source.data_ptr(), flat.data_ptr(), _bytes(source), opts.rootRank)
-        return self._work(request, "gather", number, [source, flat], [list(outputs)], opts, finish)
+        return self._work(request, "gather", number, [source, flat], list(outputs), opts, finish)
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
         """Gives each rank its tensor of the root rank's list."""
-        output = _only(output_tensors, "scatter")
+        output = _only(output_tensors, "scatter", "output ")
         if not isinstance(opts, ScatterOptions):
             opts = ScatterOptions(rootRank=opts or 0)
         self._check_root(opts.rootRank, "scatter")
         inputs: Sequence[Tensor] = []
         if self._rank == opts.rootRank:
-            inputs = input_tensors[0] if input_tensors and isinstance(input_tensors[0], (list, tuple)) else input_tensors
+            inputs = _only_list(
+                input_tensors, f"scatter: requires a single-element input list containing a list with {self._size} tensors."
+            )
             self._check_list(inputs, output, "scatter", "input")
         elif input_tensors:
             raise RuntimeError("ProcessGroup::scatter: requires empty input on non-root")
@@ -747,14 +766,27 @@ def _withdraw(works: list[Work]) -> None:
             work._request.cancel()
 
 
-def _only(tensors: Any, name: str) -> Tensor:
+def _only(tensors: Any, name: str, which: str = "") -> Tensor:
     """The single tensor of a call: a list of several means several devices, of which there is one."""
     if isinstance(tensors, Tensor):
         return tensors
     if not isinstance(tensors, (list, tuple)) or len(tensors) != 1:
         count = len(tensors) if isinstance(tensors, (list, tuple)) else type(tensors).__name__
-        raise RuntimeError(f"ProcessGroup::{name}: requires a single-element tensor list, but got {count}")
+        raise RuntimeError(f"ProcessGroup::{name}: requires a single-element {which}tensor list, but got {count}")
     return tensors[0]
+
+
+def _only_list(lists: Sequence[Any], complaint: str) -> Sequence[Tensor]:
+    """The tensors of a call, one for each rank: a list of them, or that list alone in another one."""
+    if not lists or (isinstance(lists[0], (list, tuple)) and len(lists) != 1):
+        raise RuntimeError(f"ProcessGroup::{complaint}")
+    tensors: Sequence[Tensor] = lists[0] if isinstance(lists[0], (list, tuple)) else lists
+    return tensors
+
+
+def _check_root_tensor(opts: Any, name: str) -> None:
+    if opts.rootTensor != 0:
+        raise RuntimeError(f"ProcessGroup::{name}: invalid root tensor: {opts.rootTensor}")
 
 
 def _options(opts: Any, kind: type, first: str, timeout: timedelta | None) -> Any:

@@ -41,10 +41,10 @@ def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) ->
         if asked.keys() & {"rank", "world_size"}:
             raise AssertionError(f"The url: {whole} has node-specific arguments(rank, world_size) already.")
         query = "&".join(f"{name}={value}" for name, value in {**asked, **given}.items())
-        parts = parts._replace(query=query)
+        whole = f"{whole.partition('?')[0]}?{query}"
     if parts.scheme not in _handlers:
         raise RuntimeError(f"No rendezvous handler for {parts.scheme}://")
-    return _handlers[parts.scheme](parts.geturl(), **kwargs)
+    return _handlers[parts.scheme](whole, **kwargs)
 
 
 def _query(parts: urllib.parse.ParseResult) -> dict[str, str]:

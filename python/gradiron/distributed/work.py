@@ -102,7 +102,7 @@ class Work:
             future.set_result(self._result)
 
     def _describe(self) -> str:
-        return f"{self._name} #{self._number} of group {self._group.group_desc or self._group.group_name}"
+        return f"{self._name} #{self._number} of group {self._group._label()}"
 
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Waits until the work is done. Raises its error, or after `timeout` what is missing."""
@@ -137,7 +137,7 @@ class Work:
                     return self._fail_with(f"{missing} ended during {self._describe()}")
             if seconds is not None and now - begin > seconds:
                 return self._fail_with(
-                    f"{self._describe()} timed out after {seconds:g} s. {self._group._whereabouts(self._number)}", timeout=True
+                    f"{self._describe()}: Timed out after {seconds:g} s. {self._group._whereabouts(self._number)}", timeout=True
                 )
             if not told and now - begin > _SAY_AFTER:
                 told = True

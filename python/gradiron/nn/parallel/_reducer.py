@@ -311,9 +311,7 @@ class Reducer:
         with no_grad():
             future = hook(state, bucket.as_grad_bucket(len(self.buckets)))
         if not hasattr(future, "wait"):
-            raise RuntimeError(
-                f"expected the communication hook to return a torch.futures.Future, but it returned {type(future).__name__}"
-            )
+            raise RuntimeError(f"callback must return a torch.futures.Future object, but got {type(future).__name__}")
         return future
 
     def _start_used(self) -> None:

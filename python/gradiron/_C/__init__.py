@@ -6,11 +6,11 @@ import importlib
 from enum import Enum
 from typing import Any
 
-from . import _SCRIPT_TYPES, _core
-from ._core import Generator, Tensor, device, dtype
-from ._tensor import parse_to
-from ._types import Size
-from .overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from .. import _SCRIPT_TYPES, _core
+from .._core import Generator, Tensor, device, dtype
+from .._tensor import parse_to
+from .._types import Size
+from ..overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 __all__ = [
     "DisableTorchFunction",
@@ -41,7 +41,7 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_default_device() -> str:
     """The kind of device that new tensors lie on."""
-    from ._settings import get_default_device
+    from .._settings import get_default_device
 
     return str(get_default_device().type)
 
@@ -120,7 +120,7 @@ class Type:
 
 def __getattr__(name: str) -> Any:
     if name == "_distributed_c10d":
-        return importlib.import_module(".distributed._c10d", __package__)
+        return importlib.import_module("._distributed_c10d", __package__)
     if name.endswith("Type") and name in _SCRIPT_TYPES:
         return globals().setdefault(name, type(name, (Type,), {"__module__": __name__}))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
