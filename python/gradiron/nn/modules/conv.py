@@ -209,9 +209,9 @@ class Conv1d(_Conv):
           `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
 
     Examples:
-        >>> layer = nn.Conv1d(16, 33, 3, stride=2)
-        >>> layer(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 33, 24])
+        >>> layer = nn.Conv1d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 4])
     """
 
     _spatial = 1
@@ -244,9 +244,9 @@ class Conv2d(_Conv):
           `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
 
     Examples:
-        >>> layer = nn.Conv2d(16, 33, 3, stride=2)
-        >>> layer(torch.randn(20, 16, 50, 100)).shape
-        torch.Size([20, 33, 24, 49])
+        >>> layer = nn.Conv2d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 4, 5])
     """
 
     _spatial = 2
@@ -280,8 +280,8 @@ class Conv3d(_Conv):
 
     Examples:
         >>> layer = nn.Conv3d(4, 8, 3, stride=2)
-        >>> layer(torch.randn(2, 4, 10, 20, 20)).shape
-        torch.Size([2, 8, 4, 9, 9])
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 2, 3, 4])
     """
 
     _spatial = 3
@@ -432,9 +432,9 @@ class ConvTranspose1d(_ConvTranspose):
           `(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
 
     Examples:
-        >>> layer = nn.ConvTranspose1d(16, 33, 3, stride=2)
-        >>> layer(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 33, 101])
+        >>> layer = nn.ConvTranspose1d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 21])
     """
 
     _spatial = 1
@@ -467,9 +467,9 @@ class ConvTranspose2d(_ConvTranspose):
           `(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
 
     Examples:
-        >>> layer = nn.ConvTranspose2d(16, 33, 3, stride=2)
-        >>> layer(torch.randn(20, 16, 50, 100)).shape
-        torch.Size([20, 33, 101, 201])
+        >>> layer = nn.ConvTranspose2d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 21, 25])
     """
 
     _spatial = 2
@@ -504,8 +504,8 @@ class ConvTranspose3d(_ConvTranspose):
 
     Examples:
         >>> layer = nn.ConvTranspose3d(4, 8, 3, stride=2)
-        >>> layer(torch.randn(2, 4, 10, 20, 20)).shape
-        torch.Size([2, 8, 21, 41, 41])
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 13, 17, 21])
     """
 
     _spatial = 3
@@ -598,11 +598,11 @@ class LazyConv1d(_LazyConv, Conv1d):
         device, dtype: device and data type of the parameters.
 
     Examples:
-        >>> layer = nn.LazyConv1d(33, 3)
-        >>> layer(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 33, 48])
+        >>> layer = nn.LazyConv1d(8, 3)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 8])
         >>> layer.in_channels
-        16
+        4
     """
 
     cls_to_become = Conv1d
@@ -627,11 +627,11 @@ class LazyConv2d(_LazyConv, Conv2d):
         device, dtype: device and data type of the parameters.
 
     Examples:
-        >>> layer = nn.LazyConv2d(33, 3)
-        >>> layer(torch.randn(20, 16, 50, 100)).shape
-        torch.Size([20, 33, 48, 98])
+        >>> layer = nn.LazyConv2d(8, 3)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 8, 10])
         >>> layer.in_channels
-        16
+        4
     """
 
     cls_to_become = Conv2d
@@ -657,8 +657,8 @@ class LazyConv3d(_LazyConv, Conv3d):
 
     Examples:
         >>> layer = nn.LazyConv3d(8, 3)
-        >>> layer(torch.randn(2, 4, 10, 20, 20)).shape
-        torch.Size([2, 8, 8, 18, 18])
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 4, 6, 8])
         >>> layer.in_channels
         4
     """
@@ -706,11 +706,11 @@ class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
         device, dtype: device and data type of the parameters.
 
     Examples:
-        >>> layer = nn.LazyConvTranspose1d(33, 3)
-        >>> layer(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 33, 52])
+        >>> layer = nn.LazyConvTranspose1d(8, 3)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 12])
         >>> layer.in_channels
-        16
+        4
     """
 
     cls_to_become = ConvTranspose1d
@@ -735,11 +735,11 @@ class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
         device, dtype: device and data type of the parameters.
 
     Examples:
-        >>> layer = nn.LazyConvTranspose2d(33, 3)
-        >>> layer(torch.randn(20, 16, 50, 100)).shape
-        torch.Size([20, 33, 52, 102])
+        >>> layer = nn.LazyConvTranspose2d(8, 3)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 12, 14])
         >>> layer.in_channels
-        16
+        4
     """
 
     cls_to_become = ConvTranspose2d
@@ -765,8 +765,8 @@ class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
 
     Examples:
         >>> layer = nn.LazyConvTranspose3d(8, 3)
-        >>> layer(torch.randn(2, 4, 10, 20, 20)).shape
-        torch.Size([2, 8, 12, 22, 22])
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 8, 10, 12])
         >>> layer.in_channels
         4
     """

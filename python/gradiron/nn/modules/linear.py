@@ -23,7 +23,7 @@ class Identity(Module):
     All arguments of the constructor are accepted and ignored.
 
     Examples:
-        >>> nn.Identity(54, unused=True)(torch.arange(3))
+        >>> nn.Identity(8, bias=False)(torch.arange(3))
         tensor([0, 1, 2])
     """
 
@@ -51,9 +51,9 @@ class Linear(Module):
         - Output: `(*, out_features)`.
 
     Examples:
-        >>> layer = nn.Linear(20, 30)
-        >>> layer(torch.randn(128, 20)).shape
-        torch.Size([128, 30])
+        >>> layer = nn.Linear(4, 3)
+        >>> layer(torch.randn(5, 4)).shape
+        torch.Size([5, 3])
     """
 
     in_features: int
@@ -107,9 +107,9 @@ class Bilinear(Module):
         - Output: `(*, out_features)`.
 
     Examples:
-        >>> layer = nn.Bilinear(20, 30, 40)
-        >>> layer(torch.randn(128, 20), torch.randn(128, 30)).shape
-        torch.Size([128, 40])
+        >>> layer = nn.Bilinear(4, 3, 2)
+        >>> layer(torch.randn(5, 4), torch.randn(5, 3)).shape
+        torch.Size([5, 2])
     """
 
     in1_features: int
@@ -167,11 +167,11 @@ class LazyLinear(LazyModuleMixin, Linear):
         device, dtype: device and data type of the parameters.
 
     Examples:
-        >>> layer = nn.LazyLinear(30)
-        >>> layer(torch.randn(128, 20)).shape
-        torch.Size([128, 30])
+        >>> layer = nn.LazyLinear(3)
+        >>> layer(torch.randn(5, 4)).shape
+        torch.Size([5, 3])
         >>> layer
-        Linear(in_features=20, out_features=30, bias=True)
+        Linear(in_features=4, out_features=3, bias=True)
     """
 
     cls_to_become = Linear

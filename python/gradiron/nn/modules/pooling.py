@@ -79,8 +79,8 @@ class MaxPool1d(_MaxPoolNd):
           `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
 
     Examples:
-        >>> nn.MaxPool1d(3, stride=2)(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 16, 24])
+        >>> nn.MaxPool1d(3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -105,8 +105,8 @@ class MaxPool2d(_MaxPoolNd):
           `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
 
     Examples:
-        >>> nn.MaxPool2d(3, stride=2)(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 24, 15])
+        >>> nn.MaxPool2d(3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -131,8 +131,8 @@ class MaxPool3d(_MaxPoolNd):
           `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
 
     Examples:
-        >>> nn.MaxPool3d(3, stride=2)(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 9, 7, 3])
+        >>> nn.MaxPool3d(3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -169,9 +169,9 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     Examples:
         >>> pool = nn.MaxPool1d(2, return_indices=True)
-        >>> output, indices = pool(torch.randn(20, 16, 50))
+        >>> output, indices = pool(torch.randn(2, 4, 10))
         >>> nn.MaxUnpool1d(2)(output, indices).shape
-        torch.Size([20, 16, 50])
+        torch.Size([2, 4, 10])
     """
 
     _each = staticmethod(_single)
@@ -197,9 +197,9 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     Examples:
         >>> pool = nn.MaxPool2d(2, return_indices=True)
-        >>> output, indices = pool(torch.randn(20, 16, 50, 32))
+        >>> output, indices = pool(torch.randn(2, 4, 8, 6))
         >>> nn.MaxUnpool2d(2)(output, indices).shape
-        torch.Size([20, 16, 50, 32])
+        torch.Size([2, 4, 8, 6])
     """
 
     _each = staticmethod(_pair)
@@ -225,9 +225,9 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     Examples:
         >>> pool = nn.MaxPool3d(2, return_indices=True)
-        >>> output, indices = pool(torch.randn(2, 4, 20, 16, 8))
+        >>> output, indices = pool(torch.randn(2, 4, 6, 8, 6))
         >>> nn.MaxUnpool3d(2)(output, indices).shape
-        torch.Size([2, 4, 20, 16, 8])
+        torch.Size([2, 4, 6, 8, 6])
     """
 
     _each = staticmethod(_triple)
@@ -266,8 +266,8 @@ class AvgPool1d(_AvgPoolNd):
           `floor((size + 2 * padding - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.AvgPool1d(3, stride=2)(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 16, 24])
+        >>> nn.AvgPool1d(3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
     """
 
     def __init__(
@@ -323,8 +323,8 @@ class AvgPool2d(_AvgPoolWithDivisor):
           `floor((size + 2 * padding - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.AvgPool2d(3, stride=2)(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 24, 15])
+        >>> nn.AvgPool2d(3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -348,8 +348,8 @@ class AvgPool3d(_AvgPoolWithDivisor):
           `floor((size + 2 * padding - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.AvgPool3d(3, stride=2)(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 9, 7, 3])
+        >>> nn.AvgPool3d(3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -415,8 +415,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
         ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
 
     Examples:
-        >>> nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 25, 16])
+        >>> nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 4, 3])
     """
 
     _spatial = 2
@@ -438,8 +438,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
         ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
 
     Examples:
-        >>> nn.FractionalMaxPool3d(2, output_ratio=0.5)(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 10, 8, 4])
+        >>> nn.FractionalMaxPool3d(2, output_ratio=0.5)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 3, 4, 3])
     """
 
     _spatial = 3
@@ -488,8 +488,8 @@ class LPPool1d(_LPPoolNd):
           `floor((size - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.LPPool1d(2, 3, stride=2)(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 16, 24])
+        >>> nn.LPPool1d(2, 3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -513,8 +513,8 @@ class LPPool2d(_LPPoolNd):
           `floor((size - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.LPPool2d(2, 3, stride=2)(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 24, 15])
+        >>> nn.LPPool2d(2, 3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -538,8 +538,8 @@ class LPPool3d(_LPPoolNd):
           `floor((size - kernel_size) / stride + 1)`.
 
     Examples:
-        >>> nn.LPPool3d(2, 3, stride=2)(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 9, 7, 3])
+        >>> nn.LPPool3d(2, 3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -568,8 +568,8 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
         - Output: `(N, C, output_size)` or `(C, output_size)`.
 
     Examples:
-        >>> nn.AdaptiveMaxPool1d(5)(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 16, 5])
+        >>> nn.AdaptiveMaxPool1d(3)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 3])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -589,8 +589,8 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
         - Output: `(N, C, output_size[0], output_size[1])` or `(C, output_size[0], output_size[1])`.
 
     Examples:
-        >>> nn.AdaptiveMaxPool2d((5, 7))(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 5, 7])
+        >>> nn.AdaptiveMaxPool2d((3, 2))(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -611,8 +611,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
           output_size[2])`.
 
     Examples:
-        >>> nn.AdaptiveMaxPool3d((5, 7, 3))(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 5, 7, 3])
+        >>> nn.AdaptiveMaxPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Any:
@@ -639,8 +639,8 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
         - Output: `(N, C, output_size)` or `(C, output_size)`.
 
     Examples:
-        >>> nn.AdaptiveAvgPool1d(5)(torch.randn(20, 16, 50)).shape
-        torch.Size([20, 16, 5])
+        >>> nn.AdaptiveAvgPool1d(3)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 3])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -659,8 +659,8 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
         - Output: `(N, C, output_size[0], output_size[1])` or `(C, output_size[0], output_size[1])`.
 
     Examples:
-        >>> nn.AdaptiveAvgPool2d((5, 7))(torch.randn(20, 16, 50, 32)).shape
-        torch.Size([20, 16, 5, 7])
+        >>> nn.AdaptiveAvgPool2d((3, 2))(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -680,8 +680,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
           output_size[2])`.
 
     Examples:
-        >>> nn.AdaptiveAvgPool3d((5, 7, 3))(torch.randn(2, 4, 20, 16, 8)).shape
-        torch.Size([2, 4, 5, 7, 3])
+        >>> nn.AdaptiveAvgPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
     """
 
     def forward(self, input: Tensor) -> Tensor:
