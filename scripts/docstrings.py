@@ -19,7 +19,10 @@ from typing import Any
 import gradiron
 
 # The namespaces whose docstrings are complete.
-COMPLETE: list[str] = []
+COMPLETE: list[str] = [
+    "nn",
+    "nn.parameter",
+]
 
 
 def public(namespace: str) -> Iterator[tuple[str, Any]]:
