@@ -1,4 +1,4 @@
-"""Layers and losses as functions: the rows that PyTorch keeps in `torch.nn.functional`, and what they compose."""
+"""Layers and losses as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of state dictionaries, and what is missing or unexpected in them."""
+"""Loading of state dicts, and what is missing or unexpected in them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 def load(module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
-    """Load a state dictionary into a module and its submodules; all errors are reported together."""
+    """Load a state dict into a module and its submodules; all errors are reported together."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
     found = _IncompatibleKeys([], [])

@@ -1,4 +1,4 @@
-"""Normalisation over the batches of several ranks: one exchange in the forward, and one in the backward."""
+"""Batch normalization over several ranks, with one collective in the forward and one in the backward."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["SyncBatchNormFunction"]
 
 
 def _over_channels(values: Tensor, dims: int) -> Tensor:
-    """A vector over channels, for tensors of `dims` dimensions."""
+    """Reshape a vector over channels so that it broadcasts against tensors of `dims` dimensions."""
     return values.reshape(1, -1, *[1] * (dims - 2))
 
 
 class SyncBatchNormFunction(Function):
-    """The input less its mean over all ranks' batches, by its deviation over them."""
+    """Standardize each channel over the batches of all ranks."""
 
     @staticmethod
     def forward(

@@ -788,7 +788,7 @@ class Module:
         _state.load_own(self, state_dict, prefix, assign, strict, missing_keys, unexpected_keys, error_msgs)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copy parameters and buffers from a state dictionary into this module and its submodules.
+        """Copy parameters and buffers from a state dict into this module and its submodules.
 
         Args:
             state_dict: dictionary from names to tensors.

@@ -1,4 +1,4 @@
-"""Helpers for arguments with one number for each dimension, and for state dictionaries."""
+"""Helpers for arguments with one number for each dimension, and for state dicts."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: Any, prefix: str) -> None:
-    """Strip a prefix from the keys of a state dictionary, in place.
+    """Strip a prefix from the keys of a state dict, in place.
 
     It makes the state of a wrapped module, as from `DistributedDataParallel`, fit the module itself.
 
     Args:
-        state_dict: the state dictionary.
+        state_dict: the state dict.
         prefix: the prefix, such as `"module."`.
 
     Examples:
