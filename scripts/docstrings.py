@@ -1,27 +1,23 @@
 """Checks the docstrings of the public classes and functions: `docstrings.py [NAMESPACE ...]`.
 
 A docstring opens with one sentence. `Args:` names every parameter, with `Default:` where it has one, and `Examples:` shows
-lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments, all namespaces of `COMPLETE` are checked.
-"""
-
-import contextlib
-import doctest
-import importlib
-import inspect
-import io
-import re
-import sys
-import types
-import warnings
-from collections.abc import Iterator
-from typing import Any
-
-import gradiron
-
-# The namespaces whose docstrings are complete.
-COMPLETE: list[str] = [
+lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments, all namespaces of `COMPLETE: list[str] = [
     "nn",
+    "nn.attention",
+    "nn.attention.bias",
+    "nn.attention.flex_attention",
+    "nn.grad",
+    "nn.init",
+    "nn.modules",
+    "nn.parallel",
     "nn.parameter",
+    "nn.utils",
+    "nn.utils.clip_grad",
+    "nn.utils.parametrizations",
+    "nn.utils.parametrize",
+    "nn.utils.prune",
+    "nn.utils.rnn",
+    "nn.utils.stateless",
 ]
 
 
@@ -40,8 +36,8 @@ def public(namespace: str) -> Iterator[tuple[str, Any]]:
 
 
 def parameters(item: Any) -> dict[str, inspect.Parameter]:
-    """What a caller may pass; nothing for exceptions and for classes that Python code does not construct."""
-    if isinstance(item, type) and issubclass(item, BaseException):
+    """What a caller may pass; nothing for exceptions, enumerations and classes that Python code does not construct."""
+    if isinstance(item, type) and issubclass(item, BaseException | enum.Enum):
         return {}
     try:
         found = inspect.signature(item).parameters

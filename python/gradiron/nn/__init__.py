@@ -41,7 +41,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return made
 
 
-# Loaded when they are first asked for.
+# Imported on first access.
 _MODULES = ("attention", "common_types", "grad", "init", "parallel", "utils")
 
 

@@ -234,7 +234,7 @@ def multi_head_attention_forward(
     """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        # The same tensor stays the same one.
+        # Equal tensors stay the same object.
         turned = {id(t): t.unsqueeze(1) for t in (query, key, value)}
         query, key, value = (turned[id(t)] for t in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -247,7 +247,7 @@ def multi_head_attention_forward(
             "`generate_square_subsequent_mask` to create this mask."
         )
     if is_causal and padding is None and not need_weights:
-        attn_mask = None  # the hint says it all
+        attn_mask = None  # the hint replaces the mask
     else:
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         is_causal = False

@@ -53,7 +53,7 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, featu
     if p == 1:
         return input.mul_(0) if inplace else input.mul(0)
     noise = _noise(input, p, features)
-    # What is left out becomes SELU's limit, and the rest is moved so that mean and variance stay.
+    # Dropped elements become the limit of SELU; scale and shift keep mean and variance.
     limit = 1.7580993408473766
     scale = 1.0 / math.sqrt((limit * limit * p + 1) * (1 - p))
     shift = (noise - 1) * (limit * scale) + limit * scale * p
@@ -134,7 +134,7 @@ def _single_or_batch(input: Tensor, dims: int, p: float, training: bool, inplace
         try:
             return _feature_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
         except BaseException:
-            # What is refused leaves the input as it was.
+            # An error leaves the input unchanged.
             input.squeeze_(0)
             raise
     return _feature_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
@@ -349,7 +349,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return made.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
-# Pooling by what other kinds of pooling do.
+# Pooling by other kinds of pooling.
 
 
 def _lp_pool(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
@@ -569,7 +569,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    # The bound is not seen by gradients.
+    # The lower bound does not affect gradients.
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
@@ -642,7 +642,7 @@ def linear_cross_entropy(
     )
 
 
-# Old names.
+# Deprecated names.
 
 
 def upsample(

@@ -45,9 +45,9 @@ def embedding(
     elif not -count <= padding_idx < count:
         raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
-        padding_idx = padding_idx + count  # `+=` would write to a tensor
+        padding_idx = padding_idx + count  # `+=` would modify a tensor in place
     if max_norm is not None:
-        # What the look-up will refuse, it refuses before anything is written.
+        # Errors of the look-up are raised before anything is written.
         _core.embedding(_core.zeros((1, 1)), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
         _shortened(weight, input, max_norm, norm_type)
     return _core.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -121,7 +121,7 @@ def embedding_bag(
                 f"However, found offsets of type {type(offsets)}"
             )
         count, size = input.shape
-        # Bags of nothing all begin at the beginning.
+        # Empty bags all start at 0.
         if size == 0:
             offsets = _core.zeros(count, dtype=_core.int64, device=input.device)
         else:
@@ -145,7 +145,7 @@ def embedding_bag(
     share = per_sample_weights
     if max_norm is not None:
         with no_grad():
-            # As above.
+            # Raise errors before anything is written, as above.
             _core.embedding_bag(
                 weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, share, include_last_offset, padding_idx
             )

@@ -60,7 +60,7 @@ def poisson_nll_loss(
     number = get_enum(reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        # Stirling's approximation of the factorial, which small counts do without.
+        # Stirling's approximation of the factorial, for counts above 1.
         factorial = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + factorial.masked_fill(target <= 1, 0)
     return _reduced(loss, number)

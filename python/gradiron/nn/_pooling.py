@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _nn = _core._nn
 _Sizes: TypeAlias = int | Sequence[int]
 __all__ = ["fold", "unfold"]
-# Functions of the core that stand here under other names.
+# Functions of the core that have other names here.
 RENAMED = [function.__name__ for function in (_nn.im2col, _nn.col2im)]
 
 

@@ -12,10 +12,10 @@ from . import functional
 F: Any = functional  # which imports this module
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-# The numbers of rules in the core, without and with antialiasing.
+# The numbers of the interpolation rules in the core, without and with antialiasing.
 _RULES = {"nearest": 0, "nearest-exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 3}
 _WIDE = {"bilinear": 4, "bicubic": 5, "lanczos": 6}
-# How many dimensions the other modes are for.
+# The number of spatial dimensions of each mode.
 _ALIGNED = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 
 

@@ -36,7 +36,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         tensor([1., 1.], requires_grad=True)
     """
 
-    # What is computed from it is a plain tensor.
+    # Results of operations are plain tensors.
     __torch_function__ = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
@@ -117,7 +117,7 @@ class UninitializedTensorMixin:
     __str__ = __repr__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # Of the empty tensor only what counts is kept.
+        # Pickles dtype and device only.
         return _rebuild, (type(self), self.requires_grad, str(self.device), self.dtype)  # type: ignore[attr-defined]
 
 
@@ -260,7 +260,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         made._is_buffer = True
         return made
 
-    # Parameters are converted in place; buffers are replaced.
+    # Parameters are converted in place, but buffers are replaced.
     to = _still_without_shape("to")
     cuda = _still_without_shape("cuda")
     cpu = _still_without_shape("cpu")

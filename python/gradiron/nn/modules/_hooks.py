@@ -214,7 +214,7 @@ def backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call the forward of a module with all hooks that apply; hooks with `always_call` run even if it fails."""
     done: set[int] = set()
-    seen = [args, kwargs, None]  # as far as it came, for the hooks that see a failure
+    seen = [args, kwargs, None]  # what is known so far, for the hooks that run after an error
     try:
         return _call(module, seen, done)
     except Exception:

@@ -36,7 +36,7 @@ def load(module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool)
     found = _IncompatibleKeys([], [])
     errors: list[str] = []
     metadata = getattr(state_dict, "_metadata", None)
-    # Hooks may write to it.
+    # A copy, which hooks may change.
     whole: Any = OrderedDict(state_dict)
     if metadata is not None:
         whole._metadata = metadata

@@ -32,7 +32,7 @@ class SyncBatchNormFunction(Function):
         momentum: float,
         group: Any,
     ) -> Tensor:
-        # Sums of half precision are taken in float32, as on one process.
+        # Half precision is summed in float32, as in a single process.
         wide = _core.float32 if input.dtype in (_core.float16, _core.bfloat16) else input.dtype
         values = input.to(wide)
         channels, axes = input.shape[1], [axis for axis in range(input.dim()) if axis != 1]
@@ -76,7 +76,7 @@ class SyncBatchNormFunction(Function):
         of_bias, of_weight = sums.clone()
         of_input = None
         if ctx.needs_input_grad[0]:
-            # Each rank's input moves the mean and the deviation of all.
+            # The input of each rank affects mean and standard deviation of all ranks.
             ctx.group.allreduce([sums], AllreduceOptions()).wait()
             shift, turn = sums / ctx.total
             of_input = gradient - _over_channels(shift, dims) - normal * _over_channels(turn, dims)

@@ -732,7 +732,7 @@ class MultiheadAttention(Module):
         def new(*shape: int) -> Parameter:
             return Parameter(_core.empty(shape, device=device, dtype=dtype))
 
-        # One matrix for all three, or three of their own; the others are None.
+        # One weight for all three projections, or three separate ones; those not used are None.
         same = self._qkv_same_embed_dim
         self.register_parameter("q_proj_weight", None if same else new(embed_dim, embed_dim))
         self.register_parameter("k_proj_weight", None if same else new(embed_dim, self.kdim))
@@ -785,7 +785,7 @@ class MultiheadAttention(Module):
         """
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:
-            # The same tensor stays the same one: one projection will do for all three.
+            # Equal tensors stay the same object, so that one product suffices for their projections.
             turned = {id(t): t.transpose(1, 0) for t in (query, key, value)}
             query, key, value = (turned[id(t)] for t in (query, key, value))
         output, weights = F.multi_head_attention_forward(

@@ -108,7 +108,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "
             )
-        # The head's column of each target: its own, or its cluster's.
+        # The column of the head for each target: that of the class, or that of its cluster.
         columns = target.clone()
         inside = input.new_zeros(target.size(0))
         for at, (low, high) in enumerate(self._clusters()):

@@ -28,7 +28,7 @@ class _NormBase(Module):
     """Parameters and running statistics of batch and instance normalization."""
 
     _version = 2
-    # How many dimensions the input may have.
+    # The numbers of dimensions that the input may have.
     _dims: tuple[int, ...] = ()
     weight: Any
     bias: Any
@@ -93,7 +93,7 @@ class _NormBase(Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
         if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
-            # Older states do not count the batches.
+            # State dicts of version 1 lack the number of batches.
             counted = self.num_batches_tracked
             known = counted is not None and not counted.is_meta
             state_dict.setdefault(prefix + "num_batches_tracked", counted if known else _core.zeros((), dtype=_core.int64))
@@ -106,14 +106,14 @@ class _BatchNorm(_NormBase):
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean of all batches
+            if self.momentum is None:  # the average of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         return momentum
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = self._count_batch()
-        # In training the running statistics are there to be written, otherwise to be used.
+        # In training the running statistics are updated, in evaluation they are used.
         kept = not self.training or self.track_running_stats
         return F.batch_norm(
             input,

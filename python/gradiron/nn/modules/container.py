@@ -434,7 +434,7 @@ class ParameterDict(Module):
         return getattr(self, self._key_to_attr(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        # What is no tensor is an attribute as any other.
+        # Values that are no tensors are ordinary attributes.
         self._keys[key] = None
         setattr(self, self._key_to_attr(key), _as_parameter(value))
 
@@ -478,7 +478,7 @@ class ParameterDict(Module):
     def popitem(self) -> tuple[str, Any]:
         """Remove the value added last and return it with its name."""
         key, _ = self._keys.popitem()
-        self._keys[key] = None  # for `pop`, which forgets it
+        self._keys[key] = None  # `pop` removes it again
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:

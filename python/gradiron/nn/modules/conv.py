@@ -124,7 +124,7 @@ class _ConvNd(Module):
     def extra_repr(self) -> str:
         count = len(self.kernel_size)
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        # What is as usual goes without saying.
+        # Default values are not shown.
         for name, usual in (
             ("padding", (0,) * len(self.padding)),
             ("dilation", (1,) * count),

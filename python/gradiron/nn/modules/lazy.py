@@ -25,7 +25,7 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self: Any, destination: Any, prefix: str, keep_vars: bool) -> None:
-        # What has no shape yet cannot be detached.
+        # Uninitialized tensors cannot be detached.
         for name, value in (*self._parameters.items(), *self._buffers.items()):
             if value is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()

@@ -200,7 +200,7 @@ class LazyLinear(LazyModuleMixin, Linear):
                 if self.bias is not None:
                     self.bias.materialize((self.out_features,))
                 self.reset_parameters()
-        elif self.in_features == 0:  # a state that was loaded has the shapes
+        elif self.in_features == 0:  # loaded from a state dict, which has the shapes
             if found != self.weight.shape[-1]:
                 raise AssertionError(
                     f"The in_features inferred from input: {found} is not equal to in_features from self.weight: "

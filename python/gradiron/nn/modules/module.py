@@ -117,9 +117,9 @@ class Module:
     """
 
     dump_patches: bool = False
-    # Written into the metadata of a state; `_load_from_state_dict` can mend what older versions saved.
+    # Saved in the metadata of a state dict, so that `_load_from_state_dict` can convert old versions.
     _version: int = 1
-    # Whether `__init__` goes on to the next class, for use among several base classes.
+    # Whether `__init__` calls that of the next class, for multiple inheritance.
     call_super_init: bool = False
     _compiled_call_impl: Callable[..., Any] | None = None
 
@@ -175,7 +175,7 @@ class Module:
             or _global_forward_pre_hooks
             or self._compiled_call_impl
         ):
-            return self.forward(*args, **kwargs)  # as nearly always
+            return self.forward(*args, **kwargs)  # the usual case
         return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -193,7 +193,7 @@ class Module:
     def _check_name(self, kind: str, name: Any, store: Mapping[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
-        if kind == "module" and hasattr(self, name) and name not in store:  # which looks for this first
+        if kind == "module" and hasattr(self, name) and name not in store:  # first, as in PyTorch
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
             raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
@@ -335,7 +335,7 @@ class Module:
                 return
         super().__delattr__(name)
 
-    # By dotted names.
+    # Access by dotted names.
 
     def get_submodule(self, target: str) -> Module:
         """Return the module under a dotted path such as `"encoder.layers.0"`.
@@ -403,7 +403,7 @@ class Module:
             raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
         return owner, getattr(owner, name)
 
-    # Changes to all tensors.
+    # Conversion of all tensors.
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         """Replace all parameters, their gradients and all buffers by the results of `fn`."""
@@ -677,7 +677,7 @@ class Module:
     def _get_backward_pre_hooks(self) -> list[Any]:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
-    # State.
+    # State dicts.
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a hook that runs before `state_dict`: `hook(module, prefix, keep_vars)`."""
@@ -811,13 +811,13 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # What older pickles do not have.
+        # Attributes that older pickles lack.
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
 
-    # Lists.
+    # Iteration.
 
     def _named_members(
         self, get_members_fn: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -904,7 +904,7 @@ class Module:
             if module is not None:
                 yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    # Text.
+    # Text representation.
 
     def _get_name(self) -> str:
         return type(self).__name__

@@ -89,7 +89,7 @@ class CrossMapLRN2d(Module):
         for at in range(1, 2 * reach + 1):
             scale = scale + padded.narrow(1, at, channels)
         past = max(channels - reach - 1, 0)
-        # The first channel stays in all windows that are past it.
+        # The first channel stays in all later windows.
         scale = scale + _core.cat([first(channels - past) * 0, first(past)], 1)
         return input * (self.k + scale * (self.alpha / self.size)).pow(-self.beta)
 

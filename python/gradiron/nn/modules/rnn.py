@@ -17,7 +17,7 @@ from .module import Module
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-# How many rows of weights each hidden unit has, and the function.
+# The number of weight rows for each hidden unit, and the function.
 _MODES = {
     "LSTM": (4, _core.lstm),
     "GRU": (3, _core.gru),
@@ -88,7 +88,7 @@ class RNNBase(Module):
         if mode not in _MODES:
             raise ValueError("Unrecognized RNN mode: " + mode)
         rows = _MODES[mode][0] * hidden_size
-        # What a step hands to the next one.
+        # The size of the hidden state.
         handed = proj_size or hidden_size
         require_room(num_layers, elements=rows * handed)
         self._all_weights: list[list[str]] = []
@@ -144,7 +144,7 @@ class RNNBase(Module):
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     def __getstate__(self) -> dict[str, Any]:
-        # What PyTorch has as attributes.
+        # PyTorch has these as attributes.
         return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
 
     @property
@@ -161,7 +161,7 @@ class RNNBase(Module):
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    # What is checked.
+    # Checks.
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise an error if dtype, dimensions or size of the input do not fit the layer."""
@@ -204,7 +204,7 @@ class RNNBase(Module):
             batched = "batched 3-D" if dims == 3 else "unbatched 2-D"
             raise RuntimeError(f"For {batched} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
 
-    # What is done with one hidden state, or, in an LSTM, with both.
+    # Operations on the hidden state, which `LSTM` overrides for its pair of states.
 
     def _first_hidden(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         shape = self.get_expected_hidden_size(input, batch_sizes)

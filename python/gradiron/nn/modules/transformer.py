@@ -264,7 +264,7 @@ class TransformerEncoder(Module):
             return False
         if _core.is_grad_enabled() and any(t.requires_grad for t in (src, *first.parameters())):
             return False
-        # Padding must come last.
+        # Only padding at the end is skipped.
         hidden = (padding != 0).to(_core.int64)
         return not self.mask_check or not bool((hidden[:, 1:] < hidden[:, :-1]).any())
 

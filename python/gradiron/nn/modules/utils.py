@@ -57,6 +57,6 @@ def consume_prefix_in_state_dict_if_present(state_dict: Any, prefix: str) -> Non
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata: Any = getattr(state_dict, "_metadata", None) or {}
     for key in list(metadata):
-        # The wrapped module itself is called by the prefix without its dot.
+        # The key of the wrapped module itself is the prefix without its dot.
         if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
             metadata[key[len(prefix) :]] = metadata.pop(key)
