@@ -1,7 +1,26 @@
 """Checks the docstrings of the public classes and functions: `docstrings.py [NAMESPACE ...]`.
 
 A docstring opens with one sentence. `Args:` names every parameter, with `Default:` where it has one, and `Examples:` shows
-lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments, all namespaces of `COMPLETE: list[str] = [
+lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments, all namespaces of `COMPLETE` are checked.
+"""
+
+import contextlib
+import doctest
+import enum
+import importlib
+import inspect
+import io
+import re
+import sys
+import types
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import gradiron
+
+# The namespaces whose docstrings are complete.
+COMPLETE: list[str] = [
     "nn",
     "nn.attention",
     "nn.attention.bias",
