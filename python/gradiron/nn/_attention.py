@@ -111,12 +111,12 @@ def _in_projection(
 
 
 def _wider(mask: Tensor | None) -> Tensor | None:
-    """A mask for one key more, which is seen."""
+    """Extend a mask by one key, which is visible."""
     return None if mask is None else _core.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
 
 
 def _check_attn_mask(mask: Tensor, batch: int, tgt_len: int, src_len: int) -> Tensor:
-    """The mask with a dimension for batch and heads."""
+    """Return the mask with a dimension for batch and heads."""
     if mask.dim() not in (2, 3):
         raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
     expected = (tgt_len, src_len) if mask.dim() == 2 else (batch, tgt_len, src_len)

@@ -419,7 +419,7 @@ class DistributedDataParallel(Module, Joinable):
             _sync_params_and_buffers(self.process_group, self.modules_buffers, self.broadcast_bucket_size, source)
 
     def _assign_modules_buffers(self) -> None:
-        """Looks for buffers anew: a module may have put other tensors in their place."""
+        """Find the buffers again: a module may have replaced them."""
         self.named_module_buffers = {
             name: buffer for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore
         }
@@ -471,7 +471,7 @@ class DistributedDataParallel(Module, Joinable):
         if returned is not inspect.Signature.empty and returned is not Future and "Future" not in str(returned):
             raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
 
-    # Parameters whose gradients are reduced at another's.
+    # Parameters whose gradients are reduced late.
 
     def _register_delay_all_reduce_hook(self, trigger: Any) -> None:
         params = [param for _, param in self._delayed]
@@ -495,7 +495,7 @@ class DistributedDataParallel(Module, Joinable):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Join:
-        """A context for ranks with different numbers of batches: those that are through take part in what the others do."""
+        """Context manager for uneven inputs: ranks without further batches join the collectives of the others."""
         return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
@@ -515,13 +515,13 @@ class DistributedDataParallel(Module, Joinable):
         return int(self.process_group.rank())
 
     def _check_global_requires_backward_grad_sync(self, is_joined_rank: bool) -> bool:
-        """Tells ranks that have joined whether a reduced backward follows."""
+        """Tell ranks without inputs whether the backward will be reduced."""
         requires = make_tensor([0.0 if is_joined_rank or not self.require_backward_grad_sync else 1.0])
         self.process_group.allreduce([requires], AllreduceOptions()).wait()
         return bool(requires.item())
 
     def _find_common_rank(self, input_rank: int, rank_cond: bool) -> int:
-        """The highest rank among those that say so."""
+        """Return the highest rank among those that pass a true condition."""
         rank = make_tensor([input_rank if rank_cond else -1])
         self.process_group.allreduce([rank], AllreduceOptions(reduceOp=ReduceOp.MAX)).wait()
         if rank.item() == -1:
@@ -539,10 +539,10 @@ class DistributedDataParallel(Module, Joinable):
             broadcast_buffers=self.broadcast_buffers,
         )
 
-    # What is told of it.
+    # Statistics.
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """Facts and times of this module, as PyTorch names them."""
+        """Return facts and times of this module, under the names of PyTorch."""
         reducer = self.reducer
         sizes = ", ".join(str(bucket.bytes) for bucket in reducer.buckets)
         data: dict[str, Any] = {
@@ -584,7 +584,7 @@ def _device_index(device: Any) -> int:
 
 
 def _reduce_delayed(reference: Any, param: Tensor) -> None:
-    """With the last of the gradients that are reduced late: reduces all of them."""
+    """Reduce all late gradients, with the last of them."""
     ddp = reference()
     if ddp is None or not ddp.require_backward_grad_sync:
         return

@@ -233,7 +233,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def take_old_names(state_dict: Any, prefix: str, *_: Any) -> None:
-        """From states of the hook of that name."""
+        """Rename the parameters in state dicts of `utils.weight_norm`."""
         old = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
         if all(key in state_dict for key in old):
             for at, key in enumerate(old):
