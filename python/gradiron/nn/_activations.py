@@ -1,4 +1,4 @@
-"""Activations as Python functions, as in PyTorch: programs set attributes on them, which builtins do not accept."""
+"""Activations as Python functions: programs set attributes on them, which builtins refuse."""
 
 from __future__ import annotations
 

@@ -502,7 +502,9 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Compute the triplet loss `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with any distance.
+    """Compute the triplet loss with any distance `d`.
+
+    `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
 
     Args:
         anchor, positive, negative: tensors `(N, D)`; the anchor shall be closer to the positive.
@@ -543,7 +545,7 @@ def gaussian_nll_loss(
     Args:
         input: predicted means.
         target: observed values, of the same shape or one that broadcasts.
-        var: predicted variances: the shape of the input, or with 1 as its last dimension, or without it; or a number.
+        var: predicted variances: the shape of the input, or with 1 as its last dimension, or without it; or a float.
         full: whether to add the constant `log(2 * pi) / 2`. Default: `False`
         eps: lower bound of the variances. Default: `1e-6`
         reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`

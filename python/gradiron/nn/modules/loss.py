@@ -205,7 +205,7 @@ class GaussianNLLLoss(_Loss):
 
     Shape:
         - Input and target: `(*)`, the same shape or one that broadcasts.
-        - Var: the same shape, or with 1 as its last dimension, or without it; or a number.
+        - Var: the same shape, or with 1 as its last dimension, or without it; or a float.
         - Output: a scalar, or the shape of the input without reduction.
 
     Examples:
@@ -627,7 +627,7 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class CosineEmbeddingLoss(_Loss):
-    """Cosine embedding loss: pulls pairs with target 1 into one direction and pushes pairs with target -1 apart.
+    """Cosine embedding loss: makes pairs with target 1 similar and pairs with target -1 dissimilar.
 
     `1 - cos(x1, x2)` for targets 1, and `max(0, cos(x1, x2) - margin)` for targets -1.
 
