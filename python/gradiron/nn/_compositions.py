@@ -510,8 +510,8 @@ def triplet_margin_with_distance_loss(
         anchor, positive, negative: tensors `(N, D)`; the anchor shall be closer to the positive.
         distance_function: the distance `d` of two tensors; `pairwise_distance` if `None`.
         margin: difference of the distances beyond which the loss is zero. Default: `1.0`
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative. Default:
-            `False`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
         reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
 
     Examples:

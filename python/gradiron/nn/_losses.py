@@ -83,8 +83,7 @@ def kl_div(
         target: probabilities, or log-probabilities with `log_target`, of the same shape.
         size_average, reduce: deprecated forms of `reduction`.
         reduction: `"batchmean"` for the sum divided by the batch size, which is the divergence as it is defined;
-            `"mean"`
-            over all elements, `"sum"` or `"none"`. Default: `"mean"`
+            `"mean"` over all elements, `"sum"` or `"none"`. Default: `"mean"`
         log_target: whether the target holds log-probabilities. Default: `False`
 
     Examples:
@@ -235,8 +234,8 @@ def triplet_margin_loss(
         margin: difference of the distances beyond which the loss is zero. Default: `1.0`
         p: exponent of the norm. Default: `2`
         eps: small number added to every element of the differences. Default: `1e-6`
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative. Default:
-            `False`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
         size_average, reduce: deprecated forms of `reduction`.
         reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
 

@@ -100,8 +100,7 @@ def interpolate(
         size: size of the output: one integer, or one for each spatial dimension.
         scale_factor: factor of the sizes: one number, or one for each spatial dimension.
         mode: `"nearest"`, `"nearest-exact"`, `"area"`, `"linear"` (3D input), `"bilinear"`, `"bicubic"`, `"lanczos"`
-            (4D) or
-            `"trilinear"` (5D). Default: `"nearest"`
+            (4D) or `"trilinear"` (5D). Default: `"nearest"`
         align_corners: whether the corner elements of input and output coincide; only for the linear and cubic modes.
         recompute_scale_factor: whether to interpolate by the ratio of the rounded sizes instead of `scale_factor`.
         antialias: whether to smooth when the size shrinks; `"lanczos"` needs it. Default: `False`
@@ -155,8 +154,7 @@ def grid_sample(
         mode: interpolation: `"bilinear"`, `"nearest"` or `"bicubic"`. Default: `"bilinear"`
         padding_mode: values outside: `"zeros"`, `"border"` or `"reflection"`. Default: `"zeros"`
         align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges; the default
-            is
-            `False`, with a warning.
+            is `False`, with a warning.
 
     Examples:
         >>> grid = torch.zeros(1, 2, 2, 2)
@@ -183,8 +181,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         theta: affine matrices `(N, 2, 3)` for images, or `(N, 3, 4)` for volumes.
         size: size of the output: `(N, C, H, W)` or `(N, C, D, H, W)`.
         align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges; the default
-            is
-            `False`, with a warning.
+            is `False`, with a warning.
 
     Examples:
         >>> identity = torch.eye(2, 3).unsqueeze(0)

@@ -317,8 +317,8 @@ def kaiming_uniform_(
     Args:
         tensor: tensor to fill in place; at least 2D.
         a: negative slope of the activation, for `"leaky_relu"`. Default: `0`
-        mode: `"fan_in"` to keep the variance in the forward pass, `"fan_out"` in the backward pass. Default:
-            `"fan_in"`
+        mode: `"fan_in"` to keep the variance in the forward pass, `"fan_out"` in the backward pass.
+            Default: `"fan_in"`
         nonlinearity: name of the activation, see `calculate_gain`. Default: `"leaky_relu"`
         generator: random number generator; the default one if `None`.
 
@@ -344,8 +344,8 @@ def kaiming_normal_(
     Args:
         tensor: tensor to fill in place; at least 2D.
         a: negative slope of the activation, for `"leaky_relu"`. Default: `0`
-        mode: `"fan_in"` to keep the variance in the forward pass, `"fan_out"` in the backward pass. Default:
-            `"fan_in"`
+        mode: `"fan_in"` to keep the variance in the forward pass, `"fan_out"` in the backward pass.
+            Default: `"fan_in"`
         nonlinearity: name of the activation, see `calculate_gain`. Default: `"leaky_relu"`
         generator: random number generator; the default one if `None`.
 

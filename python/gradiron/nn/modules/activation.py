@@ -399,9 +399,8 @@ class GELU(Module):
     """Apply the Gaussian error linear unit: `x * P(Z <= x)` for a standard normal `Z`.
 
     Args:
-        approximate: `"none"` for the exact function, or `"tanh"` for `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 *
-            x**3)))`.
-            Default: `"none"`
+        approximate: `"none"` for the exact function, or `"tanh"` for
+            `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3)))`. Default: `"none"`
 
     Examples:
         >>> nn.GELU()(torch.tensor([-2.0, 0.0, 2.0]))
@@ -777,8 +776,8 @@ class MultiheadAttention(Module):
             query, key, value: the sequences.
             key_padding_mask: `(N, S)`; keys where it is `True` are ignored, or a float mask that is added to the
                 scores.
-            need_weights: whether to return the attention weights, too; `None` in their place otherwise. Default:
-                `True`
+            need_weights: whether to return the attention weights, too; `None` in their place otherwise.
+                Default: `True`
             attn_mask: `(L, S)` or `(N * num_heads, L, S)`; `True` forbids a position, floats are added to the scores.
             average_attn_weights: whether to average the weights over the heads. Default: `True`
             is_causal: hint that `attn_mask` is the causal mask. Default: `False`

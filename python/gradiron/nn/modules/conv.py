@@ -409,8 +409,8 @@ class ConvTranspose1d(_ConvTranspose):
     """Apply the transpose of a 1D convolution to a sequence, which upsamples it (deconvolution).
 
     It maps shapes as the gradient of a `Conv1d` with the same options does. Pass `output_size` to the call to choose
-    among the output sizes that a stride above 1 allows. The weight has the shape `(in_channels, out_channels /
-    groups, kernel_size)`.
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size)`.
 
     Args:
         in_channels: number of channels of the input.
@@ -444,8 +444,9 @@ class ConvTranspose2d(_ConvTranspose):
     """Apply the transpose of a 2D convolution to an image, which upsamples it (deconvolution).
 
     It maps shapes as the gradient of a `Conv2d` with the same options does. Pass `output_size` to the call to choose
-    among the output sizes that a stride above 1 allows. The weight has the shape `(in_channels, out_channels /
-    groups, kernel_size[0], kernel_size[1])`. Sizes are one integer, or one for each of the two dimensions.
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size[0], kernel_size[1])`. Sizes are one integer, or one for each of
+    the two dimensions.
 
     Args:
         in_channels: number of channels of the input.
@@ -479,9 +480,9 @@ class ConvTranspose3d(_ConvTranspose):
     """Apply the transpose of a 3D convolution to a volume, which upsamples it (deconvolution).
 
     It maps shapes as the gradient of a `Conv3d` with the same options does. Pass `output_size` to the call to choose
-    among the output sizes that a stride above 1 allows. The weight has the shape `(in_channels, out_channels /
-    groups, kernel_size[0], kernel_size[1], kernel_size[2])`. Sizes are one integer, or one for each of the three
-    dimensions.
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2])`. Sizes are one integer, or
+    one for each of the three dimensions.
 
     Args:
         in_channels: number of channels of the input.

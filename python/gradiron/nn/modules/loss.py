@@ -231,8 +231,7 @@ class KLDivLoss(_Loss):
     Args:
         size_average, reduce: deprecated forms of `reduction`.
         reduction: `"batchmean"` for the sum divided by the batch size, which is the divergence as it is defined;
-            `"mean"`
-            over all elements, `"sum"` or `"none"`. Default: `"mean"`
+            `"mean"` over all elements, `"sum"` or `"none"`. Default: `"mean"`
         log_target: whether the target holds log-probabilities. Default: `False`
 
     Shape:
@@ -746,8 +745,8 @@ class TripletMarginLoss(_Loss):
         margin: difference of the distances beyond which the loss is zero. Default: `1.0`
         p: exponent of the norm. Default: `2.0`
         eps: small number added to every element of the differences. Default: `1e-6`
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative. Default:
-            `False`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
         size_average, reduce: deprecated forms of `reduction`.
         reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
 
@@ -798,8 +797,8 @@ class TripletMarginWithDistanceLoss(_Loss):
     Args:
         distance_function: the distance `d` of two tensors; `PairwiseDistance` if `None`.
         margin: difference of the distances beyond which the loss is zero. Default: `1.0`
-        swap: use the distance of positive and negative if it is smaller than that of anchor and negative. Default:
-            `False`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
         reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
 
     Shape:
@@ -848,8 +847,8 @@ class CTCLoss(_Loss):
     Args:
         blank: class index of the blank. Default: `0`
         reduction: `"mean"` of the losses divided by their target lengths, `"sum"`, or `"none"`. Default: `"mean"`
-        zero_infinity: whether to replace infinite losses, of inputs too short for their targets, by zero. Default:
-            `False`
+        zero_infinity: whether to replace infinite losses, of inputs too short for their targets, by zero.
+            Default: `False`
 
     Shape:
         - Log_probs: `(T, N, C)` or `(T, C)`, log-probabilities.

@@ -702,8 +702,8 @@ class Module:
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a hook that runs before `load_state_dict`.
 
-        It is called as `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-        error_msgs)`.
+        It is called as
+        `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`.
         """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 

@@ -73,8 +73,8 @@ class CircularPad2d(_CircularPadNd):
     """Pad the last two dimensions with the elements from the opposite side (circular padding).
 
     Args:
-        padding: number of elements to add, at most the size of the dimension, one for all sides, or `(left, right,
-            top, bottom)`.
+        padding: number of elements to add, at most the size of the dimension, one for all sides, or
+            `(left, right, top, bottom)`.
 
     Shape:
         - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
@@ -97,8 +97,8 @@ class CircularPad3d(_CircularPadNd):
     """Pad the last three dimensions with the elements from the opposite side (circular padding).
 
     Args:
-        padding: number of elements to add, at most the size of the dimension, one for all sides, or `(left, right,
-            top, bottom, front, back)`.
+        padding: number of elements to add, at most the size of the dimension, one for all sides, or
+            `(left, right, top, bottom, front, back)`.
 
     Shape:
         - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
@@ -198,8 +198,8 @@ class ReflectionPad1d(_ReflectionPadNd):
     """Pad the last dimension by mirroring at the borders, without repeating the border itself.
 
     Args:
-        padding: number of elements to add, less than the size of the dimension, one for all sides, or `(left,
-            right)`.
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right)`.
 
     Shape:
         - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
@@ -218,8 +218,8 @@ class ReflectionPad2d(_ReflectionPadNd):
     """Pad the last two dimensions by mirroring at the borders, without repeating the border itself.
 
     Args:
-        padding: number of elements to add, less than the size of the dimension, one for all sides, or `(left, right,
-            top, bottom)`.
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right, top, bottom)`.
 
     Shape:
         - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
@@ -238,8 +238,8 @@ class ReflectionPad3d(_ReflectionPadNd):
     """Pad the last three dimensions by mirroring at the borders, without repeating the border itself.
 
     Args:
-        padding: number of elements to add, less than the size of the dimension, one for all sides, or `(left, right,
-            top, bottom, front, back)`.
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right, top, bottom, front, back)`.
 
     Shape:
         - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.

@@ -69,8 +69,8 @@ class MaxPool1d(_MaxPoolNd):
         stride: step between windows; `kernel_size` if `None`.
         padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
         dilation: spacing between the elements of a window. Default: `1`
-        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool1d` needs. Default:
-            `False`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool1d` needs.
+            Default: `False`
         ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
 
     Shape:
@@ -95,8 +95,8 @@ class MaxPool2d(_MaxPoolNd):
         stride: step between windows; `kernel_size` if `None`.
         padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
         dilation: spacing between the elements of a window. Default: `1`
-        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs. Default:
-            `False`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs.
+            Default: `False`
         ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
 
     Shape:
@@ -121,8 +121,8 @@ class MaxPool3d(_MaxPoolNd):
         stride: step between windows; `kernel_size` if `None`.
         padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
         dilation: spacing between the elements of a window. Default: `1`
-        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs. Default:
-            `False`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs.
+            Default: `False`
         ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
 
     Shape:
@@ -164,8 +164,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     Shape:
         - Input: `(N, C, L)` or `(C, L)`.
-        - Output: `(N, C, L_out)` or `(C, L_out)`, each size
-          `(size - 1) * stride - 2 * padding + kernel_size`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `(size - 1) * stride - 2 * padding + kernel_size`.
 
     Examples:
         >>> pool = nn.MaxPool1d(2, return_indices=True)
@@ -262,8 +261,7 @@ class AvgPool1d(_AvgPoolNd):
 
     Shape:
         - Input: `(N, C, L)` or `(C, L)`.
-        - Output: `(N, C, L_out)` or `(C, L_out)`, each size
-          `floor((size + 2 * padding - kernel_size) / stride + 1)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `floor((size + 2 * padding - kernel_size) / stride + 1)`.
 
     Examples:
         >>> nn.AvgPool1d(3, stride=2)(torch.randn(2, 4, 10)).shape
@@ -408,8 +406,8 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
         kernel_size: size of the windows.
         output_size: size of the output: one integer for all dimensions, or one for each.
         output_ratio: size of the output as a fraction of the size of the input, between 0 and 1.
-        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs. Default:
-            `False`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs.
+            Default: `False`
 
     Raises:
         ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
@@ -431,8 +429,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
         kernel_size: size of the windows.
         output_size: size of the output: one integer for all dimensions, or one for each.
         output_ratio: size of the output as a fraction of the size of the input, between 0 and 1.
-        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs. Default:
-            `False`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs.
+            Default: `False`
 
     Raises:
         ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
@@ -484,8 +482,7 @@ class LPPool1d(_LPPoolNd):
 
     Shape:
         - Input: `(N, C, L)` or `(C, L)`.
-        - Output: `(N, C, L_out)` or `(C, L_out)`, each size
-          `floor((size - kernel_size) / stride + 1)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `floor((size - kernel_size) / stride + 1)`.
 
     Examples:
         >>> nn.LPPool1d(2, 3, stride=2)(torch.randn(2, 4, 10)).shape
@@ -509,8 +506,7 @@ class LPPool2d(_LPPoolNd):
 
     Shape:
         - Input: `(N, C, H, W)` or `(C, H, W)`.
-        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size
-          `floor((size - kernel_size) / stride + 1)`.
+        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size `floor((size - kernel_size) / stride + 1)`.
 
     Examples:
         >>> nn.LPPool2d(2, 3, stride=2)(torch.randn(2, 4, 8, 6)).shape
@@ -607,8 +603,8 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
 
     Shape:
         - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
-        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or `(C, output_size[0], output_size[1],
-          output_size[2])`.
+        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or
+          `(C, output_size[0], output_size[1], output_size[2])`.
 
     Examples:
         >>> nn.AdaptiveMaxPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape
@@ -676,8 +672,8 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
 
     Shape:
         - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
-        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or `(C, output_size[0], output_size[1],
-          output_size[2])`.
+        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or
+          `(C, output_size[0], output_size[1], output_size[2])`.
 
     Examples:
         >>> nn.AdaptiveAvgPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape

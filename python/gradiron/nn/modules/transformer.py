@@ -76,8 +76,8 @@ class Transformer(Module):
         custom_decoder: a module to use as decoder.
         layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
         batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
-        norm_first: whether to normalize before attention and feedforward network instead of after them. Default:
-            `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
         bias: whether linear layers and layer normalizations have a bias. Default: `True`
         device, dtype: device and data type of the parameters.
 
@@ -164,8 +164,7 @@ class Transformer(Module):
         Args:
             src, tgt: sequences for encoder and decoder.
             src_mask, tgt_mask, memory_mask: attention masks of encoder, decoder, and decoder to encoder; `True`
-                forbids a
-                position, floats are added to the scores.
+                forbids a position, floats are added to the scores.
             src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask: `(N, length)`; `True` marks padding.
             src_is_causal, tgt_is_causal: whether the mask is causal; looked up in the mask if `None`.
             memory_is_causal: whether `memory_mask` is causal. Default: `False`
@@ -196,8 +195,7 @@ class TransformerEncoder(Module):
         num_layers: number of layers.
         norm: layer applied to the output.
         enable_nested_tensor: whether padded positions of the output become zeros in evaluation without gradients, as
-            in
-            PyTorch, which does not compute them. Default: `True`
+            in PyTorch, which does not compute them. Default: `True`
         mask_check: whether this requires that padding comes last. Default: `True`
 
     Shape:
@@ -369,8 +367,8 @@ class TransformerEncoderLayer(Module):
         activation: activation of the feedforward networks: `"relu"`, `"gelu"` or a function. Default: `F.relu`
         layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
         batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
-        norm_first: whether to normalize before attention and feedforward network instead of after them. Default:
-            `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
         bias: whether linear layers and layer normalizations have a bias. Default: `True`
         device, dtype: device and data type of the parameters.
 
@@ -466,8 +464,8 @@ class TransformerDecoderLayer(Module):
         activation: activation of the feedforward networks: `"relu"`, `"gelu"` or a function. Default: `F.relu`
         layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
         batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
-        norm_first: whether to normalize before attention and feedforward network instead of after them. Default:
-            `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
         bias: whether linear layers and layer normalizations have a bias. Default: `True`
         device, dtype: device and data type of the parameters.
 

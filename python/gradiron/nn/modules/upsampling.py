@@ -20,8 +20,7 @@ class Upsample(Module):
         size: size of the output: one integer, or one for each spatial dimension.
         scale_factor: factor of the sizes: one number, or one for each spatial dimension.
         mode: `"nearest"`, `"linear"` (3D input), `"bilinear"`, `"bicubic"` (4D), `"trilinear"` (5D), or another mode
-            of
-            `interpolate`. Default: `"nearest"`
+            of `interpolate`. Default: `"nearest"`
         align_corners: whether the corner elements of input and output coincide; only for the linear and cubic modes.
         recompute_scale_factor: whether to interpolate by the ratio of the rounded sizes instead of `scale_factor`.
 

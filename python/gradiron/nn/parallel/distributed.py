@@ -118,8 +118,7 @@ class DistributedDataParallel(Module, Joinable):
         mixed_precision: not supported.
         device_mesh: 1D device mesh, instead of a process group.
         skip_all_reduce_unused_params: whether buckets of unused parameters are not reduced; all ranks must then use
-            the
-            same parameters. Default: `False`
+            the same parameters. Default: `False`
         bucket_cap_mb_list: sizes of the single buckets in MiB, instead of `bucket_cap_mb`.
         batched_grad_copy: has no effect. Default: `False`
         forward_sync_buffers: whether rank 0 sends its buffers before each forward; it does if `None`.

@@ -171,8 +171,7 @@ def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = N
         module: module that has the matrix.
         name: name of the matrix. Default: `"weight"`
         orthogonal_map: `"matrix_exp"`, `"cayley"` or `"householder"`; if `None`, `"matrix_exp"` for square and
-            complex
-            matrices and else `"householder"`.
+            complex matrices and else `"householder"`.
         use_trivialization: whether to multiply by a fixed orthogonal matrix, so that any one can be assigned.
             Default: `True`
 
