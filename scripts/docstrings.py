@@ -6,6 +6,7 @@ lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments
 
 import contextlib
 import doctest
+import enum
 import importlib
 import inspect
 import io
@@ -19,7 +20,24 @@ from typing import Any
 import gradiron
 
 # The namespaces whose docstrings are complete.
-COMPLETE: list[str] = []
+COMPLETE: list[str] = [
+    "nn",
+    "nn.attention",
+    "nn.attention.bias",
+    "nn.attention.flex_attention",
+    "nn.grad",
+    "nn.init",
+    "nn.modules",
+    "nn.parallel",
+    "nn.parameter",
+    "nn.utils",
+    "nn.utils.clip_grad",
+    "nn.utils.parametrizations",
+    "nn.utils.parametrize",
+    "nn.utils.prune",
+    "nn.utils.rnn",
+    "nn.utils.stateless",
+]
 
 
 def public(namespace: str) -> Iterator[tuple[str, Any]]:
@@ -37,8 +55,8 @@ def public(namespace: str) -> Iterator[tuple[str, Any]]:
 
 
 def parameters(item: Any) -> dict[str, inspect.Parameter]:
-    """What a caller may pass; nothing for exceptions and for classes that Python code does not construct."""
-    if isinstance(item, type) and issubclass(item, BaseException):
+    """What a caller may pass; nothing for exceptions, enumerations and classes that Python code does not construct."""
+    if isinstance(item, type) and issubclass(item, BaseException | enum.Enum):
         return {}
     try:
         found = inspect.signature(item).parameters

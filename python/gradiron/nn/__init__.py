@@ -1,4 +1,4 @@
-"""Parts of networks: modules, parameters, and functions."""
+"""Neural network modules, parameters and functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ from .parameter import UninitializedParameter as UninitializedParameter
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
-    """The options of new tensors, device, dtype and memory format, given one by one or in `factory_kwargs`; not both."""
+    """Return canonical keyword arguments for creating tensors: `device`, `dtype` and `memory_format`.
+
+    Args:
+        kwargs: these options, given directly or in a dictionary under `"factory_kwargs"`; `None` gives none.
+
+    Raises:
+        TypeError: if there are other options, or one is given twice.
+
+    Examples:
+        >>> nn.factory_kwargs({"factory_kwargs": {"device": "cpu"}})
+        {'device': 'cpu'}
+    """
     if kwargs is None:
         return {}
     known = {"device", "dtype", "memory_format"}
@@ -30,7 +41,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     return made
 
 
-# Loaded when they are first asked for.
+# Imported on first access.
 _MODULES = ("attention", "common_types", "grad", "init", "parallel", "utils")
 
 

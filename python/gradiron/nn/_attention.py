@@ -1,4 +1,4 @@
-"""Attention with several heads as a function, and its masks."""
+"""Multi-head attention as a function, and its masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F: Any = functional  # which imports this module
 def _canonical_mask(
     mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True
 ) -> Tensor | None:
-    """A mask as numbers to add: minus infinity where a boolean one is True."""
+    """Return a mask as floats to add to the scores: minus infinity where a boolean mask is `True`."""
     if mask is None:
         return None
     if mask.dtype != _core.bool and not mask.is_floating_point():
@@ -45,7 +45,7 @@ def _need(holds: bool, message: str) -> None:
 def _mha_shape_check(
     query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None, num_heads: int
 ) -> bool:
-    """Whether there is a batch; everything else must agree with it."""
+    """Return whether the tensors have a batch dimension, after checking that they agree."""
     dims = query.dim()
     _need(dims in (2, 3), f"query should be unbatched 2D or batched 3D tensor but received {dims}-D query tensor")
     kind = "batched (3-D)" if dims == 3 else "unbatched (2-D)"
@@ -75,7 +75,7 @@ def _mha_shape_check(
 
 
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> list[Tensor]:
-    """Queries, keys and values by one matrix; one product where they are of the same tensor."""
+    """Project queries, keys and values by one matrix, in one product if they are the same tensor."""
     size = q.size(-1)
     if q is k is v:
         return list(F.linear(q, w, b).chunk(3, -1))
@@ -98,7 +98,7 @@ def _in_projection(
     b_k: Tensor | None = None,
     b_v: Tensor | None = None,
 ) -> list[Tensor]:
-    """Queries, keys and values by a matrix of their own each."""
+    """Project queries, keys and values by separate matrices."""
     size = q.size(-1)
     made = []
     for name, x, weight, bias in (("query", q, w_q, b_q), ("key", k, w_k, b_k), ("value", v, w_v, b_v)):
@@ -111,12 +111,12 @@ def _in_projection(
 
 
 def _wider(mask: Tensor | None) -> Tensor | None:
-    """A mask for one key more, which is seen."""
+    """Extend a mask by one key, which is visible."""
     return None if mask is None else _core.cat([mask, mask.new_zeros((*mask.shape[:-1], 1))], -1)
 
 
 def _check_attn_mask(mask: Tensor, batch: int, tgt_len: int, src_len: int) -> Tensor:
-    """The mask with a dimension for batch and heads."""
+    """Return the mask with a dimension for batch and heads."""
     if mask.dim() not in (2, 3):
         raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
     expected = (tgt_len, src_len) if mask.dim() == 2 else (batch, tgt_len, src_len)
@@ -145,7 +145,7 @@ def _projected(
 
 
 def _merged(mask: Tensor | None, padding: Tensor, bsz: int, num_heads: int, src_len: int) -> Tensor:
-    """Both masks in one, by batch and head."""
+    """Combine attention mask and padding mask, for each batch and head."""
     for dim, size in ((0, bsz), (1, src_len)):
         _need(padding.size(dim) == size, f"Expected key_padded_mask.shape[{dim}] to be {size}, but got {padding.size(dim)}")
     spread = padding.reshape((bsz, 1, 1, src_len)).expand((-1, num_heads, -1, -1)).reshape((-1, 1, src_len))
@@ -153,7 +153,7 @@ def _merged(mask: Tensor | None, padding: Tensor, bsz: int, num_heads: int, src_
 
 
 def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float) -> tuple[Tensor, Tensor]:
-    """Attention whose weights are wanted, too."""
+    """Compute attention and its weights."""
     q = q * math.sqrt(1.0 / float(q.size(-1)))
     scores = _core.bmm(q, k.transpose(-2, -1)) if mask is None else _core.baddbmm(mask, q, k.transpose(-2, -1))
     weights = F.softmax(scores, dim=-1)
@@ -163,7 +163,7 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: fl
 
 
 def _per_head(x: Tensor, static: Tensor | None, name: str, batch: int, head_dim: int) -> Tensor:
-    """Batch and heads first; or what is given once and for all."""
+    """Reshape to batch and heads first; or return the static tensor that is given instead."""
     if static is None:
         return x.reshape((x.size(0), batch, head_dim)).transpose(0, 1)
     for dim, size in ((0, batch), (2, head_dim)):
@@ -198,10 +198,43 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads, with its projections; the second result are the weights if `need_weights`."""
+    """Compute multi-head attention, with the projections of queries, keys, values and output.
+
+    `nn.MultiheadAttention` is the module for it.
+
+    Args:
+        query, key, value: sequences `(L, N, embed_dim)` and `(S, N, *)`, or without a batch.
+        embed_dim_to_check: number of features that the query must have.
+        num_heads: number of heads; must divide `embed_dim`.
+        in_proj_weight: weight `(3 * embed_dim, embed_dim)` of all three input projections.
+        in_proj_bias: their bias.
+        bias_k, bias_v: key and value to append to the sequences.
+        add_zero_attn: append a key and a value of zeros.
+        dropout_p: probability of dropping attention weights.
+        out_proj_weight, out_proj_bias: weight and bias of the output projection.
+        training: whether to apply dropout. Default: `True`
+        key_padding_mask: `(N, S)`; `True` marks padding, floats are added to the scores.
+        need_weights: whether to return the attention weights, too. Default: `True`
+        attn_mask: `(L, S)` or `(N * num_heads, L, S)`; `True` forbids a position, floats are added to the scores.
+        use_separate_proj_weight: whether to use the next three instead of `in_proj_weight`. Default: `False`
+        q_proj_weight, k_proj_weight, v_proj_weight: weights of separate input projections.
+        static_k, static_v: projected keys and values `(N * num_heads, S, head_dim)` to use instead.
+        average_attn_weights: whether to average the weights over the heads. Default: `True`
+        is_causal: hint that `attn_mask` is the causal mask. Default: `False`
+
+    Returns:
+        The output `(L, N, embed_dim)`, and the weights or `None`.
+
+    Examples:
+        >>> x = torch.randn(5, 3, 8)
+        >>> w_in, w_out = torch.randn(24, 8), torch.randn(8, 8)
+        >>> y, w = F.multi_head_attention_forward(x, x, x, 8, 2, w_in, None, None, None, False, 0.0, w_out, None)
+        >>> y.shape, w.shape
+        (torch.Size([5, 3, 8]), torch.Size([3, 5, 5]))
+    """
     batched = _mha_shape_check(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        # The same tensor stays the same one.
+        # Equal tensors stay the same object.
         turned = {id(t): t.unsqueeze(1) for t in (query, key, value)}
         query, key, value = (turned[id(t)] for t in (query, key, value))
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
@@ -214,7 +247,7 @@ def multi_head_attention_forward(
             "`generate_square_subsequent_mask` to create this mask."
         )
     if is_causal and padding is None and not need_weights:
-        attn_mask = None  # the hint says it all
+        attn_mask = None  # the hint replaces the mask
     else:
         attn_mask = _canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, check_other=False)
         is_causal = False

@@ -1,4 +1,4 @@
-"""Functions of `nn.functional` that other operators already say."""
+"""Functions of `nn.functional` that are compositions of other operators."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _idle(input: Tensor, p: float, training: bool) -> bool:
 
 
 def _noise(input: Tensor, p: float, features: bool) -> Tensor:
-    """Ones with probability `1 - p`, else zeros: for each element, or each channel."""
+    """Draw ones with probability `1 - p`, else zeros: for each element, or for each channel."""
     shape = tuple(input.shape)
     if features:
         if input.dim() < 2:
@@ -53,7 +53,7 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, featu
     if p == 1:
         return input.mul_(0) if inplace else input.mul(0)
     noise = _noise(input, p, features)
-    # What is left out becomes SELU's limit, and the rest is moved so that mean and variance stay.
+    # Dropped elements become the limit of SELU; scale and shift keep mean and variance.
     limit = 1.7580993408473766
     scale = 1.0 / math.sqrt((limit * limit * p + 1) * (1 - p))
     shift = (noise - 1) * (limit * scale) + limit * scale * p
@@ -62,13 +62,39 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, featu
 
 
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """Dropout that keeps mean and variance, for networks with SELU."""
+    """Apply dropout for networks with SELU, which keeps zero mean and unit variance.
+
+    Dropped elements become the negative limit of SELU, and the result is scaled and shifted.
+
+    Args:
+        input: tensor of any shape.
+        p: probability of an element to be dropped. Default: `0.5`
+        training: whether to apply dropout; otherwise the input is returned. Default: `False`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> F.alpha_dropout(torch.randn(3, 4), 0.2, training=True).shape
+        torch.Size([3, 4])
+    """
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, False)
 
 
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """The same for whole channels."""
+    """Apply alpha dropout to whole channels, for networks with SELU.
+
+    Dropped channels become the negative limit of SELU, and the result is scaled and shifted.
+
+    Args:
+        input: tensor `(N, C, *)`.
+        p: probability of a channel to be dropped. Default: `0.5`
+        training: whether to apply dropout; otherwise the input is returned. Default: `False`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> F.feature_alpha_dropout(torch.randn(3, 4, 5), 0.2, training=True).shape
+        torch.Size([3, 4, 5])
+    """
     _check_probability(p)
     return _alpha_dropout(input, p, training, inplace, True)
 
@@ -80,7 +106,18 @@ _ADVICE = (
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of sequences."""
+    """Zero whole channels of sequences at random, and scale the others by `1 / (1 - p)`.
+
+    Args:
+        input: tensor `(N, C, L)` or `(C, L)`.
+        p: probability of a channel to be zeroed. Default: `0.5`
+        training: whether to apply dropout; otherwise the input is returned. Default: `True`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> F.dropout1d(torch.randn(2, 4, 10), 0.2).shape
+        torch.Size([2, 4, 10])
+    """
     _check_probability(p)
     if input.dim() not in (2, 3):
         raise RuntimeError(
@@ -97,7 +134,7 @@ def _single_or_batch(input: Tensor, dims: int, p: float, training: bool, inplace
         try:
             return _feature_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
         except BaseException:
-            # What is refused leaves the input as it was.
+            # An error leaves the input unchanged.
             input.squeeze_(0)
             raise
     return _feature_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
@@ -113,7 +150,18 @@ def _warn_of_dims(name: str, input: Tensor, n: int) -> None:
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of images."""
+    """Zero whole channels of images at random, and scale the others by `1 / (1 - p)`.
+
+    Args:
+        input: tensor `(N, C, H, W)`.
+        p: probability of a channel to be zeroed. Default: `0.5`
+        training: whether to apply dropout; otherwise the input is returned. Default: `True`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> F.dropout2d(torch.randn(2, 4, 8, 6), 0.2).shape
+        torch.Size([2, 4, 8, 6])
+    """
     _check_probability(p)
     if input.dim() not in (3, 4):
         _warn_of_dims("dropout2d", input, 2)
@@ -129,7 +177,18 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of volumes."""
+    """Zero whole channels of volumes at random, and scale the others by `1 / (1 - p)`.
+
+    Args:
+        input: tensor `(N, C, D, H, W)` or `(C, D, H, W)`.
+        p: probability of a channel to be zeroed. Default: `0.5`
+        training: whether to apply dropout; otherwise the input is returned. Default: `True`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> F.dropout3d(torch.randn(2, 4, 6, 8, 6), 0.2).shape
+        torch.Size([2, 4, 6, 8, 6])
+    """
     _check_probability(p)
     if input.dim() not in (4, 5):
         _warn_of_dims("dropout3d", input, 3)
@@ -137,7 +196,22 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
-    """A sample of the classes' distribution that gradients pass through; with `hard` a single class."""
+    """Draw differentiable samples of categorical distributions from their logits (Gumbel-softmax).
+
+    It is `softmax((logits + noise) / tau)` with Gumbel noise. With `hard` the result is one-hot, and gradients flow
+    as if it were not.
+
+    Args:
+        logits: unnormalized log-probabilities.
+        tau: temperature, not negative; the smaller, the closer to one-hot. Default: `1`
+        hard: whether to return one-hot samples. Default: `False`
+        eps: deprecated, without effect. Default: `1e-10`
+        dim: dimension of the classes. Default: `-1`
+
+    Examples:
+        >>> F.gumbel_softmax(torch.randn(4, 3), hard=True).sum(-1)
+        tensor([1., 1., 1., 1.])
+    """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     noise = -_core.empty_like(logits).exponential_().log()
@@ -149,12 +223,28 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
 
 
 def softsign(input: Tensor) -> Tensor:
-    """`input / (1 + |input|)`, between -1 and 1."""
+    """Apply `input / (1 + |input|)`, which lies between -1 and 1.
+
+    Args:
+        input: any tensor.
+
+    Examples:
+        >>> F.softsign(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.6667,  0.0000,  0.6667])
+    """
     return input / (input.abs() + 1)
 
 
 def tanhshrink(input: Tensor) -> Tensor:
-    """What tanh takes away from its input."""
+    """Compute `input - tanh(input)`.
+
+    Args:
+        input: any tensor.
+
+    Examples:
+        >>> F.tanhshrink(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.0360,  0.0000,  1.0360])
+    """
     return input - input.tanh()
 
 
@@ -162,12 +252,33 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
-    """The norm of the difference of each pair of vectors, `eps` added to every element."""
+    """Compute the p-norm of the difference of each pair of vectors: `norm(x1 - x2 + eps, p)`.
+
+    Args:
+        x1, x2: vectors `(N, D)` or `(D,)`, whose shapes broadcast.
+        p: exponent of the norm. Default: `2.0`
+        eps: small number added to every element of the difference. Default: `1e-6`
+        keepdim: whether to keep the last dimension, with size 1. Default: `False`
+
+    Examples:
+        >>> F.pairwise_distance(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+        tensor([5.0000])
+    """
     return _core.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosine of the angle between the vectors of each pair, their lengths at least `eps`."""
+    """Compute the cosine of the angle between vectors along `dim`: `x1 @ x2 / (|x1| * |x2|)`.
+
+    Args:
+        x1, x2: tensors of vectors, whose shapes broadcast.
+        dim: dimension of the vectors. Default: `1`
+        eps: lower bound of each norm, which prevents a division by zero. Default: `1e-8`
+
+    Examples:
+        >>> F.cosine_similarity(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]), dim=0)
+        tensor(0.7071)
+    """
     kind = _core.result_type(x1, x2)
     if not kind.is_floating_point:
         name = _core.empty(0, dtype=kind).type().removeprefix("torch.").removesuffix("Tensor")
@@ -177,7 +288,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 def _shortened(x: Tensor, dim: int, eps: float) -> Tensor:
-    """Vectors of length one. The bound is not seen by gradients."""
+    """Divide vectors by their norm, of which the lower bound `eps` is not seen by gradients."""
     length = _core.norm(x, 2, dim, True).clone()
     with no_grad():
         length.clamp_min_(eps)
@@ -185,7 +296,19 @@ def _shortened(x: Tensor, dim: int, eps: float) -> Tensor:
 
 
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
-    """Vectors along `dim` by their length, which is at least `eps`."""
+    """Divide vectors along `dim` by their p-norm: `input / max(norm(input, p), eps)`.
+
+    Args:
+        input: tensor of vectors.
+        p: exponent of the norm. Default: `2.0`
+        dim: dimension of the vectors. Default: `1`
+        eps: lower bound of the norm, which prevents a division by zero. Default: `1e-12`
+        out: tensor to write the result to.
+
+    Examples:
+        >>> F.normalize(torch.tensor([[3.0, 4.0]]))
+        tensor([[0.6000, 0.8000]])
+    """
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return _core.div(input, length, out=out)
 
@@ -194,7 +317,20 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, o
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Ones in the places that the numbers name, along a new last dimension."""
+    """Return one-hot vectors of class indices, along a new last dimension.
+
+    Args:
+        tensor: class indices, of dtype `int64`.
+        num_classes: number of classes; -1 for one more than the largest index. Default: `-1`
+
+    Raises:
+        RuntimeError: if an index is negative or not below `num_classes`.
+
+    Examples:
+        >>> F.one_hot(torch.tensor([0, 2]), num_classes=3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
+    """
     if tensor.dtype != _core.int64:
         raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
     if tensor.numel() == 0 and num_classes <= 0:
@@ -213,7 +349,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return made.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
-# Pooling by what other kinds of pooling do.
+# Pooling by other kinds of pooling.
 
 
 def _lp_pool(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
@@ -230,22 +366,78 @@ def _lp_pool(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: 
 
 
 def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """The root of the sum of powers in each window of sequences."""
+    """Take the p-norm of each sliding window of a sequence (1D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`.
+
+    Args:
+        input: tensor `(N, C, L)` or `(C, L)`.
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Examples:
+        >>> F.lp_pool1d(torch.randn(2, 4, 8), 2, 2).shape
+        torch.Size([2, 4, 4])
+    """
     return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """The root of the sum of powers in each window of images."""
+    """Take the p-norm of each sliding window of an image (2D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`.
+
+    Args:
+        input: tensor `(N, C, H, W)` or `(C, H, W)`.
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Examples:
+        >>> F.lp_pool2d(torch.randn(2, 4, 8, 8), 2, 2).shape
+        torch.Size([2, 4, 4, 4])
+    """
     return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
-    """The root of the sum of powers in each window of volumes."""
+    """Take the p-norm of each sliding window of a volume (3D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`.
+
+    Args:
+        input: tensor `(N, C, D, H, W)` or `(C, D, H, W)`.
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Examples:
+        >>> F.lp_pool3d(torch.randn(2, 4, 8, 8, 8), 2, 2).shape
+        torch.Size([2, 4, 4, 4, 4])
+    """
     return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """Divides by what is strong in the neighbouring channels."""
+    """Divide each element by the activity of the neighbouring channels (local response normalization).
+
+    `y[c] = x[c] / (k + alpha / size * sum(x**2 over size channels around c)) ** beta`.
+
+    Args:
+        input: tensor `(N, C, *)`.
+        size: number of neighbouring channels that are summed over.
+        alpha: weight of the sum of squares. Default: `1e-4`
+        beta: exponent. Default: `0.75`
+        k: constant added to the sum. Default: `1.0`
+
+    Examples:
+        >>> F.local_response_norm(torch.randn(2, 4, 8), 2).shape
+        torch.Size([2, 4, 8])
+    """
     if input.dim() < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.dim()} dimensions)")
     if input.numel() == 0:
@@ -277,7 +469,19 @@ def multilabel_soft_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Binary cross entropy of each class, over all classes."""
+    """Compute the multi-label loss: binary cross entropy of the logit of each class, averaged over classes.
+
+    Args:
+        input: logits `(N, C)`.
+        target: 0 or 1 for each class, of the same shape.
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> F.multilabel_soft_margin_loss(torch.tensor([[2.0, -1.0]]), torch.tensor([[1.0, 0.0]]))
+        tensor(0.2201)
+    """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
@@ -298,7 +502,23 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """What the anchor is too near to the negative example beside the positive one, by any distance."""
+    """Compute the triplet loss with any distance `d`.
+
+    `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    Args:
+        anchor, positive, negative: tensors `(N, D)`; the anchor shall be closer to the positive.
+        distance_function: the distance `d` of two tensors; `pairwise_distance` if `None`.
+        margin: difference of the distances beyond which the loss is zero. Default: `1.0`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> anchor, positive, negative = torch.randn(3, 10, 8)
+        >>> F.triplet_margin_with_distance_loss(anchor, positive, negative).shape
+        torch.Size([])
+    """
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
     if margin <= 0:
@@ -318,7 +538,25 @@ def triplet_margin_with_distance_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """Minus the log-probability of targets, given means and variances, which are at least `eps`."""
+    """Compute the negative log likelihood of targets under normal distributions.
+
+    `(log(var) + (input - target)**2 / var) / 2`.
+
+    Args:
+        input: predicted means.
+        target: observed values, of the same shape or one that broadcasts.
+        var: predicted variances: the shape of the input, or with 1 as its last dimension, or without it; or a float.
+        full: whether to add the constant `log(2 * pi) / 2`. Default: `False`
+        eps: lower bound of the variances. Default: `1e-6`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Raises:
+        ValueError: if a variance is negative or the shape of `var` does not fit.
+
+    Examples:
+        >>> F.gaussian_nll_loss(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.ones(2))
+        tensor(1.2500)
+    """
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
@@ -333,7 +571,7 @@ def gaussian_nll_loss(
             raise ValueError("var is of incorrect size")
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not valid")
-    # The bound is not seen by gradients.
+    # The lower bound does not affect gradients.
     var = var.clone()
     with no_grad():
         var.clamp_(min=eps)
@@ -355,7 +593,23 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     options: Any = None,
 ) -> Tensor:
-    """The cross entropy of what a linear layer makes."""
+    """Compute the cross entropy of the logits `input @ linear_weight.T + linear_bias`.
+
+    Args:
+        input: tensor `(N, in_features)` or `(in_features,)`.
+        linear_weight: weight `(num_classes, in_features)`, or `(num_classes, *out_features, in_features)`.
+        target: class indices, or probabilities of the shape of the logits.
+        linear_bias: bias, of the shape of the weight without `in_features`.
+        weight: weight of each class, of shape `(num_classes,)`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        ignore_index: target class that does not contribute to loss and gradient.
+        label_smoothing: share of the target that is spread evenly over all classes, from 0 to 1. Default: `0.0`
+        options: a `nn.LinearCrossEntropyOptions`, which has no effect here.
+
+    Examples:
+        >>> F.linear_cross_entropy(torch.randn(3, 8), torch.randn(5, 8), torch.tensor([0, 4, 2])).shape
+        torch.Size([])
+    """
     if input.dim() not in (1, 2):
         raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
     if linear_weight.dim() < 2:
@@ -390,31 +644,74 @@ def linear_cross_entropy(
     )
 
 
-# Old names.
+# Deprecated names.
 
 
 def upsample(
     input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Tensor:
-    """The old name of `interpolate`."""
+    """Deprecated name of `interpolate`.
+
+    Args:
+        input: tensor `(N, C, L)`, `(N, C, H, W)` or `(N, C, D, H, W)`.
+        size: size of the output: one integer, or one for each spatial dimension.
+        scale_factor: factor of the sizes, instead of `size`.
+        mode: algorithm, as in `interpolate`. Default: `"nearest"`
+        align_corners: whether the corner elements of input and output coincide.
+
+    Examples:
+        >>> F.upsample(torch.randn(1, 3, 4, 4), scale_factor=2).shape
+        torch.Size([1, 3, 8, 8])
+    """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return F.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Repeats pixels."""
+    """Resize images by repeating the nearest pixel; deprecated in favour of `interpolate`.
+
+    Args:
+        input: tensor `(N, C, H, W)`.
+        size: size of the output: one integer, or one for each spatial dimension.
+        scale_factor: factor of the sizes, instead of `size`.
+
+    Examples:
+        >>> F.upsample_nearest(torch.randn(1, 3, 4, 4), scale_factor=2).shape
+        torch.Size([1, 3, 8, 8])
+    """
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return F.interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Blends neighbouring pixels, corner on corner."""
+    """Resize images by bilinear interpolation with aligned corners; deprecated in favour of `interpolate`.
+
+    Args:
+        input: tensor `(N, C, H, W)`.
+        size: size of the output: one integer, or height and width.
+        scale_factor: factor of the sizes, instead of `size`.
+
+    Examples:
+        >>> F.upsample_bilinear(torch.randn(1, 3, 4, 4), scale_factor=2).shape
+        torch.Size([1, 3, 8, 8])
+    """
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
     return F.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """`nn.functional.conv1d` of (time, batch, channels), with a weight of (time, channels in, channels out)."""
+    """Apply a 1D convolution to sequences with time as the first dimension.
+
+    Args:
+        input: tensor `(time, batch, in_channels)`.
+        weight: filters `(kernel_size, in_channels, out_channels)`.
+        bias: bias `(out_channels,)`.
+        pad: number of zeros added on both sides of the time dimension. Default: `0`
+
+    Examples:
+        >>> F.conv_tbc(torch.randn(10, 2, 4), torch.randn(3, 4, 8), torch.zeros(8), pad=1).shape
+        torch.Size([10, 2, 8])
+    """
     if input.dim() != 3:
         raise RuntimeError("Input must have 3 dims: time, batch, in_channel")
     if weight.dim() != 3:

@@ -1,4 +1,4 @@
-"""Tables of vectors as functions: rows looked up, one by one or by bags."""
+"""Look-up of embedding vectors as functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..autograd.grad_mode import no_grad
 
 
 def _shortened(weight: Tensor, input: Tensor, max_norm: float, norm_type: float) -> None:
-    """The rows that are looked up get a norm of at most `max_norm`, in place."""
+    """Scale the rows that are looked up down to a norm of at most `max_norm`, in place."""
     with no_grad():
         _core.embedding_renorm_(weight, input.contiguous(), max_norm, norm_type)
 
@@ -22,7 +22,21 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """The rows of `weight` that `input` names."""
+    """Look up rows of a table of embedding vectors by index.
+
+    Args:
+        input: integer indices of any shape.
+        weight: table `(num_embeddings, embedding_dim)`.
+        padding_idx: row of the padding, which gets no gradient.
+        max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
+        norm_type: exponent of that norm. Default: `2.0`
+        scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
+        sparse: not supported: gradients are dense, and `True` raises `NotImplementedError`. Default: `False`
+
+    Examples:
+        >>> F.embedding(torch.tensor([[1, 2], [4, 9]]), torch.randn(10, 3)).shape
+        torch.Size([2, 2, 3])
+    """
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
     count = weight.size(0)
@@ -31,9 +45,9 @@ def embedding(
     elif not -count <= padding_idx < count:
         raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
-        padding_idx = padding_idx + count  # `+=` would write to a tensor
+        padding_idx = padding_idx + count  # `+=` would modify a tensor in place
     if max_norm is not None:
-        # What the look-up will refuse, it refuses before anything is written.
+        # Errors of the look-up are raised before anything is written.
         _core.embedding(_core.zeros((1, 1)), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
         _shortened(weight, input, max_norm, norm_type)
     return _core.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
@@ -64,7 +78,26 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Sums, means or maxima of bags of rows of `weight`."""
+    """Look up bags of embedding vectors and reduce each bag to its sum, mean or maximum.
+
+    Args:
+        input: integer indices: `(B, N)` for bags of `N`, or `(N,)` with offsets.
+        weight: table `(num_embeddings, embedding_dim)`.
+        offsets: `(B,)`, the positions in a 1D input where bags start.
+        max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
+        norm_type: exponent of that norm. Default: `2`
+        scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
+        mode: `"sum"`, `"mean"` or `"max"`. Default: `"mean"`
+        sparse: not supported: gradients are dense, and `True` raises `NotImplementedError`. Default: `False`
+        per_sample_weights: factors of the rows, of the shape of the input; only for `"sum"`.
+        include_last_offset: whether the last offset is the length of the input instead of the start of a bag.
+            Default: `False`
+        padding_idx: row of the padding, which bags leave out and which gets no gradient.
+
+    Examples:
+        >>> F.embedding_bag(torch.tensor([1, 2, 4, 5, 4]), torch.randn(10, 3), torch.tensor([0, 3])).shape
+        torch.Size([2, 3])
+    """
     if weight.dtype == _core.int64 and input.is_floating_point():
         import warnings
 
@@ -88,7 +121,7 @@ def embedding_bag(
                 f"However, found offsets of type {type(offsets)}"
             )
         count, size = input.shape
-        # Bags of nothing all begin at the beginning.
+        # Empty bags all start at 0.
         if size == 0:
             offsets = _core.zeros(count, dtype=_core.int64, device=input.device)
         else:
@@ -112,7 +145,7 @@ def embedding_bag(
     share = per_sample_weights
     if max_norm is not None:
         with no_grad():
-            # As above.
+            # Raise errors before anything is written, as above.
             _core.embedding_bag(
                 weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, share, include_last_offset, padding_idx
             )

@@ -1,4 +1,4 @@
-"""Losses of `nn.functional` that other operators already say."""
+"""Losses of `nn.functional` that are compositions of other operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _reduced(loss: Tensor, reduction: int) -> Tensor:
 
 
 def _from(number: float, x: Tensor) -> Tensor:
-    """`number - x`; the number is a tensor of the same type, as in PyTorch's graph."""
+    """Return `number - x`, where the number is a tensor of the same dtype, as in the graph of PyTorch."""
     return _core.sub(_core.full((), number, dtype=x.dtype, device=x.device), x)
 
 
@@ -38,13 +38,29 @@ def poisson_nll_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Minus the log-probability of counts, given the rates that they are drawn with, or the rates' logarithms."""
+    """Compute the negative log likelihood of counts under Poisson distributions with predicted rates.
+
+    `exp(input) - target * input` with `log_input`, else `input - target * log(input + eps)`.
+
+    Args:
+        input: predicted rates, or their logarithms.
+        target: observed counts.
+        log_input: whether the input is the logarithm of the rates. Default: `True`
+        full: whether to add Stirling's approximation of `log(target!)`, where the target is above 1. Default: `False`
+        size_average, reduce: deprecated forms of `reduction`.
+        eps: term that keeps the logarithm finite if `log_input` is off. Default: `1e-8`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> F.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]))
+        tensor(0.3591)
+    """
     if size_average is not None or reduce is not None:
         reduction = legacy_get_string(size_average, reduce)
     number = get_enum(reduction)
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
-        # Stirling's approximation of the factorial, which small counts do without.
+        # Stirling's approximation of the factorial, for counts above 1.
         factorial = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
         loss = loss + factorial.masked_fill(target <= 1, 0)
     return _reduced(loss, number)
@@ -58,7 +74,22 @@ def kl_div(
     reduction: str = "mean",
     log_target: bool = False,
 ) -> Tensor:
-    """How far the distribution with the logarithms `input` is from `target`, which may be logarithms, too."""
+    """Compute the Kullback-Leibler divergence of the target distribution from the input distribution.
+
+    `target * (log(target) - input)`, or `exp(target) * (target - input)` with `log_target`.
+
+    Args:
+        input: log-probabilities.
+        target: probabilities, or log-probabilities with `log_target`, of the same shape.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"batchmean"` for the sum divided by the batch size, which is the divergence as it is defined;
+            `"mean"` over all elements, `"sum"` or `"none"`. Default: `"mean"`
+        log_target: whether the target holds log-probabilities. Default: `False`
+
+    Examples:
+        >>> F.kl_div(torch.tensor([[0.9, 0.1]]).log(), torch.tensor([[0.5, 0.5]]), reduction="batchmean")
+        tensor(0.5108)
+    """
     if size_average is not None or reduce is not None:
         number = legacy_get_enum(size_average, reduce)
     else:
@@ -92,7 +123,19 @@ def hinge_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Distances themselves where the target is 1, and what they lack of `margin` where it is -1."""
+    """Compute the hinge loss of distances: `x` for targets 1, and `max(0, margin - x)` for targets -1.
+
+    Args:
+        input: distances of pairs.
+        target: 1 for similar pairs, -1 for others.
+        margin: distance beyond which dissimilar pairs cost nothing. Default: `1.0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> F.hinge_embedding_loss(torch.tensor([0.3, 0.4]), torch.tensor([1, -1]))
+        tensor(0.4500)
+    """
     number = _number(reduction, size_average, reduce)
     zero = _core.zeros_like(input)
     far = _core.where(target != 1, _from(margin, input).clamp_min(0), zero)
@@ -109,7 +152,20 @@ def cosine_embedding_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """What the cosine lacks of 1 where the target is 1, and how far it is above `margin` where it is -1."""
+    """Compute `1 - cos(x1, x2)` for targets 1, and `max(0, cos(x1, x2) - margin)` for targets -1.
+
+    Args:
+        input1, input2: vectors `(N, D)` or `(D,)`.
+        target: 1 for similar pairs, -1 for others: `(N,)` or `()`.
+        margin: similarity below which dissimilar pairs cost nothing, from -1 to 1. Default: `0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]])
+        >>> F.cosine_embedding_loss(a, b, torch.tensor([1]))
+        tensor(0.2929)
+    """
     number = _number(reduction, size_average, reduce)
     dims = target.dim()
     if dims not in (0, 1):
@@ -135,7 +191,19 @@ def margin_ranking_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """What the difference, with the target's sign, lacks of `margin`."""
+    """Compute the ranking loss of two scores: `max(0, -target * (input1 - input2) + margin)`.
+
+    Args:
+        input1, input2: scores.
+        target: 1 if the first score shall be higher, -1 if the second.
+        margin: difference of the scores beyond which the loss is zero. Default: `0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> F.margin_ranking_loss(torch.tensor([0.25, 1.0]), torch.tensor([0.5, 0.0]), torch.tensor([1, 1]))
+        tensor(0.1250)
+    """
     number = _number(reduction, size_average, reduce)
     if not input1.dim() == input2.dim() == target.dim():
         raise RuntimeError(
@@ -157,7 +225,25 @@ def triplet_margin_loss(
     reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """What the anchor is too near to the negative example beside the positive one."""
+    """Compute the triplet loss `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    `d` is the p-norm of the difference.
+
+    Args:
+        anchor, positive, negative: tensors `(N, D)` or `(D,)`; the anchor shall be closer to the positive.
+        margin: difference of the distances beyond which the loss is zero. Default: `1.0`
+        p: exponent of the norm. Default: `2`
+        eps: small number added to every element of the differences. Default: `1e-6`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> anchor, positive, negative = torch.randn(3, 10, 8)
+        >>> F.triplet_margin_loss(anchor, positive, negative).shape
+        torch.Size([])
+    """
     number = _number(reduction, size_average, reduce)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")

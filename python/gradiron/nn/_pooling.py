@@ -1,4 +1,4 @@
-"""Pools whose results or sizes depend on options, and images as columns: what is thin above the core."""
+"""Pooling whose result or size depends on options, and image patches as columns, on top of the core."""
 
 from __future__ import annotations
 
@@ -13,15 +13,106 @@ if TYPE_CHECKING:
 _nn = _core._nn
 _Sizes: TypeAlias = int | Sequence[int]
 __all__ = ["fold", "unfold"]
-# Functions of the core that stand here under other names.
+# Functions of the core that have other names here.
 RENAMED = [function.__name__ for function in (_nn.im2col, _nn.col2im)]
 
 
-def _public(function: Callable[..., Any], name: str, doc: str) -> None:
+def _public(function: Callable[..., Any], name: str, doc: str, n: int) -> None:
+    """Publish a function for `n` spatial dimensions under a name, with the docstring that a template gives."""
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    dims, keep = ("L", "H, W", "D, H, W")[n - 1], "" if n == 1 else ", `None` to keep it"
+    function.__doc__ = doc.format(name=name, n=n, dims=dims, keep=keep, eights=", 8" * n, fours=", 4" * n)
     globals()[name] = function
     __all__.append(name)
+
+
+# Templates of the docstrings.
+
+_POOL_ARGS = """
+Args:
+    input: tensor `(N, C, {dims})` or `(C, {dims})`.
+    kernel_size: size of the windows.
+    stride: step between windows; `kernel_size` if `None`.
+    padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
+    dilation: spacing between the elements of a window. Default: `1`
+    ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+"""
+_INDICES_ARG = "    return_indices: whether to return the flat positions of the maxima, too. Default: `False`\n"
+_UNUSED_ARG = "    return_indices: has no effect. Default: `False`\n"
+_MAX_POOL = f"""Take the maximum of each sliding window ({{n}}D max pooling).
+{_POOL_ARGS}{_INDICES_ARG}
+Examples:
+    >>> F.{{name}}(torch.randn(2, 4{{eights}}), 2).shape
+    torch.Size([2, 4{{fours}}])
+"""
+_MAX_POOL_WITH_INDICES = f"""Take the maximum of each sliding window ({{n}}D max pooling), and return its flat position, too.
+{_POOL_ARGS}{_UNUSED_ARG}
+Examples:
+    >>> output, indices = F.{{name}}(torch.randn(2, 4{{eights}}), 2)
+    >>> indices.shape
+    torch.Size([2, 4{{fours}}])
+"""
+_ADAPTIVE_ARGS = """
+Args:
+    input: tensor `(N, C, {dims})` or `(C, {dims})`.
+    output_size: size of the output: one integer, or one for each spatial dimension{keep}.
+"""
+_ADAPTIVE_AVG_POOL = f"""Average down to a given output size ({{n}}D adaptive average pooling).
+{_ADAPTIVE_ARGS}
+Examples:
+    >>> F.{{name}}(torch.randn(2, 4{{eights}}), 4).shape
+    torch.Size([2, 4{{fours}}])
+"""
+_ADAPTIVE_MAX_POOL = f"""Take maxima down to a given output size ({{n}}D adaptive max pooling).
+{_ADAPTIVE_ARGS}{_INDICES_ARG}
+Examples:
+    >>> F.{{name}}(torch.randn(2, 4{{eights}}), 4).shape
+    torch.Size([2, 4{{fours}}])
+"""
+_ADAPTIVE_MAX_POOL_WITH_INDICES = f"""Take maxima down to a given output size, and return their flat positions, too.
+{_ADAPTIVE_ARGS}{_UNUSED_ARG}
+Examples:
+    >>> output, indices = F.{{name}}(torch.randn(2, 4{{eights}}), 4)
+    >>> indices.shape
+    torch.Size([2, 4{{fours}}])
+"""
+_MAX_UNPOOL = """Invert `max_pool{n}d` partially: put the maxima back at their positions, with zeros elsewhere.
+
+Args:
+    input: maxima `(N, C, {dims})` or `(C, {dims})`.
+    indices: their flat positions, as `max_pool{n}d` returns them.
+    kernel_size: size of the windows of the pooling.
+    stride: step between windows; `kernel_size` if `None`.
+    padding: padding of the pooling. Default: `0`
+    output_size: size of the result, where several are possible.
+
+Examples:
+    >>> output, indices = F.max_pool{n}d(torch.randn(2, 4{eights}), 2, return_indices=True)
+    >>> F.{name}(output, indices, 2).shape
+    torch.Size([2, 4{eights}])
+"""
+_FRACTIONAL_ARGS = """
+Give either `output_size` or `output_ratio`.
+
+Args:
+    input: tensor `(N, C, {dims})` or `(C, {dims})`.
+    kernel_size: size of the windows.
+    output_size: size of the output: one integer, or one for each spatial dimension.
+    output_ratio: sizes of the output as fractions of those of the input, one for each spatial dimension.
+"""
+_FRACTIONAL_MAX_POOL = f"""Take the maxima of randomly placed windows ({{n}}D fractional max pooling).
+{_FRACTIONAL_ARGS}{_INDICES_ARG}
+Examples:
+    >>> F.{{name}}(torch.randn(2, 4{{eights}}), 2, output_size=4).shape
+    torch.Size([2, 4{{fours}}])
+"""
+_FRACTIONAL_MAX_POOL_WITH_INDICES = f"""Take the maxima of randomly placed windows, and return their flat positions, too.
+{_FRACTIONAL_ARGS}{_UNUSED_ARG}
+Examples:
+    >>> output, indices = F.{{name}}(torch.randn(2, 4{{eights}}), 2, output_size=4)
+    >>> indices.shape
+    torch.Size([2, 4{{fours}}])
+"""
 
 
 def _max_pool(n: int) -> None:
@@ -51,12 +142,12 @@ def _max_pool(n: int) -> None:
         call = both if return_indices else largest
         return call(input, kernel_size, stride, padding, dilation, ceil_mode)
 
-    _public(with_indices, f"max_pool{n}d_with_indices", "The largest elements of sliding windows, and their places.")
-    _public(pool, f"max_pool{n}d", "The largest elements of sliding windows; with `return_indices` their places, too.")
+    _public(with_indices, f"max_pool{n}d_with_indices", _MAX_POOL_WITH_INDICES, n)
+    _public(pool, f"max_pool{n}d", _MAX_POOL, n)
 
 
 def _filled(sizes: Any, input: Tensor) -> Any:
-    """Sizes with those of the input where there is `None`."""
+    """Return the sizes, with those of the input in place of `None`."""
     if not isinstance(sizes, (tuple, list)):
         return sizes
     if input.dim() <= len(sizes):
@@ -80,13 +171,9 @@ def _adaptive(n: int) -> None:
         found = with_indices(input, output_size)
         return found if return_indices else found[0]
 
-    _public(average, f"adaptive_avg_pool{n}d", "The means of nearly equal parts.")
-    _public(
-        with_indices, f"adaptive_max_pool{n}d_with_indices", "The largest elements of nearly equal parts, and their places."
-    )
-    _public(
-        pool, f"adaptive_max_pool{n}d", "The largest elements of nearly equal parts; with `return_indices` their places, too."
-    )
+    _public(average, f"adaptive_avg_pool{n}d", _ADAPTIVE_AVG_POOL, n)
+    _public(with_indices, f"adaptive_max_pool{n}d_with_indices", _ADAPTIVE_MAX_POOL_WITH_INDICES, n)
+    _public(pool, f"adaptive_max_pool{n}d", _ADAPTIVE_MAX_POOL, n)
 
 
 def _listed(sizes: _Sizes, n: int) -> list[int]:
@@ -132,7 +219,7 @@ def _unpool(n: int) -> None:
             return put(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
         return put(input, indices, size) if n == 2 else put(input, indices, size, stride, padding)
 
-    _public(unpool, f"max_unpool{n}d", "Values at the places that `max_pool` took them from, and zeros elsewhere.")
+    _public(unpool, f"max_unpool{n}d", _MAX_UNPOOL, n)
 
 
 def _fractional(n: int) -> None:
@@ -170,8 +257,8 @@ def _fractional(n: int) -> None:
         found = with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
         return found if return_indices else found[0]
 
-    _public(with_indices, f"{name}_with_indices", "The largest elements of windows at random places, and these places.")
-    _public(pool, name, "The largest elements of windows at random places; with `return_indices` their places, too.")
+    _public(with_indices, f"{name}_with_indices", _FRACTIONAL_MAX_POOL_WITH_INDICES, n)
+    _public(pool, name, _FRACTIONAL_MAX_POOL, n)
 
 
 for _n in (1, 2, 3):
@@ -187,7 +274,22 @@ def _pair(sizes: _Sizes) -> list[int]:
 
 
 def unfold(input: Tensor, kernel_size: _Sizes, dilation: _Sizes = 1, padding: _Sizes = 0, stride: _Sizes = 1) -> Tensor:
-    """What windows over planes meet, as the columns of a matrix."""
+    """Extract sliding patches of images as columns (im2col).
+
+    Args:
+        input: images `(N, C, H, W)` or `(C, H, W)`.
+        kernel_size: size of the patches.
+        dilation: spacing between the elements of a patch. Default: `1`
+        padding: number of zeros added on both sides of the image. Default: `0`
+        stride: step between patches. Default: `1`
+
+    Returns:
+        A tensor `(N, C * prod(kernel_size), L)` for `L` patches.
+
+    Examples:
+        >>> F.unfold(torch.randn(1, 3, 4, 4), 2, stride=2).shape
+        torch.Size([1, 12, 4])
+    """
     return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
 
 
@@ -199,5 +301,18 @@ def fold(
     padding: _Sizes = 0,
     stride: _Sizes = 1,
 ) -> Tensor:
-    """The images whose elements are the sums of their places in columns."""
+    """Combine patches into images, summing where they overlap (col2im).
+
+    Args:
+        input: columns `(N, C * prod(kernel_size), L)`, or without `N`, for `L` patches.
+        output_size: height and width of the images.
+        kernel_size: size of the patches.
+        dilation: spacing between the elements of a patch. Default: `1`
+        padding: number of zeros added on both sides of the image. Default: `0`
+        stride: step between patches. Default: `1`
+
+    Examples:
+        >>> F.fold(torch.randn(1, 3 * 4, 4), (4, 4), 2, stride=2).shape
+        torch.Size([1, 3, 4, 4])
+    """
     return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))

@@ -1,4 +1,4 @@
-"""How losses are reduced: names, numbers, and the two flags that were there before names."""
+"""Reductions of losses: their names, numbers, and the two deprecated flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    """The number of a reduction."""
+    """Return the number of a reduction."""
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
         reduction = "mean"
@@ -18,7 +18,7 @@ def get_enum(reduction: str) -> int:
 
 
 def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
-    """The reduction that two flags mean."""
+    """Return the name of the reduction that the deprecated flags mean."""
     if size_average is None:
         size_average = True
     if reduce is None:
@@ -31,5 +31,5 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
 
 
 def legacy_get_enum(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> int:
-    """The number of the reduction that two flags mean."""
+    """Return the number of the reduction that the deprecated flags mean."""
     return get_enum(legacy_get_string(size_average, reduce, emit_warning))

@@ -1,4 +1,4 @@
-"""Resizing of images, and sampling them at places that a grid names."""
+"""Interpolation of images, and sampling them at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from . import functional
 F: Any = functional  # which imports this module
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
-# The numbers of rules in the core, without and with antialiasing.
+# The numbers of the interpolation rules in the core, without and with antialiasing.
 _RULES = {"nearest": 0, "nearest-exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 3}
 _WIDE = {"bilinear": 4, "bicubic": 5, "lanczos": 6}
-# How many dimensions the other modes are for.
+# The number of spatial dimensions of each mode.
 _ALIGNED = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
 
 
@@ -40,7 +40,7 @@ def _per_dimension(input: Tensor, given: Any, what: str, called: str, letter: st
 def _sizes(
     input: Tensor, size: Any, scale_factor: Any, recomputed: bool | None, area: bool
 ) -> tuple[list[int] | None, list[float | None]]:
-    """The sizes that are asked for, or the factors."""
+    """Return the requested sizes, or the factors."""
     dims = input.dim() - 2
     none: list[float | None] = [None] * max(dims, 0)
     if size is not None and scale_factor is not None:
@@ -91,7 +91,30 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The input with its last dimensions made longer or shorter: to `size`, or by `scale_factor`."""
+    """Resize sequences, images or volumes to a size or by a factor, by interpolation.
+
+    Give either `size` or `scale_factor`.
+
+    Args:
+        input: tensor `(N, C, L)`, `(N, C, H, W)` or `(N, C, D, H, W)`.
+        size: size of the output: one integer, or one for each spatial dimension.
+        scale_factor: factor of the sizes: one number, or one for each spatial dimension.
+        mode: `"nearest"`, `"nearest-exact"`, `"area"`, `"linear"` (3D input), `"bilinear"`, `"bicubic"`, `"lanczos"`
+            (4D) or `"trilinear"` (5D). Default: `"nearest"`
+        align_corners: whether the corner elements of input and output coincide; only for the linear and cubic modes.
+        recompute_scale_factor: whether to interpolate by the ratio of the rounded sizes instead of `scale_factor`.
+        antialias: whether to smooth when the size shrinks; `"lanczos"` needs it. Default: `False`
+
+    Raises:
+        ValueError: if neither or both of `size` and `scale_factor` are given.
+        NotImplementedError: if the mode does not fit the number of dimensions.
+
+    Examples:
+        >>> F.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+        >>> F.interpolate(torch.randn(1, 3, 4, 4), size=(6, 8), mode="bilinear").shape
+        torch.Size([1, 3, 6, 8])
+    """
     if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
         raise ValueError(
             "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
@@ -122,7 +145,23 @@ def _aligned(align_corners: bool | None) -> bool:
 def grid_sample(
     input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
-    """The input at the places of `grid`, from -1 to 1 in each dimension, the last one first."""
+    """Sample images or volumes at the positions of a grid.
+
+    Args:
+        input: tensor `(N, C, H, W)` or `(N, C, D, H, W)`.
+        grid: positions `(N, H_out, W_out, 2)` as `(x, y)`, or `(N, D_out, H_out, W_out, 3)` as `(x, y, z)`, from -1
+            to 1.
+        mode: interpolation: `"bilinear"`, `"nearest"` or `"bicubic"`. Default: `"bilinear"`
+        padding_mode: values outside: `"zeros"`, `"border"` or `"reflection"`. Default: `"zeros"`
+        align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges; the default
+            is `False`, with a warning.
+
+    Examples:
+        >>> grid = torch.zeros(1, 2, 2, 2)
+        >>> F.grid_sample(torch.ones(1, 1, 4, 4), grid, align_corners=False)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]])
+    """
     if mode not in _KERNELS:
         raise ValueError(
             f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
@@ -136,7 +175,19 @@ def grid_sample(
 
 
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """A grid for `grid_sample`: where the affine maps `theta` send the places of images or volumes of this size."""
+    """Return the grid of positions that affine maps give, for `grid_sample`.
+
+    Args:
+        theta: affine matrices `(N, 2, 3)` for images, or `(N, 3, 4)` for volumes.
+        size: size of the output: `(N, C, H, W)` or `(N, C, D, H, W)`.
+        align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges; the default
+            is `False`, with a warning.
+
+    Examples:
+        >>> identity = torch.eye(2, 3).unsqueeze(0)
+        >>> F.affine_grid(identity, (1, 1, 4, 4), align_corners=False).shape
+        torch.Size([1, 4, 4, 2])
+    """
     aligned = _aligned(align_corners)
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")

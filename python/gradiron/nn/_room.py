@@ -1,4 +1,4 @@
-"""Refuses layers that no memory could hold, before the first is built."""
+"""Raises an error for layers that no memory could hold, before the first one is built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LEAST = 4096
 
 
 def require_room(count: int, module: Module | None = None, elements: int = 0) -> None:
-    """Raises the error of memory's end where `count` copies of a module, or layers of so many elements, do not fit."""
+    """Raise the out-of-memory error if `count` copies of a module, or layers of that size, cannot fit."""
     if module is not None:
         elements = sum(param.numel() for param in module.parameters())
     wanted = count * (_LEAST + 4 * elements)

@@ -1,4 +1,4 @@
-"""Types of sizes: a number, or a number a dimension."""
+"""Types of sizes: one number, or one for each dimension."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers and losses as functions: the rows that PyTorch keeps in `torch.nn.functional`, and what they compose."""
+"""Layers and losses as functions."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'gradiron.nn.functional' has no attribute '{name}'")
 
 
-# What stands at the top as well.
+# Functions that are in the top-level namespace, too.
 _SHARED = (
     *(_core.softmax, _core.log_softmax, _core.dropout, _core.layer_norm),
     *(_core.conv1d, _core.conv2d, _core.conv3d, _core.conv_transpose1d, _core.conv_transpose2d, _core.conv_transpose3d),
     _core.avg_pool1d,
 )
-# What the core has under the name of a function here, or under a name of its own.
+# Functions of the core that are wrapped here, or renamed.
 _WRAPPED = {*_pooling.__all__, *_pooling.RENAMED, *_activations.__all__}
 
 # A row of the core comes before a composition of the same name.

@@ -1,4 +1,4 @@
-"""Tensors that modules register: parameters, buffers, and those whose shape is not known yet."""
+"""Parameters and buffers of modules, and uninitialized ones whose shape is not known yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
-    """Tensors of other subclasses can be parameters as well."""
+    """Makes `isinstance(t, Parameter)` true for parameters made from tensors of other subclasses, too."""
 
     def __instancecheck__(cls, other: Any) -> bool:
         if cls is Parameter and isinstance(other, Tensor) and getattr(other, "_is_param", False):
@@ -22,9 +22,21 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A leaf that wants a gradient, prints as what it is, and is registered by the module that it is assigned to."""
+    """A tensor that a module registers as a parameter when it is assigned as an attribute.
 
-    # What is computed from it is a plain tensor.
+    Registered parameters are listed by `Module.parameters`, saved, and moved with the module.
+
+    Args:
+        data: the values.
+        requires_grad: whether autograd computes a gradient for it. Default: `True`
+
+    Examples:
+        >>> nn.Parameter(torch.ones(2))
+        Parameter containing:
+        tensor([1., 1.], requires_grad=True)
+    """
+
+    # Results of operations are plain tensors.
     __torch_function__ = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
@@ -40,7 +52,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
-        """A parameter with memory of its own, and without the gradient."""
+        """Return a copy with its own memory and without the gradient."""
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
         made: Parameter = memo[id(self)]
@@ -53,7 +65,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class UninitializedTensorMixin:
-    """A tensor without a shape, until `materialize` gives it one; no operator takes it before."""
+    """A tensor whose shape is unknown until `materialize` is called; no operator accepts it before.
+
+    Examples:
+        >>> issubclass(nn.UninitializedParameter, torch.nn.parameter.UninitializedTensorMixin)
+        True
+    """
 
     cls_to_become: type[Any] = Tensor
 
@@ -67,7 +84,12 @@ class UninitializedTensorMixin:
         )
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
-        """Becomes an ordinary tensor of `shape`, not initialised, and stays the object that it is."""
+        """Become an ordinary tensor of the given shape, whose values are not initialized.
+
+        Args:
+            shape: shape of the tensor.
+            device, dtype: device and data type; those given at construction if `None`.
+        """
         old: Any = self
         place = old.data.device if device is None else device
         kind = old.data.dtype if dtype is None else dtype
@@ -95,13 +117,13 @@ class UninitializedTensorMixin:
     __str__ = __repr__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # Of the empty tensor only what counts is kept.
+        # Pickles dtype and device only.
         return _rebuild, (type(self), self.requires_grad, str(self.device), self.dtype)  # type: ignore[attr-defined]
 
 
 @functools.lru_cache(None)
 def _without_shape() -> set[Any]:
-    """What can be asked of a tensor that has no shape yet."""
+    """Return the functions that accept tensors without a shape."""
     names = """
         __hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device bfloat16
         __deepcopy__ __reduce_ex__ __repr__ __str__
@@ -110,7 +132,7 @@ def _without_shape() -> set[Any]:
 
 
 def _asking(made: Any) -> Any:
-    """Operators ask this tensor's class as long as it has no shape."""
+    """Have operators ask the class of this tensor, which refuses them while it has no shape."""
     from ..overrides import prepare
 
     prepare(type(made))
@@ -123,12 +145,31 @@ def _rebuild(cls: Any, requires_grad: bool, device: str, dtype: Any) -> Any:
 
 
 def is_lazy(param: Any) -> bool:
-    """Whether a tensor still waits for its shape."""
+    """Return whether a tensor is an uninitialized parameter or buffer.
+
+    Args:
+        param: the tensor.
+
+    Examples:
+        >>> torch.nn.parameter.is_lazy(nn.LazyLinear(3).weight)
+        True
+    """
     return isinstance(param, UninitializedTensorMixin)
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter of a lazy module before its first call."""
+    """A parameter whose shape is not known yet, as lazy modules have before their first call.
+
+    Args:
+        requires_grad: whether autograd computes a gradient for it. Default: `True`
+        device, dtype: device and data type of the parameter.
+
+    Examples:
+        >>> weight = nn.UninitializedParameter()
+        >>> weight.materialize((2, 3))
+        >>> weight.shape
+        torch.Size([2, 3])
+    """
 
     cls_to_become = Parameter
 
@@ -143,7 +184,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class _BufferMeta(type(Tensor)):  # type: ignore[misc]
-    """What `Buffer` makes are tensors with a mark."""
+    """Makes `isinstance(t, Buffer)` true for tensors made by `Buffer`, which are marked by an attribute."""
 
     def __instancecheck__(cls, other: Any) -> bool:
         if cls is Buffer and isinstance(other, Tensor) and getattr(other, "_is_buffer", False):
@@ -152,7 +193,20 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that is registered as a buffer by the module that it is assigned to; part of its state if `persistent`."""
+    """A tensor that a module registers as a buffer when it is assigned as an attribute.
+
+    Buffers move with the module, but are no parameters: running statistics, for example.
+
+    Args:
+        data: the values.
+        persistent: whether the buffer is part of `Module.state_dict`. Default: `True`
+
+    Examples:
+        >>> module = nn.Module()
+        >>> module.scale = nn.Buffer(torch.ones(2))
+        >>> list(module.state_dict())
+        ['scale']
+    """
 
     __torch_function__ = _core._disabled_torch_function_impl
 
@@ -182,7 +236,19 @@ def _still_without_shape(name: str) -> Any:
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
-    """A buffer of a lazy module before its first call."""
+    """A buffer whose shape is not known yet, as lazy modules have before their first call.
+
+    Args:
+        requires_grad: whether autograd computes a gradient for it. Default: `False`
+        device, dtype: device and data type of the buffer.
+        persistent: whether the buffer is part of `Module.state_dict`. Default: `True`
+
+    Examples:
+        >>> mean = nn.UninitializedBuffer()
+        >>> mean.materialize((3,))
+        >>> mean.shape
+        torch.Size([3])
+    """
 
     cls_to_become = Tensor
 
@@ -194,7 +260,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         made._is_buffer = True
         return made
 
-    # Parameters are converted in place; buffers are replaced.
+    # Parameters are converted in place, but buffers are replaced.
     to = _still_without_shape("to")
     cuda = _still_without_shape("cuda")
     cpu = _still_without_shape("cpu")

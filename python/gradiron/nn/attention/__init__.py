@@ -1,4 +1,4 @@
-"""Which kernel computes attention. There is one here for all: the choice is checked, and changes nothing."""
+"""Choice of the attention kernel: it is checked and has no effect, as there is one kernel for all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ WARN_FOR_UNFUSED_KERNELS = False
 
 
 class SDPBackend(IntEnum):
-    """The names of PyTorch's kernels."""
+    """Names of the attention kernels of PyTorch, for `sdpa_kernel`.
+
+    Examples:
+        >>> nn.attention.SDPBackend.FLASH_ATTENTION.value
+        1
+    """
 
     ERROR = -1
     MATH = 0
@@ -25,7 +30,20 @@ class SDPBackend(IntEnum):
 
 @contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[Any]:
-    """Allows these kernels within it."""
+    """Context manager that allows certain attention kernels.
+
+    It has no effect, as there is one kernel for all.
+
+    Args:
+        backends: a `SDPBackend` or a list of them.
+        set_priority: whether the list is in order of preference. Default: `False`
+
+    Examples:
+        >>> q = torch.randn(1, 2, 4, 8)
+        >>> with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):
+        ...     F.scaled_dot_product_attention(q, q, q).shape
+        torch.Size([1, 2, 4, 8])
+    """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(
             f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"

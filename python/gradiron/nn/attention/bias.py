@@ -1,4 +1,4 @@
-"""Masks of causal attention that know their shape, not their elements."""
+"""Causal attention masks that are known by their shape, without elements."""
 
 from __future__ import annotations
 
@@ -14,14 +14,34 @@ __all__ = ["causal_upper_left", "causal_lower_right", "CausalVariant", "CausalBi
 
 
 class CausalVariant(IntEnum):
-    """Where the diagonal of a mask begins that is not square."""
+    """The corner that the diagonal of a causal mask touches, if the mask is not square.
+
+    Examples:
+        >>> from gradiron.nn.attention.bias import CausalVariant
+        >>> CausalVariant.UPPER_LEFT.value
+        1
+    """
 
     UPPER_LEFT = 1
     LOWER_RIGHT = 2
 
 
 class CausalBias(Tensor):
-    """Stands for `attn_mask` in `scaled_dot_product_attention`."""
+    """A causal mask for `attn_mask` of `scaled_dot_product_attention`.
+
+    It is made by `causal_upper_left` or `causal_lower_right`.
+
+    Args:
+        variant: a `CausalVariant`.
+        seq_len_q: number of queries.
+        seq_len_kv: number of keys.
+
+    Examples:
+        >>> from gradiron.nn.attention.bias import CausalBias, CausalVariant
+        >>> CausalBias(CausalVariant.LOWER_RIGHT, 2, 3)
+        tensor([[ True,  True, False],
+                [ True,  True,  True]])
+    """
 
     def __init__(self, variant: CausalVariant, seq_len_q: int, seq_len_kv: int) -> None:
         if not isinstance(variant, CausalVariant):
@@ -34,7 +54,7 @@ class CausalBias(Tensor):
             )
 
     def _materialize(self, device: Any = None) -> Tensor:
-        """The mask itself, as truth values."""
+        """Return the mask as a boolean tensor; `True` is visible."""
         below = 0 if self.variant == CausalVariant.UPPER_LEFT else self.seq_len_kv - self.seq_len_q
         return _core.tril(_core.ones(self.seq_len_q, self.seq_len_kv, dtype=_core.bool, device=device), diagonal=below)
 
@@ -51,7 +71,7 @@ class CausalBias(Tensor):
     __str__ = __repr__  # type: ignore[assignment]
 
 
-# Only who imports this module can have such a mask: from now on calls look for one.
+# Such masks exist only once this module is imported; from now on calls look for them.
 _core.expect_overrides(True)
 
 
@@ -72,14 +92,34 @@ def _attend(
 
 
 def causal_upper_left(*size: int) -> CausalBias:
-    """The mask of as many rows and columns whose diagonal begins in the corner above."""
+    """Return the causal mask whose diagonal starts in the upper left: query `i` sees the keys up to `i`.
+
+    Args:
+        *size: number of queries, and number of keys.
+
+    Examples:
+        >>> from gradiron.nn.attention.bias import causal_upper_left
+        >>> causal_upper_left(2, 3)
+        tensor([[ True, False, False],
+                [ True,  True, False]])
+    """
     if len(size) != 2:
         raise AssertionError("causal_upper_left only supports 2D tensors")
     return CausalBias(CausalVariant.UPPER_LEFT, *size)
 
 
 def causal_lower_right(*size: int) -> CausalBias:
-    """The mask of as many rows and columns whose diagonal ends in the corner below."""
+    """Return the causal mask whose diagonal ends in the lower right corner: the last query sees all keys.
+
+    Args:
+        *size: number of queries, and number of keys.
+
+    Examples:
+        >>> from gradiron.nn.attention.bias import causal_lower_right
+        >>> causal_lower_right(2, 3)
+        tensor([[ True,  True, False],
+                [ True,  True,  True]])
+    """
     if len(size) != 2:
         raise AssertionError("causal_lower_right only supports 2D tensors")
     return CausalBias(CausalVariant.LOWER_RIGHT, *size)

@@ -1,4 +1,4 @@
-"""Attention whose scores and mask are functions of the program's own: a composition over the full score matrix."""
+"""Attention with user-defined functions of scores and masks, computed from the full score matrix."""
 
 from __future__ import annotations
 
@@ -27,26 +27,65 @@ _Mod = Callable[..., Tensor]
 
 
 class AuxRequest(NamedTuple):
-    """What is wanted beside the result."""
+    """Additional results to request from `flex_attention`.
+
+    Args:
+        lse: whether to return the log-sum-exp of the scores. Default: `False`
+        max_scores: whether to return the largest scores. Default: `False`
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import AuxRequest
+        >>> AuxRequest(lse=True)
+        AuxRequest(lse=True, max_scores=False)
+    """
 
     lse: bool = False
     max_scores: bool = False
 
 
 class AuxOutput(NamedTuple):
-    """What was wanted."""
+    """Additional results of `flex_attention`; `None` for those not requested.
+
+    Args:
+        lse: log-sum-exp of the scores of each query.
+        max_scores: largest score of each query.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import AuxOutput
+        >>> AuxOutput()
+        AuxOutput(lse=None, max_scores=None)
+    """
 
     lse: Tensor | None = None
     max_scores: Tensor | None = None
 
 
 def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) -> Tensor:
-    """Hides nothing."""
+    """Mask function under which every key is visible.
+
+    Args:
+        batch, head, token_q, token_kv: indices of batch, head, query and key.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import create_mask, noop_mask
+        >>> create_mask(noop_mask, None, None, 2, 2).all()
+        tensor(True)
+    """
     return batch.new_ones((), dtype=_core.bool)
 
 
 def and_masks(*mask_mods: _Mod) -> _Mod:
-    """Shows what all of them show."""
+    """Return a mask function that is true where all of the given ones are.
+
+    Args:
+        *mask_mods: functions of the indices of batch, head, query and key.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import and_masks, create_mask
+        >>> mask = and_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+        >>> create_mask(mask, None, None, 3, 3)[0, 0].sum()
+        tensor(5)
+    """
 
     def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         shown = noop_mask(b, h, q, kv)
@@ -58,7 +97,17 @@ def and_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def or_masks(*mask_mods: _Mod) -> _Mod:
-    """Shows what any of them shows."""
+    """Return a mask function that is true where any of the given ones is.
+
+    Args:
+        *mask_mods: functions of the indices of batch, head, query and key.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import or_masks, create_mask
+        >>> mask = or_masks(lambda b, h, q, k: q >= k, lambda b, h, q, k: q - k < 2)
+        >>> create_mask(mask, None, None, 3, 3)[0, 0].sum()
+        tensor(9)
+    """
 
     def mask(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
         shown = ~noop_mask(b, h, q, kv)
@@ -70,7 +119,22 @@ def or_masks(*mask_mods: _Mod) -> _Mod:
 
 
 def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None) -> Tensor:
-    """Which positions `mod_fn` shows, as truth values."""
+    """Return the boolean tensor `(B, H, Q_LEN, KV_LEN)` of a mask function.
+
+    Args:
+        mod_fn: function of the indices of batch, head, query and key; true where the key is visible.
+        B: batch size; 1 if `None`.
+        H: number of heads; 1 if `None`.
+        Q_LEN: number of queries.
+        KV_LEN: number of keys.
+        device: device of the mask.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import create_mask
+        >>> create_mask(lambda b, h, q, k: q >= k, None, None, 2, 2)
+        tensor([[[[ True, False],
+                  [ True,  True]]]])
+    """
     fn = mod_fn
     for at in (3, 2, 1, 0):
         fn = vmap(fn, in_dims=tuple(0 if i == at else None for i in range(4)))
@@ -78,7 +142,18 @@ def create_mask(mod_fn: _Mod, B: int | None, H: int | None, Q_LEN: int, KV_LEN: 
 
 
 class BlockMask:
-    """Which positions a function shows."""
+    """The mask of a mask function, for `flex_attention`; made by `create_block_mask`.
+
+    Args:
+        mask_mod: the mask function.
+        mask: its boolean tensor `(B, H, Q_LEN, KV_LEN)`.
+        block_size: numbers of queries and of keys in a block.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256)
+        BlockMask(shape=(1, 1, 256, 256), sparsity=25.00%)
+    """
 
     def __init__(self, mask_mod: _Mod, mask: Tensor, block_size: tuple[int, int]) -> None:
         self.mask_mod, self.BLOCK_SIZE = mask_mod, block_size
@@ -93,7 +168,7 @@ class BlockMask:
         return self.shape[-2:]
 
     def to_dense(self) -> Tensor:
-        """Which blocks show anything."""
+        """Return which blocks have a visible key, as integers."""
         rows, columns = self.BLOCK_SIZE
         pads = (-self.shape[-1] % columns, -self.shape[-2] % rows)
         padded = _core.constant_pad_nd(self._mask.to(_core.int32), [0, pads[0], 0, pads[1]])
@@ -101,7 +176,7 @@ class BlockMask:
         return blocks.amax((-3, -1))
 
     def sparsity(self) -> float:
-        """How many per cent of the blocks show nothing."""
+        """Return the percentage of blocks without a visible key."""
         return 100.0 * (1.0 - self.to_dense().to(_core.float32).mean().item())
 
     def to(self, device: Any) -> BlockMask:
@@ -122,7 +197,23 @@ def create_block_mask(
     _compile: bool = False,
     **options: Any,
 ) -> BlockMask:
-    """The mask of a function of a batch, a head and two positions."""
+    """Return the `BlockMask` of a mask function.
+
+    Args:
+        mask_mod: function of the indices of batch, head, query and key; true where the key is visible.
+        B: batch size; 1 if `None`.
+        H: number of heads; 1 if `None`.
+        Q_LEN: number of queries.
+        KV_LEN: number of keys.
+        device: device of the mask.
+        BLOCK_SIZE: size of the blocks: one number, or numbers of queries and keys. Default: `128`
+        **options: further options of PyTorch, without effect.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import create_block_mask
+        >>> create_block_mask(lambda b, h, q, k: q >= k, None, None, 256, 256).shape
+        (1, 1, 256, 256)
+    """
     size = (BLOCK_SIZE, BLOCK_SIZE) if isinstance(BLOCK_SIZE, int) else BLOCK_SIZE
     return BlockMask(mask_mod, create_mask(mask_mod, B, H, Q_LEN, KV_LEN, device), size)
 
@@ -148,7 +239,25 @@ def flex_attention(
     *,
     return_aux: AuxRequest | None = None,
 ) -> Any:
-    """Attention with scores that `score_mod` changes, of the positions that the mask shows."""
+    """Compute attention with user-defined changes to scores and mask.
+
+    Args:
+        query: queries `(B, H, L, E)`.
+        key, value: keys `(B, H, S, E)` and values `(B, H, S, Ev)`.
+        score_mod: function of a score and the indices of batch, head, query and key, that returns the new score.
+        block_mask: mask from `create_block_mask`.
+        scale: factor of the scores; `1 / sqrt(E)` if `None`.
+        enable_gqa: whether keys and values may have fewer heads, each for several query heads. Default: `False`
+        return_lse: whether to return the log-sum-exp of the scores, too. Default: `False`
+        kernel_options: has no effect.
+        return_aux: an `AuxRequest`; an `AuxOutput` is then returned, too.
+
+    Examples:
+        >>> from gradiron.nn.attention.flex_attention import flex_attention
+        >>> q = torch.randn(1, 2, 4, 8)
+        >>> flex_attention(q, q, q, score_mod=lambda s, b, h, i, j: s - (i - j).abs()).shape
+        torch.Size([1, 2, 4, 8])
+    """
     heads, shared = query.shape[-3], key.shape[-3]
     if not enable_gqa and heads != shared:
         raise ValueError(
@@ -163,7 +272,7 @@ def flex_attention(
     if block_mask is not None:
         scores = _core.where(block_mask._mask, scores, -math.inf)
     lse = scores.logsumexp(-1)
-    # A row that sees nothing is zero.
+    # A query without visible keys gives zeros.
     result = _core.where(lse.isneginf()[..., None], 0.0, scores.softmax(-1)).to(value.dtype) @ value
     if return_aux is not None:
         return result, AuxOutput(lse if return_aux.lse else None, scores.amax(-1) if return_aux.max_scores else None)

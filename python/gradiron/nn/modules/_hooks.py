@@ -1,4 +1,4 @@
-"""Hooks of modules: those that every module has in common, and a call that goes through all that apply."""
+"""Hooks of modules: the global ones, and calls with all hooks that apply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _global_forward_hooks_with_kwargs: OrderedDict[int, bool] = OrderedDict()
 
 
 class _WrappedHook:
-    """A hook that may belong to a module, which it neither keeps alive nor outlives."""
+    """A hook with an optional weak reference to its module."""
 
     def __init__(self, hook: Callable[..., Any], module: Any = None) -> None:
         self.hook = hook
@@ -61,7 +61,7 @@ class _WrappedHook:
 
 
 def add(hooks: Any, hook: Any, prepend: bool = False, marks: Any = ()) -> RemovableHandle:
-    """Appends a hook; `marks` are pairs of a dictionary that goes with the hooks, and whether to mark this one there."""
+    """Append a hook; `marks` are pairs of a dictionary of marked hooks and whether to mark this one there."""
     handle = RemovableHandle(hooks, extra_dict=[extra for extra, _ in marks])
     hooks[handle.id] = hook
     for extra, wanted in marks:
@@ -73,7 +73,7 @@ def add(hooks: Any, hook: Any, prepend: bool = False, marks: Any = ()) -> Remova
 
 
 def replaced(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
-    """What is registered once the hooks of registration have had their say."""
+    """Return the value to register after the registration hooks have run."""
     for hook in hooks.values():
         other = hook(module, name, value)
         if other is not None:
@@ -82,45 +82,113 @@ def replaced(hooks: Hooks, module: Any, name: str, value: Any) -> Any:
 
 
 def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, buffer)` before any module registers a buffer; what it returns is registered instead."""
+    """Register a hook for new buffers of all modules: `hook(module, name, buffer)` may return a replacement.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return add(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, submodule)` before any module registers another one."""
+    """Register a hook for new children of all modules: `hook(module, name, child)` may return a replacement.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return add(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, name, parameter)` before any module registers a parameter."""
+    """Register a hook for new parameters of all modules: `hook(module, name, param)` may replace them.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return add(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before the forward of every module."""
+    """Register a hook that runs before the forward of every module: `hook(module, args)`.
+
+    It may return new arguments.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return add(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after the forward of every module."""
+    """Register a hook that runs after the forward of every module: `hook(module, args, output)`.
+
+    It may return a new output.
+
+    Args:
+        hook: the hook.
+        with_kwargs: whether the hook gets the keyword arguments after `args`. Default: `False`
+        always_call: whether it runs even if `forward` raises an error. Default: `False`
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     marks = ((_global_forward_hooks_with_kwargs, with_kwargs), (_global_forward_hooks_always_called, always_call))
     return add(_global_forward_hooks, hook, marks=marks)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_output)` before the backward of every module."""
+    """Register a hook that runs before the backward of every module: `hook(module, grad_output)`.
+
+    It may return new gradients of the outputs.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return add(_global_backward_pre_hooks, hook)
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """The old kind, which sees the gradients of a module's last node; prefer the full one."""
+    """Register a deprecated backward hook of every module, which sees only the last operation of `forward`.
+
+    Use `register_module_full_backward_hook` instead.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return _add_global_backward(hook, False)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, grad_input, grad_output)` when the gradients of any module's inputs are there."""
+    """Register a hook that runs after the backward of every module.
+
+    `hook(module, grad_input, grad_output)` may return new gradients of the inputs.
+
+    Args:
+        hook: the hook.
+
+    Returns:
+        A handle whose `remove` removes the hook.
+    """
     return _add_global_backward(hook, True)
 
 
@@ -136,7 +204,7 @@ def _add_global_backward(hook: Callable[..., Any], full: bool) -> RemovableHandl
 
 
 def backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
-    """The full backward hooks that apply to a module, and those of the old kind."""
+    """Return the full backward hooks that apply to a module, and the deprecated ones."""
     kinds: dict[bool | None, list[Any]] = {True: [], False: [], None: []}
     kinds[_global_is_full_backward_hook] += _global_backward_hooks.values()
     kinds[module._is_full_backward_hook] += module._backward_hooks.values()
@@ -144,9 +212,9 @@ def backward_hooks(module: Any) -> tuple[list[Any], list[Any]]:
 
 
 def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """A module's forward with all hooks that apply. Those that are always called also see a forward that fails."""
+    """Call the forward of a module with all hooks that apply; hooks with `always_call` run even if it fails."""
     done: set[int] = set()
-    seen = [args, kwargs, None]  # as far as it came, for the hooks that see a failure
+    seen = [args, kwargs, None]  # what is known so far, for the hooks that run after an error
     try:
         return _call(module, seen, done)
     except Exception:
@@ -224,7 +292,7 @@ def _after_failure(module: Any, seen: list[Any], done: set[int]) -> None:
 
 
 def _hang_on_node(module: Any, hooks: list[Any], args: Any, result: Any) -> None:
-    """Backward hooks of the old kind sit on the node of the first tensor that the module returned."""
+    """Attach deprecated backward hooks to the autograd node of the first output tensor."""
     first = result
     while not isinstance(first, Tensor):
         first = next(v for v in first.values() if isinstance(v, Tensor)) if isinstance(first, dict) else first[0]
@@ -239,7 +307,7 @@ def _hang_on_node(module: Any, hooks: list[Any], args: Any, result: Any) -> None
 
 
 def _missed(args: Any, result: Any, node: Any) -> str | None:
-    """What a backward hook of the old kind will not see."""
+    """Return what a deprecated backward hook will not see, if anything."""
     advice = "Please use register_full_backward_hook to get the documented behavior."
     values = _as_tensors(result)
     if values is None:

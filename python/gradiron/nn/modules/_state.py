@@ -1,4 +1,4 @@
-"""Loading a module's state: what is missing, what is too much, what does not fit."""
+"""Loading of state dicts, and what is missing or unexpected in them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXTRA_STATE = "_extra_state"
 
 
 class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
-    """What `load_state_dict` returns: the names that it did not find, and those that nobody asked for."""
+    """Result of `load_state_dict`: the keys that were missing, and those that were unexpected."""
 
     __slots__ = ()
 
@@ -30,13 +30,13 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
 
 
 def load(module: Any, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
-    """Loads a module and all below it; complains of everything at once."""
+    """Load a state dict into a module and its submodules; all errors are reported together."""
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
     found = _IncompatibleKeys([], [])
     errors: list[str] = []
     metadata = getattr(state_dict, "_metadata", None)
-    # Hooks may write to it.
+    # A copy, which hooks may change.
     whole: Any = OrderedDict(state_dict)
     if metadata is not None:
         whole._metadata = metadata
@@ -82,7 +82,7 @@ def load_own(
     unexpected: list[str],
     errors: list[str],
 ) -> None:
-    """Loads what a module itself holds."""
+    """Load the parameters and buffers of a single module."""
     own = {name: value for name, value in module._parameters.items() if value is not None}
     for name, value in module._buffers.items():
         if value is not None and name not in module._non_persistent_buffers_set:
@@ -160,7 +160,7 @@ def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign:
 
 
 def _as_kind(given: Any, own: Any) -> Any:
-    """A parameter, if it takes a parameter's place."""
+    """Return the tensor as a parameter if it replaces a parameter."""
     if not isinstance(own, Parameter):
         return given
     if isinstance(given, Parameter):

@@ -1,4 +1,4 @@
-"""Normalisation over the batches of several ranks: one exchange in the forward, and one in the backward."""
+"""Batch normalization over several ranks, with one collective in the forward and one in the backward."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["SyncBatchNormFunction"]
 
 
 def _over_channels(values: Tensor, dims: int) -> Tensor:
-    """A vector over channels, for tensors of `dims` dimensions."""
+    """Reshape a vector over channels so that it broadcasts against tensors of `dims` dimensions."""
     return values.reshape(1, -1, *[1] * (dims - 2))
 
 
 class SyncBatchNormFunction(Function):
-    """The input less its mean over all ranks' batches, by its deviation over them."""
+    """Standardize each channel over the batches of all ranks."""
 
     @staticmethod
     def forward(
@@ -32,7 +32,7 @@ class SyncBatchNormFunction(Function):
         momentum: float,
         group: Any,
     ) -> Tensor:
-        # Sums of half precision are taken in float32, as on one process.
+        # Half precision is summed in float32, as in a single process.
         wide = _core.float32 if input.dtype in (_core.float16, _core.bfloat16) else input.dtype
         values = input.to(wide)
         channels, axes = input.shape[1], [axis for axis in range(input.dim()) if axis != 1]
@@ -76,7 +76,7 @@ class SyncBatchNormFunction(Function):
         of_bias, of_weight = sums.clone()
         of_input = None
         if ctx.needs_input_grad[0]:
-            # Each rank's input moves the mean and the deviation of all.
+            # The input of each rank affects mean and standard deviation of all ranks.
             ctx.group.allreduce([sums], AllreduceOptions()).wait()
             shift, turn = sums / ctx.total
             of_input = gradient - _over_channels(shift, dims) - normal * _over_channels(turn, dims)

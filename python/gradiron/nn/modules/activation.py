@@ -1,4 +1,4 @@
-"""Activations, and attention with several heads."""
+"""Activation functions, and multi-head attention."""
 
 from __future__ import annotations
 
@@ -51,7 +51,19 @@ def _noted(text: str, inplace: bool) -> str:
 
 
 class Threshold(Module):
-    """The input above `threshold`, `value` elsewhere."""
+    """Replace the elements that are not above a threshold by a value.
+
+    `y = x if x > threshold else value`
+
+    Args:
+        threshold: elements above it are kept.
+        value: what the other elements become.
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.Threshold(0.5, 9.0)(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([9., 9., 2.])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -67,7 +79,15 @@ class Threshold(Module):
 
 
 class ReLU(Module):
-    """The input where it is positive, else 0."""
+    """Apply the rectified linear unit: `max(x, 0)`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.ReLU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -81,7 +101,20 @@ class ReLU(Module):
 
 
 class RReLU(Module):
-    """ReLU whose negative side has a random slope while training, the middle one otherwise."""
+    """Apply the randomized leaky ReLU, whose negative slope is random in training.
+
+    `y = x if x >= 0 else a * x`, where `a` is drawn for each element uniformly from `[lower, upper]` in training and
+    is `(lower + upper) / 2` in evaluation.
+
+    Args:
+        lower: lower bound of the slope. Default: `1/8`
+        upper: upper bound of the slope. Default: `1/3`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.RReLU(0.1, 0.3).eval()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.4000,  0.0000,  2.0000])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -97,7 +130,22 @@ class RReLU(Module):
 
 
 class Hardtanh(Module):
-    """The input, at least `min_val` and at most `max_val`."""
+    """Clamp the input between `min_val` and `max_val`.
+
+    Args:
+        min_val: lower bound. Default: `-1.0`
+        max_val: upper bound. Default: `1.0`
+        inplace: overwrite the input with the result. Default: `False`
+        min_value: deprecated name of `min_val`.
+        max_value: deprecated name of `max_val`.
+
+    Raises:
+        AssertionError: if `max_val` is not greater than `min_val`.
+
+    Examples:
+        >>> nn.Hardtanh()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.,  0.,  1.])
+    """
 
     def __init__(
         self,
@@ -127,7 +175,15 @@ class Hardtanh(Module):
 
 
 class ReLU6(Hardtanh):
-    """ReLU, at most 6."""
+    """Clamp the input between 0 and 6.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.ReLU6()(torch.tensor([-1.0, 3.0, 8.0]))
+        tensor([0., 3., 6.])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -137,14 +193,27 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """`1 / (1 + exp(-input))`."""
+    """Apply the logistic sigmoid: `1 / (1 + exp(-x))`.
+
+    Examples:
+        >>> nn.Sigmoid()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.1192, 0.5000, 0.8808])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.sigmoid(input)
 
 
 class Hardsigmoid(Module):
-    """The sigmoid made of three straight lines."""
+    """Apply a piecewise linear approximation of the sigmoid: `clamp(x / 6 + 1/2, 0, 1)`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 1.5]))
+        tensor([0.0000, 0.5000, 0.7500])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -155,14 +224,27 @@ class Hardsigmoid(Module):
 
 
 class Tanh(Module):
-    """The hyperbolic tangent."""
+    """Apply the hyperbolic tangent.
+
+    Examples:
+        >>> nn.Tanh()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.9640,  0.0000,  0.9640])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanh(input)
 
 
 class SiLU(Module):
-    """`input * sigmoid(input)`."""
+    """Apply the sigmoid linear unit, also called swish: `x * sigmoid(x)`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.SiLU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.2384,  0.0000,  1.7616])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -176,7 +258,15 @@ class SiLU(Module):
 
 
 class Mish(Module):
-    """`input * tanh(softplus(input))`."""
+    """Apply the Mish activation: `x * tanh(softplus(x))`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.Mish()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.2525,  0.0000,  1.9440])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -190,7 +280,15 @@ class Mish(Module):
 
 
 class Hardswish(Module):
-    """The input times the hard sigmoid of it."""
+    """Apply a piecewise approximation of swish: `x * clamp(x / 6 + 1/2, 0, 1)`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.Hardswish()(torch.tensor([-4.0, 1.5, 4.0]))
+        tensor([-0.0000, 1.1250, 4.0000])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -201,7 +299,16 @@ class Hardswish(Module):
 
 
 class ELU(Module):
-    """The input where it is positive, else `alpha * (exp(input) - 1)`."""
+    """Apply the exponential linear unit: `x if x > 0 else alpha * (exp(x) - 1)`.
+
+    Args:
+        alpha: the negative of the limit towards minus infinity. Default: `1.0`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.ELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.8647,  0.0000,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -216,7 +323,18 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """ELU with a slope without a jump for every `alpha`."""
+    """Apply the continuously differentiable ELU: `x if x > 0 else alpha * (exp(x / alpha) - 1)`.
+
+    Unlike that of `ELU`, its slope at zero is 1 for every `alpha`.
+
+    Args:
+        alpha: the negative of the limit towards minus infinity. Default: `1.0`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.CELU(2.0)(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.2642,  0.0000,  2.0000])
+    """
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -231,7 +349,18 @@ class CELU(Module):
 
 
 class SELU(Module):
-    """ELU scaled such that mean and variance stay as they are."""
+    """Apply the scaled ELU: `scale * (x if x > 0 else alpha * (exp(x) - 1))`.
+
+    With `scale` = 1.0507 and `alpha` = 1.6733, layers keep zero mean and unit variance if their weights are drawn
+    with `nn.init.kaiming_normal_(weight, nonlinearity="linear")`.
+
+    Args:
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.SELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.5202,  0.0000,  2.1014])
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -245,7 +374,15 @@ class SELU(Module):
 
 
 class GLU(Module):
-    """The first half along `dim` times the sigmoid of the second."""
+    """Apply the gated linear unit: halve the input into `a` and `b`, and return `a * sigmoid(b)`.
+
+    Args:
+        dim: dimension to halve, of even size. Default: `-1`
+
+    Examples:
+        >>> nn.GLU()(torch.randn(4, 6)).shape
+        torch.Size([4, 3])
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -259,7 +396,16 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """The input times the normal distribution up to it."""
+    """Apply the Gaussian error linear unit: `x * P(Z <= x)` for a standard normal `Z`.
+
+    Args:
+        approximate: `"none"` for the exact function, or `"tanh"` for
+            `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x**3)))`. Default: `"none"`
+
+    Examples:
+        >>> nn.GELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.0455,  0.0000,  1.9545])
+    """
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -273,7 +419,15 @@ class GELU(Module):
 
 
 class Hardshrink(Module):
-    """Zero within `lambd` of zero, the input elsewhere."""
+    """Set elements in `[-lambd, lambd]` to zero and keep the others.
+
+    Args:
+        lambd: bound below which elements vanish. Default: `0.5`
+
+    Examples:
+        >>> nn.Hardshrink()(torch.tensor([-1.0, 0.3, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -287,7 +441,16 @@ class Hardshrink(Module):
 
 
 class LeakyReLU(Module):
-    """The input where it is positive, else `negative_slope` times it."""
+    """Apply the leaky ReLU: `x if x >= 0 else negative_slope * x`.
+
+    Args:
+        negative_slope: slope for negative elements. Default: `0.01`
+        inplace: overwrite the input with the result. Default: `False`
+
+    Examples:
+        >>> nn.LeakyReLU(0.1)(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.2000,  0.0000,  2.0000])
+    """
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -302,14 +465,28 @@ class LeakyReLU(Module):
 
 
 class LogSigmoid(Module):
-    """The logarithm of the sigmoid."""
+    """Compute the logarithm of the sigmoid, `log(1 / (1 + exp(-x)))`, without overflow.
+
+    Examples:
+        >>> nn.LogSigmoid()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-2.1269, -0.6931, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softplus(Module):
-    """`log(1 + exp(beta * input)) / beta`."""
+    """Apply a smooth approximation of ReLU: `log(1 + exp(beta * x)) / beta`.
+
+    Args:
+        beta: sharpness; the larger, the closer to ReLU. Default: `1.0`
+        threshold: return `x` itself where `beta * x` exceeds this. Default: `20.0`
+
+    Examples:
+        >>> nn.Softplus()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.1269, 0.6931, 2.1269])
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -324,7 +501,15 @@ class Softplus(Module):
 
 
 class Softshrink(Module):
-    """The input, `lambd` nearer to zero."""
+    """Move each element towards zero by `lambd`, and set those within `[-lambd, lambd]` to zero.
+
+    Args:
+        lambd: how far to move, not negative. Default: `0.5`
+
+    Examples:
+        >>> nn.Softshrink()(torch.tensor([-1.0, 0.3, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -338,7 +523,19 @@ class Softshrink(Module):
 
 
 class PReLU(Module):
-    """ReLU whose slope on the negative side is learnt, for all channels or each."""
+    """Apply a ReLU with a learned slope for negative elements: `x if x >= 0 else weight * x`.
+
+    Weight decay pulls the slopes towards zero, so it is usually switched off for this layer.
+
+    Args:
+        num_parameters: number of slopes: 1 for all channels, or the size of dimension 1, the channels. Default: `1`
+        init: initial slope. Default: `0.25`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> nn.PReLU()(torch.tensor([-2.0, 0.0, 2.0])).detach()
+        tensor([-0.5000,  0.0000,  2.0000])
+    """
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         self.num_parameters = num_parameters
@@ -348,7 +545,7 @@ class PReLU(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the slopes to the first one."""
+        """Set all slopes to `init`."""
         constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -359,14 +556,24 @@ class PReLU(Module):
 
 
 class Softsign(Module):
-    """`input / (1 + |input|)`."""
+    """Apply `x / (1 + |x|)`, which lies between -1 and 1.
+
+    Examples:
+        >>> nn.Softsign()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.6667,  0.0000,  0.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """The input less its hyperbolic tangent."""
+    """Compute `x - tanh(x)`.
+
+    Examples:
+        >>> nn.Tanhshrink()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.0360,  0.0000,  1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -386,7 +593,7 @@ class _AlongDim(Module):
 
 
 class _AlongOne(_AlongDim):
-    """Along a dimension that is looked at early."""
+    """A layer along a dimension whose type is checked by the constructor."""
 
     def __init__(self, dim: int | None = None) -> None:
         if dim is not None and type(dim) is not int:
@@ -395,21 +602,47 @@ class _AlongOne(_AlongDim):
 
 
 class Softmin(_AlongDim):
-    """Softmax of the negative input."""
+    """Apply softmax to the negative input: `exp(-x) / sum(exp(-x))` along `dim`.
+
+    Args:
+        dim: dimension along which the values sum to one. Without it, one is chosen by the number of dimensions, with
+            a warning.
+
+    Examples:
+        >>> nn.Softmin(dim=0)(torch.tensor([1.0, 2.0, 3.0]))
+        tensor([0.6652, 0.2447, 0.0900])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_AlongOne):
-    """Exponentials that add up to one along `dim`."""
+    """Rescale the input to probabilities along `dim`: `exp(x) / sum(exp(x))`.
+
+    For a loss, prefer `CrossEntropyLoss` on logits, or `LogSoftmax` with `NLLLoss`, which are numerically more
+    stable.
+
+    Args:
+        dim: dimension along which the values sum to one. Without it, one is chosen by the number of dimensions, with
+            a warning.
+
+    Examples:
+        >>> nn.Softmax(dim=0)(torch.tensor([1.0, 2.0, 3.0]))
+        tensor([0.0900, 0.2447, 0.6652])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of each pixel."""
+    """Apply softmax over the channels at each pixel of an image.
+
+    Examples:
+        >>> nn.Softmax2d()(torch.randn(2, 3, 4, 4)).sum(1).shape
+        torch.Size([2, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
@@ -418,14 +651,52 @@ class Softmax2d(Module):
 
 
 class LogSoftmax(_AlongOne):
-    """The logarithm of softmax."""
+    """Compute the logarithm of softmax along `dim`, in a numerically stable way.
+
+    Args:
+        dim: dimension along which the probabilities sum to one. Without it, one is chosen by the number of
+            dimensions, with a warning.
+
+    Examples:
+        >>> nn.LogSoftmax(dim=0)(torch.tensor([1.0, 2.0, 3.0]))
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)
 
 
 class MultiheadAttention(Module):
-    """Attention of several heads, each over its part of the features."""
+    """Apply multi-head attention: scaled dot-product attention in `num_heads` projected subspaces.
+
+    Each head attends with `softmax(q @ k.T / sqrt(head_dim)) @ v`, where `head_dim = embed_dim // num_heads`; the
+    results are concatenated and projected.
+
+    Args:
+        embed_dim: size of queries and output.
+        num_heads: number of heads; must divide `embed_dim`.
+        dropout: probability of dropping attention weights in training. Default: `0.0`
+        bias: whether the projections add a bias. Default: `True`
+        add_bias_kv: append a learned key and value to the sequences of keys and values. Default: `False`
+        add_zero_attn: append a key and a value of zeros. Default: `False`
+        kdim: size of keys; `embed_dim` if `None`.
+        vdim: size of values; `embed_dim` if `None`.
+        batch_first: whether the batch is the first dimension of the tensors instead of the second. Default: `False`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Query: `(L, N, embed_dim)`, or `(N, L, embed_dim)` with `batch_first`, or `(L, embed_dim)` without a batch.
+        - Key: `(S, N, kdim)` and value: `(S, N, vdim)`, likewise.
+        - Output: the shape of the query.
+        - Weights: `(N, L, S)`, or `(N, num_heads, L, S)` if they are not averaged.
+
+    Examples:
+        >>> attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        >>> x = torch.randn(3, 5, 8)
+        >>> output, weights = attention(x, x, x)
+        >>> output.shape, weights.shape
+        (torch.Size([3, 5, 8]), torch.Size([3, 5, 5]))
+    """
 
     def __init__(
         self,
@@ -460,7 +731,7 @@ class MultiheadAttention(Module):
         def new(*shape: int) -> Parameter:
             return Parameter(_core.empty(shape, device=device, dtype=dtype))
 
-        # One matrix for all three, or three of their own; the others are None.
+        # One weight for all three projections, or three separate ones; those not used are None.
         same = self._qkv_same_embed_dim
         self.register_parameter("q_proj_weight", None if same else new(embed_dim, embed_dim))
         self.register_parameter("k_proj_weight", None if same else new(embed_dim, self.kdim))
@@ -499,9 +770,21 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        """Compute the attention of `query` over `key` and `value`.
+
+        Args:
+            query, key, value: the sequences.
+            key_padding_mask: `(N, S)`; keys where it is `True` are ignored, or a float mask that is added to the
+                scores.
+            need_weights: whether to return the attention weights, too; `None` in their place otherwise.
+                Default: `True`
+            attn_mask: `(L, S)` or `(N * num_heads, L, S)`; `True` forbids a position, floats are added to the scores.
+            average_attn_weights: whether to average the weights over the heads. Default: `True`
+            is_causal: hint that `attn_mask` is the causal mask. Default: `False`
+        """
         batch_first = self.batch_first and query.dim() == 3
         if batch_first:
-            # The same tensor stays the same one: one projection will do for all three.
+            # Equal tensors stay the same object, so that one product suffices for their projections.
             turned = {id(t): t.transpose(1, 0) for t in (query, key, value)}
             query, key, value = (turned[id(t)] for t in (query, key, value))
         output, weights = F.multi_head_attention_forward(

@@ -1,4 +1,4 @@
-"""Softmax over many classes, most of them rare."""
+"""Adaptive softmax, for many classes of which most are rare."""
 
 from __future__ import annotations
 
@@ -24,9 +24,29 @@ _ASMoutput.__name__ = "ASMoutput"
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Classes sorted by frequency: the first `cutoffs[0]` have scores of their own, the others one a cluster.
+    """Adaptive softmax: efficient training over many classes of very different frequencies.
 
-    Within a cluster the scores come from a smaller and smaller part of the features.
+    Classes must be sorted by frequency, the most frequent first. Those below `cutoffs[0]` are scored directly; the
+    others are in clusters, whose scores are computed from fewer features and only where a target needs them. Call it
+    with `(input, target)`; it returns `(output, loss)`: the log-probabilities of the targets, and the mean of their
+    negatives.
+
+    Args:
+        in_features: number of features of the input.
+        n_classes: number of classes.
+        cutoffs: increasing class indices at which clusters begin.
+        div_value: each cluster has this factor fewer features than the one before. Default: `4.0`
+        head_bias: whether the layer for frequent classes has a bias. Default: `False`
+        device, dtype: device and data type of the parameters.
+
+    Raises:
+        ValueError: if `cutoffs` are not increasing integers between 1 and `n_classes - 1`.
+
+    Examples:
+        >>> softmax = nn.AdaptiveLogSoftmaxWithLoss(16, 1000, cutoffs=[10, 100])
+        >>> output, loss = softmax(torch.randn(4, 16), torch.tensor([0, 5, 50, 500]))
+        >>> output.shape, loss.shape
+        (torch.Size([4]), torch.Size([]))
     """
 
     def __init__(
@@ -72,7 +92,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return list(zip(self.cutoffs, self.cutoffs[1:], strict=False))
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew."""
+        """Draw all weights anew."""
         self.head.reset_parameters()
         for inward, outward in self.tail:
             inward.reset_parameters()
@@ -88,7 +108,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range [{target.min().item()}, "
                 f"{target.max().item()}] were found. "
             )
-        # The head's column of each target: its own, or its cluster's.
+        # The column of the head for each target: that of the class, or that of its cluster.
         columns = target.clone()
         inside = input.new_zeros(target.size(0))
         for at, (low, high) in enumerate(self._clusters()):
@@ -123,11 +143,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return _core.cat(parts, 1)
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities of all classes."""
+        """Return the log-probabilities of all classes, of shape `(N, n_classes)`."""
         return self._get_full_log_prob(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
-        """The likeliest class; clusters are looked into only where one of them is likeliest."""
+        """Return the most probable class of each sample; clusters are computed only where needed."""
         head = self.head(input)
         output = _core.argmax(head, dim=1)
         rows = (output >= self.shortlist_size).nonzero().squeeze(1)

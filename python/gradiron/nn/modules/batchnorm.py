@@ -1,4 +1,4 @@
-"""Normalisation over batches."""
+"""Batch normalization layers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = [
 
 
 class _NormBase(Module):
-    """Scale and shift, and running statistics of what was seen in training."""
+    """Parameters and running statistics of batch and instance normalization."""
 
     _version = 2
-    # How many dimensions the input may have.
+    # The numbers of dimensions that the input may have.
     _dims: tuple[int, ...] = ()
     weight: Any
     bias: Any
@@ -64,14 +64,14 @@ class _NormBase(Module):
         self.reset_parameters()
 
     def reset_running_stats(self) -> None:
-        """Forgets what was seen."""
+        """Reset the running estimates to mean 0 and variance 1."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
 
     def reset_parameters(self) -> None:
-        """Forgets what was seen and learnt."""
+        """Reset scale, shift and running estimates."""
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
@@ -93,7 +93,7 @@ class _NormBase(Module):
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
         if (local_metadata.get("version") or 1) < 2 and self.track_running_stats:
-            # Older states do not count the batches.
+            # State dicts of version 1 lack the number of batches.
             counted = self.num_batches_tracked
             known = counted is not None and not counted.is_meta
             state_dict.setdefault(prefix + "num_batches_tracked", counted if known else _core.zeros((), dtype=_core.int64))
@@ -102,18 +102,18 @@ class _NormBase(Module):
 
 class _BatchNorm(_NormBase):
     def _count_batch(self) -> float:
-        """Counts a batch in training; the share of its statistics in the running ones."""
+        """Count a training batch and return the weight of its statistics in the running estimates."""
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean of all batches
+            if self.momentum is None:  # the average of all batches
                 momentum = 1.0 / float(self.num_batches_tracked)
         return momentum
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         momentum = self._count_batch()
-        # In training the running statistics are there to be written, otherwise to be used.
+        # In training the running statistics are updated, in evaluation they are used.
         kept = not self.training or self.track_running_stats
         return F.batch_norm(
             input,
@@ -128,19 +128,91 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Each channel of vectors or sequences less its mean over the batch, by its deviation."""
+    """Normalize each channel over the batch (batch normalization of 2D or 3D input).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`. In training, mean and biased variance come from the batch, and
+    running estimates of both are updated as `(1 - momentum) * running + momentum * new`, with the unbiased variance.
+    In evaluation the running estimates are used.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C)` or `(N, C, L)`.
+
+    Examples:
+        >>> layer = nn.BatchNorm1d(4)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 10])
+    """
 
     _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Each channel of images less its mean over the batch, by its deviation."""
+    """Normalize each channel over the batch (batch normalization of 4D input).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`. In training, mean and biased variance come from the batch, and
+    running estimates of both are updated as `(1 - momentum) * running + momentum * new`, with the unbiased variance.
+    In evaluation the running estimates are used.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, H, W)`.
+
+    Examples:
+        >>> layer = nn.BatchNorm2d(4)
+        >>> layer(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 8, 6])
+    """
 
     _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Each channel of volumes less its mean over the batch, by its deviation."""
+    """Normalize each channel over the batch (batch normalization of 5D input).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`. In training, mean and biased variance come from the batch, and
+    running estimates of both are updated as `(1 - momentum) * running + momentum * new`, with the unbiased variance.
+    In evaluation the running estimates are used.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, D, H, W)`.
+
+    Examples:
+        >>> layer = nn.BatchNorm3d(4)
+        >>> layer(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 6, 8, 6])
+    """
 
     _dims = (5,)
 
@@ -170,10 +242,12 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
             self.num_batches_tracked = _core.zeros((), dtype=_core.int64, device=device)
 
     def reset_parameters(self) -> None:
+        """Reset the parameters, once they have their shapes."""
         if not self.has_uninitialized_params() and self.num_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
+        """Set `num_features` and create parameters and buffers from the size of the first input."""
         if not self.has_uninitialized_params():
             return
         self.num_features = input.shape[1]
@@ -185,30 +259,111 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm1d` that learns `num_features` from its first input."""
+    """A `BatchNorm1d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes a `BatchNorm1d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm1d()
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 10])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = BatchNorm1d
     _dims = (2, 3)
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm2d` that learns `num_features` from its first input."""
+    """A `BatchNorm2d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes a `BatchNorm2d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm2d()
+        >>> layer(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 8, 6])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = BatchNorm2d
     _dims = (4,)
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """`BatchNorm3d` that learns `num_features` from its first input."""
+    """A `BatchNorm3d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes a `BatchNorm3d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyBatchNorm3d()
+        >>> layer(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 6, 8, 6])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = BatchNorm3d
     _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Each channel less its mean over the batches of all ranks, by its deviation over them.
+    """Normalize each channel over the batches of all processes (synchronized batch normalization).
 
-    Without `torch.distributed`, or on one rank, its own batch is all.
+    It is `BatchNorm` whose training statistics cover the whole process group. Without an initialized process group,
+    or with a single process, it uses its own batch.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates; without them, evaluation uses batch statistics, too.
+            Default: `True`
+        process_group: processes that share statistics; all of them if `None`.
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, *)`.
+
+    Examples:
+        >>> layer = nn.SyncBatchNorm(4)
+        >>> layer(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 8, 6])
     """
 
     def __init__(
@@ -253,7 +408,12 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Any, process_group: Any = None) -> Any:
-        """The module with every normalisation over batches made a `SyncBatchNorm` of the same tensors."""
+        """Return the module with its batch normalization layers replaced by `SyncBatchNorm` of the same tensors.
+
+        Args:
+            module: module to convert.
+            process_group: processes that share statistics; all of them if `None`.
+        """
         made = module
         if isinstance(module, _BatchNorm):
             made = SyncBatchNorm(

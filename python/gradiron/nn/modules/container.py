@@ -1,4 +1,4 @@
-"""Modules and parameters in sequences, lists and dictionaries."""
+"""Containers of modules and parameters: sequences, lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,15 @@ def _position(index: Any, size: int) -> int:
 
 
 class Container(Module):
-    """A module of the modules that are given by name."""
+    """Deprecated container of named modules; subclass `Module` instead.
+
+    Args:
+        **kwargs: modules by name.
+
+    Examples:
+        >>> list(nn.Container(first=nn.ReLU(), second=nn.Tanh())._modules)
+        ['first', 'second']
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         warnings.warn(
@@ -41,7 +49,7 @@ class Container(Module):
 
 
 class _Numbered(Module):
-    """What sequences and lists of modules have in common."""
+    """What `Sequential` and `ModuleList` share."""
 
     def _renumber(self, modules: Iterable[Any]) -> None:
         self._modules = {str(at): module for at, module in enumerate(modules)}
@@ -56,19 +64,32 @@ class _Numbered(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def pop(self, key: Any) -> Any:
-        """Takes a module out, and returns it."""
+        """Remove the module at an index and return it."""
         found = self[key]  # type: ignore[index]
         del self[key]
         return found
 
     def append(self: L, module: Module) -> L:
-        """Adds a module at the end."""
+        """Add a module at the end."""
         self.add_module(str(len(self)), module)
         return self
 
 
 class Sequential(_Numbered):
-    """Modules of which each takes what the one before it returns."""
+    """Chain modules: each takes the output of the previous one.
+
+    It can be indexed, sliced, extended and added like a list.
+
+    Args:
+        *args: the modules in order, or a single `OrderedDict` of modules by name.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        >>> model(torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+        >>> model[1]
+        ReLU()
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -129,7 +150,7 @@ class Sequential(_Numbered):
         return self.extend(list(self) * (other - 1))
 
     def insert(self, index: int, module: Module) -> Sequential:
-        """Puts a module before the one at `index`."""
+        """Insert a module before the one at `index`."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         size = len(self)
@@ -141,14 +162,25 @@ class Sequential(_Numbered):
         return self
 
     def extend(self, sequential: Iterable[Module]) -> Sequential:
-        """Adds modules at the end."""
+        """Add modules at the end."""
         for module in sequential:
             self.append(module)
         return self
 
 
 class ModuleList(_Numbered):
-    """A list of modules; calling them is left to its owner."""
+    """A list of modules, whose parameters are registered with the module that owns it.
+
+    It cannot be called; the owner's `forward` uses the modules.
+
+    Args:
+        modules: the modules in order.
+
+    Examples:
+        >>> layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -175,13 +207,13 @@ class ModuleList(_Numbered):
         return ModuleList(chain(self, other))
 
     def insert(self, index: int, module: Module) -> None:
-        """Puts a module before the one at `index`."""
+        """Insert a module before the one at `index`."""
         modules = list(self)
         modules.insert(index, module)
         self._renumber(modules)
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
-        """Adds modules at the end."""
+        """Add modules at the end."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for at, module in enumerate(modules, len(self)):
@@ -189,7 +221,7 @@ class ModuleList(_Numbered):
         return self
 
     def __repr__(self) -> str:
-        """As any module, but neighbours that print alike are counted."""
+        """Return the text of a module, with runs of modules that print alike as one line with their number."""
         runs: list[list[Any]] = []
         for at, module in enumerate(self):
             text = repr(module)
@@ -209,7 +241,18 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name, in the order in which they came."""
+    """A dictionary of modules, whose parameters are registered with the module that owns it.
+
+    It keeps the order of insertion.
+
+    Args:
+        modules: a mapping from names to modules, or pairs of both.
+
+    Examples:
+        >>> choices = nn.ModuleDict({"relu": nn.ReLU(), "pool": nn.MaxPool1d(2)})
+        >>> choices["relu"](torch.tensor([-1.0, 1.0]))
+        tensor([0., 1.])
+    """
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()
@@ -235,33 +278,33 @@ class ModuleDict(Module):
         return key in self._modules
 
     def clear(self) -> None:
-        """Takes all modules out."""
+        """Remove all modules."""
         self._modules.clear()
 
     def pop(self, key: str) -> Any:
-        """Takes a module out, and returns it."""
+        """Remove the module under `key` and return it."""
         return self._modules.pop(key)
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return the names."""
         return self._modules.keys()
 
     def items(self) -> ItemsView[str, Any]:
-        """The names with their modules."""
+        """Return pairs of names and modules."""
         return self._modules.items()
 
     def values(self) -> ValuesView[Any]:
-        """The modules."""
+        """Return the modules."""
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Adds modules: of a mapping, or pairs of a name and a module."""
+        """Add the modules of a mapping, or pairs of names and modules."""
         for name, module in _pairs(modules, "ModuleDict", "ModuleDict"):
             self[name] = module
 
 
 def _pairs(given: Any, kind: str, method_of: str) -> Iterable[tuple[str, Any]]:
-    """The names and values that `update` was given."""
+    """Return the pairs of names and values that `update` was given."""
     if not isinstance(given, Iterable):
         raise TypeError(
             f"{method_of}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
@@ -280,7 +323,18 @@ def _pairs(given: Any, kind: str, method_of: str) -> Iterable[tuple[str, Any]]:
 
 
 class ParameterList(Module):
-    """A list of parameters, which tensors become, and of anything else."""
+    """A list of parameters, which are registered with the module that owns it.
+
+    Tensors that are added become parameters; other objects may be stored, too.
+
+    Args:
+        values: the values in order.
+
+    Examples:
+        >>> weights = nn.ParameterList([torch.randn(2, 2) for _ in range(3)])
+        >>> len(list(weights.parameters()))
+        3
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -312,13 +366,13 @@ class ParameterList(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
     def append(self: PL, value: Any) -> PL:
-        """Adds a value at the end."""
+        """Add a value at the end."""
         self._size += 1
         self[-1] = value
         return self
 
     def extend(self: PL, values: Iterable[Any]) -> PL:
-        """Adds values at the end."""
+        """Add values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
@@ -350,7 +404,18 @@ def _listed(items: Iterable[tuple[Any, Any]], kind: Any) -> str:
 
 
 class ParameterDict(Module):
-    """Parameters by name, which tensors become, and anything else."""
+    """A dictionary of parameters, which are registered with the module that owns it.
+
+    Tensors that are added become parameters; other objects may be stored, too.
+
+    Args:
+        parameters: a mapping from names to values, or pairs of both.
+
+    Examples:
+        >>> weights = nn.ParameterDict({"left": torch.randn(2), "right": torch.randn(3)})
+        >>> weights["right"].shape
+        torch.Size([3])
+    """
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
@@ -369,7 +434,7 @@ class ParameterDict(Module):
         return getattr(self, self._key_to_attr(key))
 
     def __setitem__(self, key: str, value: Any) -> None:
-        # What is no tensor is an attribute as any other.
+        # Values that are no tensors are ordinary attributes.
         self._keys[key] = None
         setattr(self, self._key_to_attr(key), _as_parameter(value))
 
@@ -390,54 +455,54 @@ class ParameterDict(Module):
         return key in self._keys
 
     def copy(self) -> ParameterDict:
-        """Another dictionary of the same values."""
+        """Return a new dictionary of the same values."""
         return ParameterDict(OrderedDict(self.items()))
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The value under a name, which becomes `default` if there is none."""
+        """Return the value under `key`, after setting it to `default` if there is none."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def clear(self) -> None:
-        """Takes all values out."""
+        """Remove all values."""
         for key in list(self._keys):
             del self[key]
 
     def pop(self, key: str) -> Any:
-        """Takes a value out, and returns it."""
+        """Remove the value under `key` and return it."""
         found = self[key]
         del self[key]
         return found
 
     def popitem(self) -> tuple[str, Any]:
-        """Takes the last value out, and returns it with its name."""
+        """Remove the value added last and return it with its name."""
         key, _ = self._keys.popitem()
-        self._keys[key] = None  # for `pop`, which forgets it
+        self._keys[key] = None  # `pop` removes it again
         return key, self.pop(key)
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value under a name, or `default`."""
+        """Return the value under `key`, or `default` if there is none."""
         return self[key] if key in self else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
-        """A dictionary with one value under several names."""
+        """Return a dictionary with the same value under all `keys`."""
         return ParameterDict((key, default) for key in keys)
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return the names."""
         return self._keys.keys()
 
     def items(self) -> Iterable[tuple[str, Any]]:
-        """The names with their values."""
+        """Return pairs of names and values."""
         return ((key, self[key]) for key in self._keys)
 
     def values(self) -> Iterable[Any]:
-        """The values."""
+        """Return the values."""
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Adds values: of a mapping, sorted by name unless it has an order of its own, or pairs of a name and a value."""
+        """Add the values of a mapping, sorted by name if it is not an `OrderedDict`, or pairs of both."""
         pairs = _pairs(parameters, "ParameterDict", "ParametersDict")
         if isinstance(parameters, Mapping) and not isinstance(parameters, OrderedDict):
             pairs = sorted(pairs)

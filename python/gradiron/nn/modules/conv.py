@@ -1,4 +1,4 @@
-"""Convolutions and transposed convolutions."""
+"""Convolution and transposed convolution layers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
 class _ConvNd(Module):
-    """What all convolutions hold. Everything that has one number a dimension is a tuple here."""
+    """The base of all convolution layers; sizes are tuples with one number for each spatial dimension."""
 
     weight: Any
     bias: Any
@@ -90,7 +90,7 @@ class _ConvNd(Module):
         self.reset_parameters()
 
     def _for_pad(self) -> Any:
-        """The padding as `pad` takes it: the last dimension first, both sides."""
+        """Return the padding as `F.pad` takes it: the last dimension first, both sides of each."""
         if not isinstance(self.padding, str):
             return _reverse_repeat_tuple(self.padding, 2)
         sides = []
@@ -105,7 +105,7 @@ class _ConvNd(Module):
         return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew."""
+        """Draw weight and bias anew."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -124,7 +124,7 @@ class _ConvNd(Module):
     def extra_repr(self) -> str:
         count = len(self.kernel_size)
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
-        # What is as usual goes without saying.
+        # Default values are not shown.
         for name, usual in (
             ("padding", (0,) * len(self.padding)),
             ("dilation", (1,) * count),
@@ -184,19 +184,105 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """Convolution of sequences."""
+    """Convolve a sequence with learned filters (1D convolution, strictly a cross-correlation).
+
+    The weight has the shape `(out_channels, in_channels / groups, kernel_size)`; it and the bias are drawn uniformly
+    from `[-k, k]` with `k = sqrt(groups / (in_channels * prod(kernel_size)))`.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, L)` or `(in_channels, L)`.
+        - Output: `(N, out_channels, L_out)` or `(out_channels, L_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> layer = nn.Conv1d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 4])
+    """
 
     _spatial = 1
 
 
 class Conv2d(_Conv):
-    """Convolution of images."""
+    """Convolve an image with learned filters (2D convolution, strictly a cross-correlation).
+
+    The weight has the shape `(out_channels, in_channels / groups, kernel_size[0], kernel_size[1])`; it and the bias
+    are drawn uniformly from `[-k, k]` with `k = sqrt(groups / (in_channels * prod(kernel_size)))`. Sizes are one
+    integer, or one for each of the two dimensions.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, H, W)` or `(in_channels, H, W)`.
+        - Output: `(N, out_channels, H_out, W_out)` or `(out_channels, H_out, W_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> layer = nn.Conv2d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 4, 5])
+    """
 
     _spatial = 2
 
 
 class Conv3d(_Conv):
-    """Convolution of volumes."""
+    """Convolve a volume with learned filters (3D convolution, strictly a cross-correlation).
+
+    The weight has the shape `(out_channels, in_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2])`;
+    it and the bias are drawn uniformly from `[-k, k]` with `k = sqrt(groups / (in_channels * prod(kernel_size)))`.
+    Sizes are one integer, or one for each of the three dimensions.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, D, H, W)` or `(in_channels, D, H, W)`.
+        - Output: `(N, out_channels, D_out, H_out, W_out)` or `(out_channels, D_out, H_out, W_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> layer = nn.Conv3d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 2, 3, 4])
+    """
 
     _spatial = 3
 
@@ -246,7 +332,7 @@ class _ConvTransposeNd(_ConvNd):
         num_spatial_dims: int,
         dilation: Any = None,
     ) -> Any:
-        """What to add to the smallest output so that it has the size that is asked for."""
+        """Return the `output_padding` that gives the requested output size."""
         if output_size is None:
             return self.output_padding
         before = input.dim() - num_spatial_dims
@@ -320,19 +406,108 @@ class _ConvTranspose(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """The transpose of the convolution of sequences: it makes them longer."""
+    """Apply the transpose of a 1D convolution to a sequence, which upsamples it (deconvolution).
+
+    It maps shapes as the gradient of a `Conv1d` with the same options does. Pass `output_size` to the call to choose
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size)`.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, L)` or `(in_channels, L)`.
+        - Output: `(N, out_channels, L_out)` or `(out_channels, L_out)`, each size
+          `(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
+
+    Examples:
+        >>> layer = nn.ConvTranspose1d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 21])
+    """
 
     _spatial = 1
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """The transpose of the convolution of images: it makes them larger."""
+    """Apply the transpose of a 2D convolution to an image, which upsamples it (deconvolution).
+
+    It maps shapes as the gradient of a `Conv2d` with the same options does. Pass `output_size` to the call to choose
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size[0], kernel_size[1])`. Sizes are one integer, or one for each of
+    the two dimensions.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, H, W)` or `(in_channels, H, W)`.
+        - Output: `(N, out_channels, H_out, W_out)` or `(out_channels, H_out, W_out)`, each size
+          `(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
+
+    Examples:
+        >>> layer = nn.ConvTranspose2d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 21, 25])
+    """
 
     _spatial = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """The transpose of the convolution of volumes: it makes them larger."""
+    """Apply the transpose of a 3D convolution to a volume, which upsamples it (deconvolution).
+
+    It maps shapes as the gradient of a `Conv3d` with the same options does. Pass `output_size` to the call to choose
+    among the output sizes that a stride above 1 allows. The weight has the shape
+    `(in_channels, out_channels / groups, kernel_size[0], kernel_size[1], kernel_size[2])`. Sizes are one integer, or
+    one for each of the three dimensions.
+
+    Args:
+        in_channels: number of channels of the input.
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, in_channels, D, H, W)` or `(in_channels, D, H, W)`.
+        - Output: `(N, out_channels, D_out, H_out, W_out)` or `(out_channels, D_out, H_out, W_out)`, each size
+          `(size - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1`.
+
+    Examples:
+        >>> layer = nn.ConvTranspose3d(4, 8, 3, stride=2)
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 13, 17, 21])
+    """
 
     _spatial = 3
 
@@ -348,7 +523,7 @@ class _ConvTransposeMixin(_ConvTransposeNd):
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
-    """A convolution that learns `in_channels` from its first input."""
+    """What lazy convolutions share: `in_channels` comes from the first input."""
 
     def _wait(self: Any, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
@@ -357,10 +532,12 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self: Any) -> None:
+        """Draw weight and bias anew, once they have their shapes."""
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        """Set `in_channels` and create the parameters from the size of the first input."""
         if not self.has_uninitialized_params():
             return
         with no_grad():
@@ -404,19 +581,88 @@ class _LazyConv(_LazyConvXdMixin):
 
 
 class LazyConv1d(_LazyConv, Conv1d):
-    """`Conv1d` that learns `in_channels` from its first input."""
+    """A `Conv1d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `Conv1d`.
+
+    Args:
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConv1d(8, 3)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 8])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = Conv1d
 
 
 class LazyConv2d(_LazyConv, Conv2d):
-    """`Conv2d` that learns `in_channels` from its first input."""
+    """A `Conv2d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `Conv2d`.
+
+    Args:
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConv2d(8, 3)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 8, 10])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = Conv2d
 
 
 class LazyConv3d(_LazyConv, Conv3d):
-    """`Conv3d` that learns `in_channels` from its first input."""
+    """A `Conv3d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `Conv3d`.
+
+    Args:
+        out_channels: number of channels of the output, that is, of filters.
+        kernel_size: size of the filters.
+        stride: step between neighbouring windows. Default: `1`
+        padding: number of elements added on both sides of each dimension, or `"valid"` for none, or `"same"` for as
+            many as keep the size, with stride 1. Default: `0`
+        dilation: spacing between filter elements. Default: `1`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        padding_mode: what to pad with: `"zeros"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConv3d(8, 3)
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 4, 6, 8])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = Conv3d
 
@@ -443,18 +689,87 @@ class _LazyConvTranspose(_LazyConvXdMixin):
 
 
 class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
-    """`ConvTranspose1d` that learns `in_channels` from its first input."""
+    """A `ConvTranspose1d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `ConvTranspose1d`.
+
+    Args:
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConvTranspose1d(8, 3)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 8, 12])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = ConvTranspose1d
 
 
 class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
-    """`ConvTranspose2d` that learns `in_channels` from its first input."""
+    """A `ConvTranspose2d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `ConvTranspose2d`.
+
+    Args:
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConvTranspose2d(8, 3)
+        >>> layer(torch.randn(2, 4, 10, 12)).shape
+        torch.Size([2, 8, 12, 14])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = ConvTranspose2d
 
 
 class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
-    """`ConvTranspose3d` that learns `in_channels` from its first input."""
+    """A `ConvTranspose3d` layer that takes `in_channels` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `ConvTranspose3d`.
+
+    Args:
+        out_channels: number of channels of the output.
+        kernel_size: size of the filters.
+        stride: step between the windows in the output; it enlarges the output. Default: `1`
+        padding: number of elements cut off on both sides of each dimension of the output. Default: `0`
+        output_padding: size added to one side of each dimension of the output. Default: `0`
+        groups: number of groups of channels that are convolved separately; must divide both numbers of channels.
+            Default: `1`
+        bias: whether to add a learned bias to each output channel. Default: `True`
+        dilation: spacing between filter elements. Default: `1`
+        padding_mode: only `"zeros"` is supported. Default: `"zeros"`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyConvTranspose3d(8, 3)
+        >>> layer(torch.randn(2, 4, 6, 8, 10)).shape
+        torch.Size([2, 8, 8, 10, 12])
+        >>> layer.in_channels
+        4
+    """
 
     cls_to_become = ConvTranspose3d

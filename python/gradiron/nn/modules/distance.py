@@ -1,4 +1,4 @@
-"""Distances between vectors."""
+"""Distances and similarities of pairs of vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
 class PairwiseDistance(Module):
-    """The norm of the difference of each pair."""
+    """Compute the p-norm of the difference of each pair of vectors: `norm(x1 - x2 + eps, p)`.
+
+    Args:
+        p: exponent of the norm. Default: `2.0`
+        eps: small number added to every element of the difference. Default: `1e-6`
+        keepdim: whether to keep the last dimension, with size 1. Default: `False`
+
+    Shape:
+        - Inputs: `(N, D)` or `(D,)`.
+        - Output: `(N,)` or `()`.
+
+    Examples:
+        >>> nn.PairwiseDistance()(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2))
+        tensor([5.0000])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
@@ -23,7 +37,20 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between the vectors of each pair."""
+    """Compute the cosine of the angle between vectors along `dim`: `x1 @ x2 / (|x1| * |x2|)`.
+
+    Args:
+        dim: dimension of the vectors. Default: `1`
+        eps: lower bound of each norm, which prevents a division by zero. Default: `1e-8`
+
+    Shape:
+        - Inputs: the same shape, or shapes that broadcast.
+        - Output: that shape without `dim`.
+
+    Examples:
+        >>> nn.CosineSimilarity(dim=0)(torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0]))
+        tensor(0.7071)
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         super().__init__()

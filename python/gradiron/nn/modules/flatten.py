@@ -1,4 +1,4 @@
-"""Layers that change shapes."""
+"""Layers that flatten and unflatten dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """Makes one dimension of several, the batch's left out."""
+    """Flatten a range of dimensions into one; by default all but the batch dimension.
+
+    Args:
+        start_dim: first dimension to flatten. Default: `1`
+        end_dim: last dimension to flatten. Default: `-1`
+
+    Examples:
+        >>> nn.Flatten()(torch.randn(2, 3, 4)).shape
+        torch.Size([2, 12])
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -26,7 +35,16 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Makes several dimensions of one."""
+    """Split one dimension into several.
+
+    Args:
+        dim: dimension to split.
+        unflattened_size: sizes of the new dimensions; one of them may be -1.
+
+    Examples:
+        >>> nn.Unflatten(1, (2, 3))(torch.randn(4, 6)).shape
+        torch.Size([4, 2, 3])
+    """
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Patches of images as columns, and back."""
+"""Layers that extract patches of images (im2col) and put them together again (col2im)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,23 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Sums columns, each a patch, into images."""
+    """Combine patches into images, summing where they overlap (col2im).
+
+    Args:
+        output_size: height and width of the images.
+        kernel_size: size of the patches.
+        dilation: spacing between the elements of a patch. Default: `1`
+        padding: number of zeros added on both sides of the image. Default: `0`
+        stride: step between patches. Default: `1`
+
+    Shape:
+        - Input: `(N, C * prod(kernel_size), L)` or without `N`, for `L` patches.
+        - Output: `(N, C, H, W)` or `(C, H, W)`.
+
+    Examples:
+        >>> nn.Fold((4, 4), 2, stride=2)(torch.randn(1, 3 * 4, 4)).shape
+        torch.Size([1, 3, 4, 4])
+    """
 
     def __init__(self, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()
@@ -33,7 +49,22 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """Cuts patches out of images, each a column."""
+    """Extract sliding patches of images as columns (im2col).
+
+    Args:
+        kernel_size: size of the patches.
+        dilation: spacing between the elements of a patch. Default: `1`
+        padding: number of zeros added on both sides of the image. Default: `0`
+        stride: step between patches. Default: `1`
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C * prod(kernel_size), L)` or without `N`, for `L` patches.
+
+    Examples:
+        >>> nn.Unfold(2, stride=2)(torch.randn(1, 3, 4, 4)).shape
+        torch.Size([1, 12, 4])
+    """
 
     def __init__(self, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Normalisation of each channel of each sample."""
+"""Instance normalization layers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _InstanceNorm(_NormBase):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _get_no_batch_dim(self) -> int:
-        """How many dimensions a single sample has."""
+        """Return the number of dimensions of an input without a batch dimension."""
         return self._dims[0]
 
     def _apply_instance_norm(self, input: Tensor) -> Tensor:
@@ -88,39 +88,162 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each sequence less its mean, by its deviation."""
+    """Normalize each channel of each sequence by its own mean and variance (instance normalization).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`, with the biased variance. Unlike `BatchNorm1d`, by default it
+    has no learned parameters and uses the statistics of its input in evaluation, too.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `False`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `False`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, L)` or `(C, L)`.
+
+    Examples:
+        >>> layer = nn.InstanceNorm1d(4)
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 10])
+    """
 
     _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image less its mean, by its deviation."""
+    """Normalize each channel of each image by its own mean and variance (instance normalization).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`, with the biased variance. Unlike `BatchNorm2d`, by default it
+    has no learned parameters and uses the statistics of its input in evaluation, too.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `False`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `False`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, H, W)` or `(C, H, W)`.
+
+    Examples:
+        >>> layer = nn.InstanceNorm2d(4)
+        >>> layer(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 8, 6])
+    """
 
     _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each volume less its mean, by its deviation."""
+    """Normalize each channel of each volume by its own mean and variance (instance normalization).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`, with the biased variance. Unlike `BatchNorm3d`, by default it
+    has no learned parameters and uses the statistics of its input in evaluation, too.
+
+    Args:
+        num_features: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `False`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `False`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, D, H, W)` or `(C, D, H, W)`.
+
+    Examples:
+        >>> layer = nn.InstanceNorm3d(4)
+        >>> layer(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 6, 8, 6])
+    """
 
     _dims = (4, 5)
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """`InstanceNorm1d` that learns `num_features` from its first input."""
+    """An `InstanceNorm1d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes an `InstanceNorm1d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm1d()
+        >>> layer(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 10])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = InstanceNorm1d
     _dims = (2, 3)
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """`InstanceNorm2d` that learns `num_features` from its first input."""
+    """An `InstanceNorm2d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes an `InstanceNorm2d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm2d()
+        >>> layer(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 8, 6])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = InstanceNorm2d
     _dims = (3, 4)
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """`InstanceNorm3d` that learns `num_features` from its first input."""
+    """An `InstanceNorm3d` layer that takes `num_features` from its first input.
+
+    Until the first call its parameters and buffers are uninitialized; then it becomes an `InstanceNorm3d`.
+
+    Args:
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        momentum: weight of the new batch in the running estimates; the plain average of all batches if `None`.
+            Default: `0.1`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        track_running_stats: whether to keep running estimates and use them in evaluation. Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Examples:
+        >>> layer = nn.LazyInstanceNorm3d()
+        >>> layer(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 6, 8, 6])
+        >>> layer.num_features
+        4
+    """
 
     cls_to_become = InstanceNorm3d
     _dims = (4, 5)

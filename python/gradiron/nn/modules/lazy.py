@@ -1,4 +1,4 @@
-"""Modules that learn the shapes of their parameters from their first input."""
+"""Modules that infer the shapes of their parameters from the first input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ __all__ = ["LazyModuleMixin"]
 
 
 class LazyModuleMixin:
-    """Comes before a module class; the module becomes a `cls_to_become` when it is first called."""
+    """Mixin for modules that infer the shapes of their parameters from the first input.
+
+    It comes before the module class in the list of bases; `initialize_parameters` creates the parameters at the first
+    call, after which the module becomes a `cls_to_become`.
+    """
 
     cls_to_become: type[Any] | None = None
 
@@ -21,13 +25,13 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self: Any, destination: Any, prefix: str, keep_vars: bool) -> None:
-        # What has no shape yet cannot be detached.
+        # Uninitialized tensors cannot be detached.
         for name, value in (*self._parameters.items(), *self._buffers.items()):
             if value is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
 
     def _lazy_load_hook(self: Any, state_dict: Any, prefix: str, *_: Any) -> None:
-        """Takes the shapes from a state that has them."""
+        """Create uninitialized parameters with the shapes in a loaded state."""
         for name, value in (*self._parameters.items(), *self._buffers.items()):
             given = state_dict.get(prefix + name)
             if given is not None and is_lazy(value) and not is_lazy(given):
@@ -35,11 +39,11 @@ class LazyModuleMixin:
                     value.materialize(given.shape)
 
     def initialize_parameters(self: Any, *args: Any, **kwargs: Any) -> None:
-        """Gives the parameters their shapes; subclasses say how they follow from the input."""
+        """Create the parameters from the first input; subclasses must override it."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {self.__class__.__name__}")
 
     def has_uninitialized_params(self: Any) -> bool:
-        """Whether any parameter or buffer still waits for its shape."""
+        """Return whether any parameter or buffer is uninitialized."""
         return any(is_lazy(value) for value in (*self._parameters.values(), *self._buffers.values()))
 
     def _infer_parameters(self: Any, module: Any, args: Any, kwargs: Any = None) -> None:

@@ -1,4 +1,4 @@
-"""Linear layers."""
+"""Linear and bilinear layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns what it is given."""
+    """Return the input unchanged; a placeholder for another layer.
+
+    All arguments of the constructor are accepted and ignored.
+
+    Examples:
+        >>> nn.Identity(8, bias=False)(torch.arange(3))
+        tensor([0, 1, 2])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -44,9 +51,9 @@ class Linear(Module):
         - Output: `(*, out_features)`.
 
     Examples:
-        >>> layer = nn.Linear(20, 30)
-        >>> layer(torch.randn(128, 20)).shape
-        torch.Size([128, 30])
+        >>> layer = nn.Linear(4, 3)
+        >>> layer(torch.randn(5, 4)).shape
+        torch.Size([5, 3])
     """
 
     in_features: int
@@ -65,7 +72,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew."""
+        """Draw weight and bias anew."""
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
@@ -80,11 +87,30 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A linear layer by another name, which attention has for its output."""
+    """The output projection of `MultiheadAttention`: a `Linear` that quantization tools leave alone."""
 
 
 class Bilinear(Module):
-    """`input1 @ weight[k] @ input2 + bias[k]` for each output `k`."""
+    """Apply a bilinear map to two inputs: `y[k] = x1 @ weight[k] @ x2 + bias[k]`.
+
+    Weight and bias are drawn uniformly from `[-k, k]` with `k = 1 / sqrt(in1_features)`.
+
+    Args:
+        in1_features: size of the last dimension of the first input.
+        in2_features: size of the last dimension of the second input.
+        out_features: size of the last dimension of the output.
+        bias: whether to add a learned bias. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input1: `(*, in1_features)`, and Input2: `(*, in2_features)` with the same leading dimensions.
+        - Output: `(*, out_features)`.
+
+    Examples:
+        >>> layer = nn.Bilinear(4, 3, 2)
+        >>> layer(torch.randn(5, 4), torch.randn(5, 3)).shape
+        torch.Size([5, 2])
+    """
 
     in1_features: int
     in2_features: int
@@ -112,7 +138,7 @@ class Bilinear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draws the parameters anew."""
+        """Draw weight and bias anew."""
         if self.in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got (in1_features={self.in1_features})")
         bound = 1 / math.sqrt(self.weight.size(1))
@@ -131,7 +157,22 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A linear layer that learns `in_features` from its first input."""
+    """A `Linear` layer that takes `in_features` from its first input.
+
+    Until the first call its parameters are uninitialized; then it becomes a `Linear`.
+
+    Args:
+        out_features: size of the last dimension of the output.
+        bias: whether to add a learned bias. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> layer = nn.LazyLinear(3)
+        >>> layer(torch.randn(5, 4)).shape
+        torch.Size([5, 3])
+        >>> layer
+        Linear(in_features=4, out_features=3, bias=True)
+    """
 
     cls_to_become = Linear
     weight: Any
@@ -145,10 +186,12 @@ class LazyLinear(LazyModuleMixin, Linear):
             self.bias = UninitializedParameter(device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
+        """Draw weight and bias anew, once they have their shapes."""
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
     def initialize_parameters(self, input: Tensor) -> None:
+        """Set `in_features` and create the parameters from the size of the first input."""
         found = input.shape[-1]
         if self.has_uninitialized_params():
             with no_grad():
@@ -157,7 +200,7 @@ class LazyLinear(LazyModuleMixin, Linear):
                 if self.bias is not None:
                     self.bias.materialize((self.out_features,))
                 self.reset_parameters()
-        elif self.in_features == 0:  # a state that was loaded has the shapes
+        elif self.in_features == 0:  # loaded from a state dict, which has the shapes
             if found != self.weight.shape[-1]:
                 raise AssertionError(
                     f"The in_features inferred from input: {found} is not equal to in_features from self.weight: "

@@ -1,4 +1,7 @@
-"""How PyTorch would cut `linear_cross_entropy` into chunks. They are checked, and change nothing here."""
+"""Options of `linear_cross_entropy` for chunked computation.
+
+They are checked as PyTorch checks them, and have no effect here.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,24 @@ _POLICIES = ("accurate", "compact", "auto")
 
 @dataclasses.dataclass(frozen=True)
 class LinearCrossEntropyOptions:
-    """Chunks and precision of `linear_cross_entropy`."""
+    """Options of `linear_cross_entropy` for chunking and precision.
+
+    They are checked and have no effect here.
+
+    Args:
+        allow_retain_graph: allow a second backward pass. Default: `False`
+        batch_chunk_size: number of samples in a chunk.
+        chunking_method: `"auto"`, `"aspect_ratio"`, `"aspect_ratio:<factor>"` or `None`. Default: `"auto"`
+        acc_policy: `"accurate"`, `"compact"` or `"auto"`. Default: `"auto"`
+        acc_dtype: floating-point data type of the accumulation.
+
+    Raises:
+        ValueError: if an option has none of these values.
+
+    Examples:
+        >>> nn.LinearCrossEntropyOptions(acc_policy="compact").acc_policy
+        'compact'
+    """
 
     allow_retain_graph: bool = False
     batch_chunk_size: int | None = None

@@ -1,4 +1,4 @@
-"""Losses."""
+"""Loss functions as modules."""
 
 from __future__ import annotations
 
@@ -64,14 +64,47 @@ class _WeightedLoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """The absolute difference."""
+    """Measure the mean absolute error `|input - target|` (L1 loss).
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+        tensor(1.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss(_WeightedLoss):
-    """Minus the log-probability of each target class."""
+    """Negative log likelihood loss: minus the log-probability of the target class, times its weight.
+
+    The input holds log-probabilities, as `LogSoftmax` gives them; for logits use `CrossEntropyLoss`. The mean is
+    weighted: the sum is divided by the weights of the targets.
+
+    Args:
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        ignore_index: target class that does not contribute to loss and gradient. Default: `-100`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input: `(N, C)`, `(C,)`, or `(N, C, d1, d2, ...)` with positions in the last dimensions.
+        - Target: class indices of the same shape without `C`.
+        - Output: a scalar, or the shape of the class indices without reduction.
+
+    Examples:
+        >>> log_probs = torch.tensor([[0.9, 0.1], [0.5, 0.5]]).log()
+        >>> nn.NLLLoss()(log_probs, torch.tensor([0, 1]))
+        tensor(0.3993)
+    """
 
     def __init__(
         self,
@@ -89,7 +122,18 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of `NLLLoss` for images."""
+    """Deprecated name of `NLLLoss` for images.
+
+    Args:
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        ignore_index: target class that does not contribute to loss and gradient. Default: `-100`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Examples:
+        >>> nn.NLLLoss2d()(torch.randn(2, 3, 4, 4).log_softmax(1), torch.zeros(2, 4, 4, dtype=torch.long)).shape
+        torch.Size([])
+    """
 
     def __init__(
         self,
@@ -109,7 +153,25 @@ class NLLLoss2d(NLLLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Minus the log-probability of counts, given their rates or the rates' logarithms."""
+    """Negative log likelihood of counts under Poisson distributions with predicted rates.
+
+    `exp(input) - target * input` with `log_input`, else `input - target * log(input + eps)`.
+
+    Args:
+        log_input: whether the input is the logarithm of the rates. Default: `True`
+        full: whether to add Stirling's approximation of `log(target!)`, where the target is above 1. Default: `False`
+        size_average, reduce: deprecated forms of `reduction`.
+        eps: term that keeps the logarithm finite if `log_input` is off. Default: `1e-8`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.PoissonNLLLoss()(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]))
+        tensor(0.3591)
+    """
 
     def __init__(
         self,
@@ -132,7 +194,24 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Minus the log-probability of targets, given means and variances."""
+    """Negative log likelihood of targets under normal distributions with predicted means and variances.
+
+    `(log(var) + (input - target)**2 / var) / 2`. Call it with `(input, target, var)`.
+
+    Args:
+        full: whether to add the constant `log(2 * pi) / 2`. Default: `False`
+        eps: lower bound of the variances. Default: `1e-6`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape or one that broadcasts.
+        - Var: the same shape, or with 1 as its last dimension, or without it; or a float.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.GaussianNLLLoss()(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.ones(2))
+        tensor(1.2500)
+    """
 
     def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
         super().__init__(None, None, reduction)
@@ -144,7 +223,26 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """How far the target distribution is from the input's, which comes as logarithms."""
+    """Kullback-Leibler divergence of the target distribution from the input distribution.
+
+    `target * (log(target) - input)`: the input holds log-probabilities, the target probabilities, or logarithms, too,
+    with `log_target`.
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"batchmean"` for the sum divided by the batch size, which is the divergence as it is defined;
+            `"mean"` over all elements, `"sum"` or `"none"`. Default: `"mean"`
+        log_target: whether the target holds log-probabilities. Default: `False`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> p = torch.tensor([[0.5, 0.5]])
+        >>> nn.KLDivLoss(reduction="batchmean")(torch.tensor([[0.9, 0.1]]).log(), p)
+        tensor(0.5108)
+    """
 
     def __init__(
         self,
@@ -161,21 +259,65 @@ class KLDivLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """The squared difference."""
+    """Measure the mean squared error `(input - target)**2` (squared L2 norm).
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 4.0]))
+        tensor(2.5000)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
 class BCELoss(_WeightedLoss):
-    """Cross entropy of probabilities and targets of two classes."""
+    """Binary cross entropy of probabilities: `-(target * log(input) + (1 - target) * log(1 - input))`.
+
+    The logarithms are bounded below by -100. For logits use `BCEWithLogitsLoss`, which is more stable.
+
+    Args:
+        weight: weight of each loss; broadcasts against the input.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.BCELoss()(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class BCEWithLogitsLoss(_Loss):
-    """The same of what a sigmoid would make probabilities."""
+    """Binary cross entropy of logits: a sigmoid and `BCELoss` in one, in a numerically stable way.
+
+    Args:
+        weight: weight of each loss; broadcasts against the input.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        pos_weight: weight of the positive targets, for each class; above 1 it favours recall, below 1 precision.
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.BCEWithLogitsLoss()(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
+        tensor(0.2201)
+    """
 
     def __init__(
         self,
@@ -196,7 +338,23 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class HingeEmbeddingLoss(_Loss):
-    """The input where the target is 1; where it is -1, what the input lacks to `margin`."""
+    """Hinge loss of distances: `x` for targets 1, and `max(0, margin - x)` for targets -1.
+
+    The input is usually a distance of pairs, which similar pairs (1) shall have small and others (-1) large.
+
+    Args:
+        margin: distance beyond which dissimilar pairs cost nothing. Default: `1.0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.HingeEmbeddingLoss()(torch.tensor([0.3, 0.4]), torch.tensor([1, -1]))
+        tensor(0.4500)
+    """
 
     def __init__(
         self,
@@ -213,14 +371,48 @@ class HingeEmbeddingLoss(_Loss):
 
 
 class MultiLabelMarginLoss(_Loss):
-    """What the scores of several target classes lack to 1 above all others."""
+    """Multi-label margin loss: the hinge between the scores of target classes and of all others.
+
+    For each sample it is the sum of `max(0, 1 - (x[j] - x[i])) / C` over its target classes `j` and all other classes
+    `i`.
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input: `(N, C)` or `(C,)`.
+        - Target: the same shape; class indices, of which those from the first negative number on are ignored.
+        - Output: a scalar, or `(N,)` without reduction.
+
+    Examples:
+        >>> loss = nn.MultiLabelMarginLoss()
+        >>> loss(torch.tensor([[0.5, 2.0, 1.0]]), torch.tensor([[1, 2, -1]]))
+        tensor(0.1667)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class SmoothL1Loss(_Loss):
-    """Quadratic within `beta` of zero, linear beyond."""
+    """Smooth L1 loss: `d**2 / (2 * beta)` for `d = |input - target| < beta`, else `d - beta / 2`.
+
+    It is less sensitive to outliers than `MSELoss`, and is `HuberLoss` divided by `beta`.
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        beta: where the loss turns from quadratic to linear, not negative; 0 is `L1Loss`. Default: `1.0`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.SmoothL1Loss()(torch.tensor([0.5, 3.0]), torch.zeros(2))
+        tensor(1.3125)
+    """
 
     def __init__(
         self,
@@ -237,7 +429,20 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """Quadratic within `delta` of zero, linear with slope `delta` beyond."""
+    """Huber loss: `d**2 / 2` for `d = |input - target| < delta`, else `delta * (d - delta / 2)`.
+
+    Args:
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        delta: where the loss turns from quadratic to linear. Default: `1.0`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.HuberLoss(delta=2.0)(torch.tensor([0.5, 3.0]), torch.zeros(2))
+        tensor(2.0625)
+    """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         if not isinstance(delta, (float, int)):
@@ -250,14 +455,51 @@ class HuberLoss(_Loss):
 
 
 class SoftMarginLoss(_Loss):
-    """The logistic loss of two classes, 1 and -1."""
+    """Logistic loss of two classes: `log(1 + exp(-target * input))` for targets 1 and -1.
+
+    Args:
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input and target: `(*)`, the same shape.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.SoftMarginLoss()(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
+        tensor(0.2201)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of softmax and target classes or probabilities."""
+    """Cross entropy between logits and target classes or class probabilities.
+
+    For class indices it is `-weight[target] * log_softmax(input)[target]`, that is, `LogSoftmax` and `NLLLoss` in
+    one; for probabilities it is `-sum(target * weight * log_softmax(input))`. With class indices the mean is divided
+    by the weights of the targets.
+
+    Args:
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        ignore_index: target class that does not contribute to loss and gradient. Default: `-100`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        label_smoothing: share of the target that is spread evenly over all classes, from 0 to 1. Default: `0.0`
+
+    Shape:
+        - Input: `(N, C)`, `(C,)`, or `(N, C, d1, d2, ...)` with positions in the last dimensions.
+        - Target: class indices of the same shape without `C`, or probabilities of the shape of the input.
+        - Output: a scalar, or the shape of the class indices without reduction.
+
+    Examples:
+        >>> loss = nn.CrossEntropyLoss()
+        >>> loss(torch.tensor([[2.0, 0.0, 0.0]]), torch.tensor([0]))
+        tensor(0.2395)
+        >>> loss(torch.randn(3, 5), torch.randn(3, 5).softmax(1)).shape
+        torch.Size([])
+    """
 
     def __init__(
         self,
@@ -284,7 +526,32 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer and the cross entropy of what it makes."""
+    """Cross entropy of the output of a linear layer, which this module owns.
+
+    It equals `CrossEntropyLoss` of `Linear(in_features, num_classes)`.
+
+    Args:
+        in_features: size of the last dimension of the input.
+        num_classes: number of classes `C`.
+        out_features: sizes of further output dimensions, each position with its own target. Default: `()`
+        bias: whether the layer adds a learned bias. Default: `False`
+        device, dtype: device and data type of the parameters.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+        weight: weight of each class, of shape `(C,)`.
+        ignore_index: target class that does not contribute to loss and gradient.
+        label_smoothing: share of the target that is spread evenly over all classes, from 0 to 1. Default: `0.0`
+        options: a `LinearCrossEntropyOptions`, which is checked and has no effect here.
+
+    Shape:
+        - Input: `(N, in_features)` or `(in_features,)`.
+        - Target: class indices `(N, *out_features)`.
+        - Output: a scalar, or the shape of the target without reduction.
+
+    Examples:
+        >>> loss = nn.LinearCrossEntropyLoss(8, 5)
+        >>> loss(torch.randn(3, 8), torch.tensor([0, 4, 2])).shape
+        torch.Size([])
+    """
 
     def __init__(
         self,
@@ -338,14 +605,46 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 
 
 class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy of each class, over all classes."""
+    """Multi-label loss: binary cross entropy of the logit of each class, averaged over the classes.
+
+    Args:
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input: `(N, C)`, and target: the same shape, 0 or 1 for each class.
+        - Output: a scalar, or `(N,)` without reduction.
+
+    Examples:
+        >>> nn.MultiLabelSoftMarginLoss()(torch.tensor([[2.0, -1.0]]), torch.tensor([[1.0, 0.0]]))
+        tensor(0.2201)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
 
 class CosineEmbeddingLoss(_Loss):
-    """Draws pairs with target 1 into one direction, others apart."""
+    """Cosine embedding loss: makes pairs with target 1 similar and pairs with target -1 dissimilar.
+
+    `1 - cos(x1, x2)` for targets 1, and `max(0, cos(x1, x2) - margin)` for targets -1.
+
+    Args:
+        margin: similarity below which dissimilar pairs cost nothing, from -1 to 1. Default: `0.0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input1 and input2: `(N, D)` or `(D,)`.
+        - Target: `(N,)` or `()`.
+        - Output: a scalar, or the shape of the target without reduction.
+
+    Examples:
+        >>> a, b = torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]])
+        >>> nn.CosineEmbeddingLoss()(a, b, torch.tensor([1]))
+        tensor(0.2929)
+    """
 
     def __init__(
         self,
@@ -362,7 +661,23 @@ class CosineEmbeddingLoss(_Loss):
 
 
 class MarginRankingLoss(_Loss):
-    """What the first input lacks to be `margin` above the second, or below it where the target is -1."""
+    """Ranking loss of two scores: `max(0, -target * (input1 - input2) + margin)`.
+
+    The target is 1 if the first input shall be ranked higher, and -1 if the second.
+
+    Args:
+        margin: difference of the scores beyond which the loss is zero. Default: `0.0`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input1, input2 and target: `(N,)` or `()`.
+        - Output: a scalar, or the shape of the input without reduction.
+
+    Examples:
+        >>> nn.MarginRankingLoss()(torch.tensor([0.25, 1.0]), torch.tensor([0.5, 0.0]), torch.tensor([1, 1]))
+        tensor(0.1250)
+    """
 
     def __init__(
         self,
@@ -379,7 +694,26 @@ class MarginRankingLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """What the target class's score lacks to be `margin` above all others."""
+    """Multi-class margin (hinge) loss between the score of the target class and all other scores.
+
+    `sum(max(0, margin - x[target] + x[i])**p) / C` over the other classes `i`.
+
+    Args:
+        p: exponent, 1 or 2. Default: `1`
+        margin: difference of the scores beyond which the loss is zero. Default: `1.0`
+        weight: weight of each class, of shape `(C,)`.
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Input: `(N, C)` or `(C,)`.
+        - Target: class indices `(N,)` or `()`.
+        - Output: a scalar, or the shape of the target without reduction.
+
+    Examples:
+        >>> nn.MultiMarginLoss()(torch.tensor([[0.5, 2.0, 1.0]]), torch.tensor([1]))
+        tensor(0.)
+    """
 
     def __init__(
         self,
@@ -403,7 +737,28 @@ class MultiMarginLoss(_WeightedLoss):
 
 
 class TripletMarginLoss(_Loss):
-    """What the anchor is too near to the negative example beside the positive one."""
+    """Triplet loss: the anchor shall be closer to the positive than to the negative example by a margin.
+
+    `max(0, d(anchor, positive) - d(anchor, negative) + margin)`, where `d` is the p-norm of the difference.
+
+    Args:
+        margin: difference of the distances beyond which the loss is zero. Default: `1.0`
+        p: exponent of the norm. Default: `2.0`
+        eps: small number added to every element of the differences. Default: `1e-6`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
+        size_average, reduce: deprecated forms of `reduction`.
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Anchor, positive and negative: `(N, D)` or `(D,)`.
+        - Output: a scalar, or `(N,)` without reduction.
+
+    Examples:
+        >>> anchor, positive, negative = torch.randn(3, 10, 8)
+        >>> nn.TripletMarginLoss()(anchor, positive, negative).shape
+        torch.Size([])
+    """
 
     def __init__(
         self,
@@ -437,7 +792,24 @@ class TripletMarginLoss(_Loss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """The same with any distance."""
+    """Triplet loss with any distance: `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    Args:
+        distance_function: the distance `d` of two tensors; `PairwiseDistance` if `None`.
+        margin: difference of the distances beyond which the loss is zero. Default: `1.0`
+        swap: use the distance of positive and negative if it is smaller than that of anchor and negative.
+            Default: `False`
+        reduction: `"mean"` or `"sum"` of all losses, or `"none"` to keep them apart. Default: `"mean"`
+
+    Shape:
+        - Anchor, positive and negative: `(N, D)` or `(D,)`.
+        - Output: a scalar, or `(N,)` without reduction.
+
+    Examples:
+        >>> loss = nn.TripletMarginWithDistanceLoss(distance_function=lambda x, y: (x - y).abs().sum(-1))
+        >>> loss(torch.zeros(1, 4), torch.ones(1, 4), torch.full((1, 4), 2.0))
+        tensor(0.)
+    """
 
     def __init__(
         self,
@@ -467,7 +839,29 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 
 class CTCLoss(_Loss):
-    """Minus the log-probability of label sequences over all ways of lining them up with the input."""
+    """Connectionist temporal classification loss: negative log likelihood of unaligned label sequences.
+
+    The probability of a target is summed over all its alignments with the input. Each step of the input emits a class
+    or a blank; repeated classes without a blank between them count once.
+
+    Args:
+        blank: class index of the blank. Default: `0`
+        reduction: `"mean"` of the losses divided by their target lengths, `"sum"`, or `"none"`. Default: `"mean"`
+        zero_infinity: whether to replace infinite losses, of inputs too short for their targets, by zero.
+            Default: `False`
+
+    Shape:
+        - Log_probs: `(T, N, C)` or `(T, C)`, log-probabilities.
+        - Targets: `(N, S)`, or all sequences concatenated: `(sum(target_lengths),)`.
+        - Input_lengths and target_lengths: `(N,)` or `()`.
+        - Output: a scalar, or `(N,)` without reduction.
+
+    Examples:
+        >>> log_probs = torch.randn(12, 3, 6).log_softmax(2)
+        >>> targets = torch.randint(1, 6, (3, 4))
+        >>> nn.CTCLoss()(log_probs, targets, torch.full((3,), 12), torch.full((3,), 4)).shape
+        torch.Size([])
+    """
 
     def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
         super().__init__(reduction=reduction)

@@ -1,4 +1,4 @@
-"""`Module`: what every layer and model is made of."""
+"""`Module`, the base class of all layers and models."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _has_any_global_hook() -> Any:
 
 
 def _addindent(text: str, spaces: int) -> str:
-    """All lines but the first moved to the right."""
+    """Indent all lines but the first."""
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
@@ -93,16 +93,33 @@ def _forward_unimplemented(self: Module, *input: Any) -> None:
 
 
 class Module:
-    """The base of layers and models.
+    """Base class of all neural network modules.
 
-    Parameters, buffers and modules that are assigned as attributes are registered: they move, are saved and are listed with
-    the module. Subclasses write `forward`; calling the module runs it with the hooks that apply.
+    Subclasses define `forward`, and call `super().__init__()` before they assign attributes. Parameters, buffers and
+    modules that are assigned as attributes are registered, so that methods such as `parameters`, `to`, `state_dict`
+    and `train` reach them.
+
+    Attributes:
+        training: whether the module is in training mode, as set by `train` and `eval`.
+
+    Examples:
+        >>> class Model(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = nn.Linear(4, 2)
+        ...     def forward(self, x):
+        ...         return self.layer(x).relu()
+        >>> model = Model()
+        >>> model(torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+        >>> [name for name, _ in model.named_parameters()]
+        ['layer.weight', 'layer.bias']
     """
 
     dump_patches: bool = False
-    # Written into the metadata of a state; `_load_from_state_dict` can mend what older versions saved.
+    # Saved in the metadata of a state dict, so that `_load_from_state_dict` can convert old versions.
     _version: int = 1
-    # Whether `__init__` goes on to the next class, for use among several base classes.
+    # Whether `__init__` calls that of the next class, for multiple inheritance.
     call_super_init: bool = False
     _compiled_call_impl: Callable[..., Any] | None = None
 
@@ -158,7 +175,7 @@ class Module:
             or _global_forward_pre_hooks
             or self._compiled_call_impl
         ):
-            return self.forward(*args, **kwargs)  # as nearly always
+            return self.forward(*args, **kwargs)  # the usual case
         return (self._compiled_call_impl or self._call_impl)(*args, **kwargs)
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
@@ -167,7 +184,7 @@ class Module:
     __call__: Callable[..., Any] = _wrapped_call_impl
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Has calls of this module go through `compile`."""
+        """Compile this module: later calls go through `compile` with the same arguments."""
         package: Any = importlib.import_module("gradiron")
         self._compiled_call_impl = package.compile(self._call_impl, *args, **kwargs)
 
@@ -176,7 +193,7 @@ class Module:
     def _check_name(self, kind: str, name: Any, store: Mapping[str, Any]) -> None:
         if not isinstance(name, str):
             raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
-        if kind == "module" and hasattr(self, name) and name not in store:  # which looks for this first
+        if kind == "module" and hasattr(self, name) and name not in store:  # first, as in PyTorch
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
             raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
@@ -186,7 +203,13 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that moves with the module but is not trained; part of its state if `persistent`."""
+        """Add a buffer: a tensor that moves with the module but is no parameter.
+
+        Args:
+            name: name of the attribute.
+            tensor: the tensor, or `None` for a buffer that is absent.
+            persistent: whether it is part of `state_dict`. Default: `True`
+        """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
@@ -199,7 +222,12 @@ class Module:
             self._non_persistent_buffers_set.add(name)
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter, or None to say that there could be one."""
+        """Add a parameter under a name.
+
+        Args:
+            name: name of the attribute.
+            param: the parameter, or `None` for one that is absent.
+        """
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
         self._check_name("parameter", name, self._parameters)
@@ -218,14 +246,19 @@ class Module:
         self._parameters[name] = _hooks.replaced(_global_parameter_registration_hooks, self, name, param)
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Adds a module below this one."""
+        """Add a child module under a name.
+
+        Args:
+            name: name of the attribute.
+            module: the module, or `None` for one that is absent.
+        """
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", name, self._modules)
         self._modules[name] = _hooks.replaced(_global_module_registration_hooks, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
-        """Adds a module below this one."""
+        """Add a child module under a name, as `add_module`."""
         self.add_module(name, module)
 
     def __getattr__(self, name: str) -> Any:
@@ -302,10 +335,14 @@ class Module:
                 return
         super().__delattr__(name)
 
-    # By dotted names.
+    # Access by dotted names.
 
     def get_submodule(self, target: str) -> Module:
-        """The module of that dotted name."""
+        """Return the module under a dotted path such as `"encoder.layers.0"`.
+
+        Raises:
+            AttributeError: if there is none.
+        """
         module = self
         for part in target.split(".") if target else ():
             if not hasattr(module, part):
@@ -316,7 +353,13 @@ class Module:
         return module
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Puts a module in the place of that dotted name; with `strict` there must be one already."""
+        """Replace the module under a dotted path, or add it.
+
+        Args:
+            target: dotted path.
+            module: the new module.
+            strict: whether there must already be a module. Default: `False`
+        """
         if target == "":
             raise ValueError("Cannot set the submodule without a target name!")
         if not isinstance(module, Module):
@@ -331,14 +374,22 @@ class Module:
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of that dotted name."""
+        """Return the parameter under a dotted path.
+
+        Raises:
+            AttributeError: if there is none.
+        """
         found = self._find(target)[1]
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
         return found
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of that dotted name."""
+        """Return the buffer under a dotted path.
+
+        Raises:
+            AttributeError: if there is none.
+        """
         owner, found = self._find(target)
         name = target.rpartition(".")[2]
         if name not in owner._buffers:
@@ -352,10 +403,10 @@ class Module:
             raise AttributeError(f"{owner._get_name()} has no attribute `{name}`")
         return owner, getattr(owner, name)
 
-    # Changes to all tensors.
+    # Conversion of all tensors.
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
-        """Replaces the values of all parameters, their gradients, and buffers by what `fn` makes of them."""
+        """Replace all parameters, their gradients and all buffers by the results of `fn`."""
         if recurse:
             for module in self.children():
                 module._apply(fn)
@@ -403,46 +454,60 @@ class Module:
         param.grad = grad
 
     def apply(self: T, fn: Callable[[Module], None]) -> T:
-        """Calls `fn` with every module below this one, then with this one."""
+        """Call `fn` on every submodule, then on this module, for example to initialize the weights.
+
+        Args:
+            fn: function of a module.
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)
         return self
 
     def cuda(self: T, device: Any = None) -> T:
-        """All tensors to the GPU."""
+        """Move all parameters and buffers to a GPU, in place."""
         return self._apply(lambda t: t.cuda(device))
 
     def cpu(self: T) -> T:
-        """All tensors to host memory."""
+        """Move all parameters and buffers to the CPU, in place."""
         return self._apply(lambda t: t.cpu())
 
     def type(self: T, dst_type: Any) -> T:
-        """All tensors to one dtype, integers too."""
+        """Convert all parameters and buffers to a dtype, including integer ones, in place."""
         return self._apply(lambda t: t.type(dst_type))
 
     def float(self: T) -> T:
-        """All floating point tensors to float32."""
+        """Convert all floating-point parameters and buffers to `float32`, in place."""
         return self._apply(lambda t: t.float() if t.is_floating_point() else t)
 
     def double(self: T) -> T:
-        """All floating point tensors to float64."""
+        """Convert all floating-point parameters and buffers to `float64`, in place."""
         return self._apply(lambda t: t.double() if t.is_floating_point() else t)
 
     def half(self: T) -> T:
-        """All floating point tensors to float16."""
+        """Convert all floating-point parameters and buffers to `float16`, in place."""
         return self._apply(lambda t: t.half() if t.is_floating_point() else t)
 
     def bfloat16(self: T) -> T:
-        """All floating point tensors to bfloat16."""
+        """Convert all floating-point parameters and buffers to `bfloat16`, in place."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
     def to_empty(self: T, *, device: Any, recurse: bool = True) -> T:
-        """All tensors to a device, without their values."""
+        """Move all parameters and buffers to a device without copying their values.
+
+        Args:
+            device: the device.
+            recurse: whether to move those of submodules, too. Default: `True`
+        """
         return self._apply(lambda t: _core.empty_like(t, device=device), recurse=recurse)
 
     def to(self: T, *args: Any, **kwargs: Any) -> T:
-        """`to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)`, `to(memory_format=...)`, in place."""
+        """Move or convert all parameters and buffers, in place.
+
+        It is called as `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)` or `to(memory_format=...)`.
+        Integer tensors change device but keep their dtype. Unlike `Tensor.to`, it changes the module itself, and
+        returns it.
+        """
         kind, device, copy, memory_format = parse_to(args, kwargs)
         if copy:
             raise RuntimeError(".to() does not accept copy argument")
@@ -472,7 +537,13 @@ class Module:
         return self._apply(convert)
 
     def train(self: T, mode: bool = True) -> T:
-        """Training mode here and below: it tells dropout and normalisation over batches what to do."""
+        """Set training mode, or evaluation mode, for this module and all submodules.
+
+        It matters for layers such as dropout and batch normalization.
+
+        Args:
+            mode: `True` for training, `False` for evaluation. Default: `True`
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         self.training = mode
@@ -481,17 +552,21 @@ class Module:
         return self
 
     def eval(self: T) -> T:
-        """Evaluation mode: the same as `train(False)`."""
+        """Set evaluation mode; the same as `train(False)`."""
         return self.train(False)
 
     def requires_grad_(self: T, requires_grad: bool = True) -> T:
-        """Whether the parameters want gradients."""
+        """Set whether autograd computes gradients for all parameters, for example to freeze the module."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Drops the parameters' gradients, or sets them to zero."""
+        """Reset the gradients of all parameters.
+
+        Args:
+            set_to_none: whether to set them to `None` instead of zeros. Default: `True`
+        """
         if getattr(self, "_is_replica", False):
             warnings.warn(
                 "Calling .zero_grad() from a module created with nn.DataParallel() has no effect. The parameters are copied "
@@ -513,7 +588,7 @@ class Module:
                 param.grad.zero_()
 
     def share_memory(self: T) -> T:
-        """All tensors to memory that other processes can share."""
+        """Move all parameters and buffers to shared memory."""
         return self._apply(lambda t: t.share_memory_())
 
     # Hooks.
@@ -521,28 +596,70 @@ class Module:
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, args)` before `forward`; what it returns are the new arguments."""
+        """Register a hook that runs before `forward`: `hook(module, args)` may return new arguments.
+
+        Args:
+            hook: the hook.
+            prepend: whether it runs before the hooks registered so far. Default: `False`
+            with_kwargs: whether the hook gets and returns the keyword arguments, too. Default: `False`
+
+        Returns:
+            A handle whose `remove` removes the hook.
+        """
         marks = ((self._forward_pre_hooks_with_kwargs, with_kwargs),)
         return _hooks.add(self._forward_pre_hooks, hook, prepend, marks)
 
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after `forward`, even a failed one if `always_call`."""
+        """Register a hook that runs after `forward`: `hook(module, args, output)` may return a new output.
+
+        Args:
+            hook: the hook.
+            prepend: whether it runs before the hooks registered so far. Default: `False`
+            with_kwargs: whether the hook gets the keyword arguments after `args`. Default: `False`
+            always_call: whether it runs even if `forward` raises an error. Default: `False`
+
+        Returns:
+            A handle whose `remove` removes the hook.
+        """
         marks = ((self._forward_hooks_with_kwargs, with_kwargs), (self._forward_hooks_always_called, always_call))
         return _hooks.add(self._forward_hooks, hook, prepend, marks)
 
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` before the gradients of the inputs are worked out."""
+        """Register a hook that runs before the gradients of the inputs: `hook(module, grad_output)`.
+
+        It may return new gradients of the outputs.
+
+        Args:
+            hook: the hook.
+            prepend: whether it runs before the hooks registered so far. Default: `False`
+
+        Returns:
+            A handle whose `remove` removes the hook.
+        """
         return _hooks.add(self._backward_pre_hooks, hook, prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(module, grad_input, grad_output)` when the gradients of the inputs are there."""
+        """Register a hook that runs when the gradients of the inputs are known.
+
+        `hook(module, grad_input, grad_output)` may return new gradients of the inputs.
+
+        Args:
+            hook: the hook.
+            prepend: whether it runs before the hooks registered so far. Default: `False`
+
+        Returns:
+            A handle whose `remove` removes the hook.
+        """
         self._choose_backward_hooks(True)
         return _hooks.add(self._backward_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """The old kind, which sees the gradients of the module's last node; prefer the full one."""
+        """Register a deprecated backward hook, which sees only the gradients of the last operation of `forward`.
+
+        Use `register_full_backward_hook` instead.
+        """
         self._choose_backward_hooks(False)
         return _hooks.add(self._backward_hooks, hook)
 
@@ -560,14 +677,17 @@ class Module:
     def _get_backward_pre_hooks(self) -> list[Any]:
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
-    # State.
+    # State dicts.
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, prefix, keep_vars)` before `state_dict`."""
+        """Register a hook that runs before `state_dict`: `hook(module, prefix, keep_vars)`."""
         return _hooks.add(self._state_dict_pre_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata)` after `state_dict`, to change it in place."""
+        """Register a hook that runs after `state_dict`: `hook(module, state_dict, prefix, local_metadata)`.
+
+        It changes `state_dict` in place.
+        """
         hook._from_public_api = True  # type: ignore[attr-defined]
         return _hooks.add(self._state_dict_hooks, hook)
 
@@ -580,22 +700,29 @@ class Module:
         return _hooks.add(self._state_dict_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        """Register a hook that runs before `load_state_dict`.
+
+        It is called as
+        `hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)`.
+        """
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> RemovableHandle:
         return _hooks.add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(module, incompatible_keys)` after loading; it may change the keys' lists."""
+        """Register a hook that runs after `load_state_dict`: `hook(module, incompatible_keys)`.
+
+        It may change the lists of missing and unexpected keys in place.
+        """
         return _hooks.add(self._load_state_dict_post_hooks, hook)
 
     def get_extra_state(self) -> Any:
-        """What a subclass adds to its state besides tensors; called only where it is overridden."""
+        """Return extra state for `state_dict`; subclasses may override it together with `set_extra_state`."""
         raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes back what `get_extra_state` gave."""
+        """Restore what `get_extra_state` returned; called by `load_state_dict`."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -606,7 +733,15 @@ class Module:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-        """All parameters and persistent buffers by their dotted names, detached unless `keep_vars`."""
+        """Return a dictionary of all parameters and persistent buffers by their dotted names.
+
+        The tensors share memory with the module.
+
+        Args:
+            destination: dictionary to add to; a new one if `None`.
+            prefix: prefix of the names. Default: `""`
+            keep_vars: whether to keep the tensors attached to autograd. Default: `False`
+        """
         if args:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
@@ -646,14 +781,27 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Loads what this module itself holds; subclasses override it to mend older states."""
+        """Load the parameters and buffers of this module alone; subclasses override it to convert old states."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
         assign = local_metadata.get("assign_to_params_buffers", False)
         _state.load_own(self, state_dict, prefix, assign, strict, missing_keys, unexpected_keys, error_msgs)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
-        """Copies a state into this module and those below; with `assign` its tensors take the place of the module's own."""
+        """Copy parameters and buffers from a state dict into this module and its submodules.
+
+        Args:
+            state_dict: dictionary from names to tensors.
+            strict: whether the names must match exactly; otherwise differences are only returned. Default: `True`
+            assign: whether the tensors of the dictionary replace those of the module instead of being copied.
+                Default: `False`
+
+        Returns:
+            A named tuple of `missing_keys` and `unexpected_keys`.
+
+        Raises:
+            RuntimeError: if names do not match with `strict`, or shapes do not fit.
+        """
         return _state.load(self, state_dict, strict, assign)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -663,13 +811,13 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # What older pickles do not have.
+        # Attributes that older pickles lack.
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
 
-    # Lists.
+    # Iteration.
 
     def _named_members(
         self, get_members_fn: Callable[[Module], Any], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -685,34 +833,46 @@ class Module:
                 yield (f"{path}.{name}" if path else name), value
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once."""
+        """Yield all parameters, for example for an optimizer; without those of submodules if `recurse` is off."""
         for _, param in self.named_parameters(recurse=recurse):
             yield param
 
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their dotted names."""
+        """Yield pairs of dotted name and parameter.
+
+        Args:
+            prefix: prefix of the names. Default: `""`
+            recurse: whether to include those of submodules. Default: `True`
+            remove_duplicate: whether to yield each only once. Default: `True`
+        """
         yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers, each once."""
+        """Yield all buffers; without those of submodules if `recurse` is off."""
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """The buffers with their dotted names."""
+        """Yield pairs of dotted name and buffer.
+
+        Args:
+            prefix: prefix of the names. Default: `""`
+            recurse: whether to include those of submodules. Default: `True`
+            remove_duplicate: whether to yield each only once. Default: `True`
+        """
         yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
-        """The modules right below this one, each once."""
+        """Yield the direct child modules, each once."""
         for _, module in self.named_children():
             yield module
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
-        """The modules right below this one with their names."""
+        """Yield pairs of name and direct child module, each module once."""
         seen = set()
         for name, module in self._modules.items():
             if module is not None and module not in seen:
@@ -720,14 +880,20 @@ class Module:
                 yield name, module
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
-        """This module and all below it, each once."""
+        """Yield this module and all its submodules, each once."""
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """This module and all below it with their dotted names."""
+        """Yield pairs of dotted name and module, for this module and all submodules.
+
+        Args:
+            memo: modules seen already, which are left out.
+            prefix: prefix of the names. Default: `""`
+            remove_duplicate: whether to yield each only once. Default: `True`
+        """
         seen = set() if memo is None else memo
         if self in seen:
             return
@@ -738,13 +904,13 @@ class Module:
             if module is not None:
                 yield from module.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
-    # Text.
+    # Text representation.
 
     def _get_name(self) -> str:
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What subclasses say of themselves between their parentheses."""
+        """Return the text between the parentheses of `repr`; subclasses override it."""
         return ""
 
     def __repr__(self) -> str:
@@ -761,7 +927,7 @@ class Module:
         return sorted(name for name in names if not name[0].isdigit())
 
     def _replicate_for_data_parallel(self) -> Module:
-        """A copy with dictionaries of its own and the same children, without parameters, for a replica."""
+        """Return a shallow copy without parameters, for a replica."""
         replica = type(self).__new__(type(self))
         replica.__dict__ = self.__dict__.copy()
         replica._parameters = {}

@@ -1,4 +1,4 @@
-"""Normalisation of each sample."""
+"""Layer, group, root mean square and local response normalization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,23 @@ __all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """Divides by what is strong in the neighbouring channels."""
+    """Divide each element by the activity of the neighbouring channels (local response normalization).
+
+    `y[c] = x[c] / (k + alpha / size * sum(x**2 over size channels around c)) ** beta`.
+
+    Args:
+        size: number of neighbouring channels that are summed over.
+        alpha: weight of the sum of squares. Default: `1e-4`
+        beta: exponent. Default: `0.75`
+        k: constant added to the sum. Default: `1.0`
+
+    Shape:
+        - Input and output: `(N, C, *)`.
+
+    Examples:
+        >>> nn.LocalResponseNorm(2)(torch.randn(4, 8, 6, 6)).shape
+        torch.Size([4, 8, 6, 6])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -33,7 +49,24 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """The same for images, as models from Lua have it: the first channel counts for all that come after."""
+    """Apply local response normalization to images as old Lua Torch models expect it.
+
+    It differs from `LocalResponseNorm` at the borders: the squares of the first channel count in all windows after
+    it.
+
+    Args:
+        size: number of neighbouring channels that are summed over.
+        alpha: weight of the sum of squares. Default: `1e-4`
+        beta: exponent. Default: `0.75`
+        k: constant added to the sum. Default: `1`
+
+    Shape:
+        - Input and output: `(N, C, H, W)`.
+
+    Examples:
+        >>> nn.CrossMapLRN2d(3)(torch.randn(4, 8, 6, 6)).shape
+        torch.Size([4, 8, 6, 6])
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__()
@@ -56,7 +89,7 @@ class CrossMapLRN2d(Module):
         for at in range(1, 2 * reach + 1):
             scale = scale + padded.narrow(1, at, channels)
         past = max(channels - reach - 1, 0)
-        # The first channel stays in all windows that are past it.
+        # The first channel stays in all later windows.
         scale = scale + _core.cat([first(channels - past) * 0, first(past)], 1)
         return input * (self.k + scale * (self.alpha / self.size)).pow(-self.beta)
 
@@ -65,7 +98,26 @@ class CrossMapLRN2d(Module):
 
 
 class LayerNorm(Module):
-    """Each sample less its mean over the last dimensions, by its deviation."""
+    """Normalize each sample over its last dimensions (layer normalization).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`, with mean and biased variance over the dimensions of
+    `normalized_shape`; scale and shift are learned for each element.
+
+    Args:
+        normalized_shape: sizes of the last dimensions, over which to normalize; an integer stands for the last one.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        elementwise_affine: whether to scale and shift by learned parameters. Default: `True`
+        bias: whether there is a shift if `elementwise_affine`. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input and output: `(*, *normalized_shape)`.
+
+    Examples:
+        >>> layer = nn.LayerNorm(4)
+        >>> layer(torch.randn(2, 3, 4)).shape
+        torch.Size([2, 3, 4])
+    """
 
     weight: Any
     bias: Any
@@ -89,7 +141,7 @@ class LayerNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the scale to one and the shift to zero."""
+        """Reset the scale to one and the shift to zero."""
         if self.elementwise_affine:
             init.ones_(self.weight)
             if self.bias is not None:
@@ -110,7 +162,28 @@ def _as_shape(shape: Any) -> tuple[int, ...]:
 
 
 class GroupNorm(Module):
-    """Each group of channels of each sample less its mean, by its deviation."""
+    """Normalize groups of channels of each sample (group normalization).
+
+    `y = (x - mean) / sqrt(var + eps) * weight + bias`, with mean and biased variance over each group and all
+    positions; scale and shift are learned for each channel. One group is layer normalization over channels and
+    positions, one group for each channel is instance normalization.
+
+    Args:
+        num_groups: number of groups; must divide `num_channels`.
+        num_channels: number of channels `C`.
+        eps: term added to the variance for numerical stability. Default: `1e-5`
+        affine: whether to scale and shift by learned parameters. Default: `True`
+        device, dtype: device and data type of the parameters.
+        bias: whether there is a shift if `affine`. Default: `True`
+
+    Shape:
+        - Input and output: `(N, C, *)`.
+
+    Examples:
+        >>> layer = nn.GroupNorm(2, 8)
+        >>> layer(torch.randn(3, 8, 5, 5)).shape
+        torch.Size([3, 8, 5, 5])
+    """
 
     weight: Any
     bias: Any
@@ -139,7 +212,7 @@ class GroupNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the scale to one and the shift to zero."""
+        """Reset the scale to one and the shift to zero."""
         if self.affine:
             init.ones_(self.weight)
             if self.bias is not None:
@@ -153,7 +226,24 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Each sample by its root mean square over the last dimensions."""
+    """Divide each sample by its root mean square over the last dimensions (RMS normalization).
+
+    `y = x / sqrt(mean(x**2) + eps) * weight`; unlike `LayerNorm`, the mean is not subtracted.
+
+    Args:
+        normalized_shape: sizes of the last dimensions, over which to normalize; an integer stands for the last one.
+        eps: term added to the mean square for numerical stability; the machine epsilon of the dtype if `None`.
+        elementwise_affine: whether to scale by a learned weight. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input and output: `(*, *normalized_shape)`.
+
+    Examples:
+        >>> layer = nn.RMSNorm(4)
+        >>> layer(torch.randn(2, 3, 4)).shape
+        torch.Size([2, 3, 4])
+    """
 
     weight: Any
 
@@ -174,7 +264,7 @@ class RMSNorm(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Sets the scale to one."""
+        """Reset the scale to one."""
         if self.elementwise_affine:
             init.ones_(self.weight)
 

@@ -1,4 +1,4 @@
-"""Layers that put something around their input."""
+"""Padding layers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,18 @@ class _CircularPadNd(_Pad):
 
 
 class CircularPad1d(_CircularPadNd):
-    """Goes on at the other end, along the last dimension."""
+    """Pad the last dimension with the elements from the opposite side (circular padding).
+
+    Args:
+        padding: number of elements to add, at most the size of the dimension, one for all sides, or `(left, right)`.
+
+    Shape:
+        - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
+
+    Examples:
+        >>> nn.CircularPad1d((1, 2))(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+        tensor([[4., 1., 2., 3., 4., 1., 2.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -59,7 +70,19 @@ class CircularPad1d(_CircularPadNd):
 
 
 class CircularPad2d(_CircularPadNd):
-    """Goes on at the other end, along the last two dimensions."""
+    """Pad the last two dimensions with the elements from the opposite side (circular padding).
+
+    Args:
+        padding: number of elements to add, at most the size of the dimension, one for all sides, or
+            `(left, right, top, bottom)`.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.CircularPad2d((1, 2, 0, 1))(torch.randn(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -71,7 +94,19 @@ class CircularPad2d(_CircularPadNd):
 
 
 class CircularPad3d(_CircularPadNd):
-    """Goes on at the other end, along the last three dimensions."""
+    """Pad the last three dimensions with the elements from the opposite side (circular padding).
+
+    Args:
+        padding: number of elements to add, at most the size of the dimension, one for all sides, or
+            `(left, right, top, bottom, front, back)`.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.CircularPad3d((1, 2, 0, 1, 1, 1))(torch.randn(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -95,7 +130,19 @@ class _ConstantPadNd(_Pad):
 
 
 class ConstantPad1d(_ConstantPadNd):
-    """One number around the last dimension."""
+    """Pad the last dimension with a constant; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right)`.
+        value: what to pad with.
+
+    Shape:
+        - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
+
+    Examples:
+        >>> nn.ConstantPad1d((1, 2), 0.5)(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+        tensor([[0.5000, 1.0000, 2.0000, 3.0000, 4.0000, 0.5000, 0.5000]])
+    """
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(value)
@@ -103,7 +150,19 @@ class ConstantPad1d(_ConstantPadNd):
 
 
 class ConstantPad2d(_ConstantPadNd):
-    """One number around the last two dimensions."""
+    """Pad the last two dimensions with a constant; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom)`.
+        value: what to pad with.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ConstantPad2d((1, 2, 0, 1), 0.5)(torch.randn(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 5, 7])
+    """
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(value)
@@ -111,7 +170,19 @@ class ConstantPad2d(_ConstantPadNd):
 
 
 class ConstantPad3d(_ConstantPadNd):
-    """One number around the last three dimensions."""
+    """Pad the last three dimensions with a constant; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom, front, back)`.
+        value: what to pad with.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ConstantPad3d((1, 2, 0, 1, 1, 1), 0.5)(torch.randn(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 5, 7])
+    """
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(value)
@@ -124,7 +195,19 @@ class _ReflectionPadNd(_Pad):
 
 
 class ReflectionPad1d(_ReflectionPadNd):
-    """Mirrors the last dimension at its ends."""
+    """Pad the last dimension by mirroring at the borders, without repeating the border itself.
+
+    Args:
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right)`.
+
+    Shape:
+        - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
+
+    Examples:
+        >>> nn.ReflectionPad1d((1, 2))(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+        tensor([[2., 1., 2., 3., 4., 3., 2.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -132,7 +215,19 @@ class ReflectionPad1d(_ReflectionPadNd):
 
 
 class ReflectionPad2d(_ReflectionPadNd):
-    """Mirrors the last two dimensions at their ends."""
+    """Pad the last two dimensions by mirroring at the borders, without repeating the border itself.
+
+    Args:
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right, top, bottom)`.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ReflectionPad2d((1, 2, 0, 1))(torch.randn(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -140,7 +235,19 @@ class ReflectionPad2d(_ReflectionPadNd):
 
 
 class ReflectionPad3d(_ReflectionPadNd):
-    """Mirrors the last three dimensions at their ends."""
+    """Pad the last three dimensions by mirroring at the borders, without repeating the border itself.
+
+    Args:
+        padding: number of elements to add, less than the size of the dimension, one for all sides, or
+            `(left, right, top, bottom, front, back)`.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ReflectionPad3d((1, 2, 0, 1, 1, 1))(torch.randn(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -153,7 +260,18 @@ class _ReplicationPadNd(_Pad):
 
 
 class ReplicationPad1d(_ReplicationPadNd):
-    """Repeats the ends of the last dimension."""
+    """Pad the last dimension by repeating the elements at the borders.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right)`.
+
+    Shape:
+        - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
+
+    Examples:
+        >>> nn.ReplicationPad1d((1, 2))(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+        tensor([[1., 1., 2., 3., 4., 4., 4.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -161,7 +279,18 @@ class ReplicationPad1d(_ReplicationPadNd):
 
 
 class ReplicationPad2d(_ReplicationPadNd):
-    """Repeats the ends of the last two dimensions."""
+    """Pad the last two dimensions by repeating the elements at the borders.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom)`.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ReplicationPad2d((1, 2, 0, 1))(torch.randn(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -169,7 +298,18 @@ class ReplicationPad2d(_ReplicationPadNd):
 
 
 class ReplicationPad3d(_ReplicationPadNd):
-    """Repeats the ends of the last three dimensions."""
+    """Pad the last three dimensions by repeating the elements at the borders.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom, front, back)`.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ReplicationPad3d((1, 2, 0, 1, 1, 1))(torch.randn(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
@@ -177,7 +317,18 @@ class ReplicationPad3d(_ReplicationPadNd):
 
 
 class ZeroPad1d(ConstantPad1d):
-    """Zeros around the last dimension."""
+    """Pad the last dimension with zeros; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right)`.
+
+    Shape:
+        - Input: `(N, C, W)` or `(C, W)`; the output has longer last dimension.
+
+    Examples:
+        >>> nn.ZeroPad1d((1, 2))(torch.tensor([[1.0, 2.0, 3.0, 4.0]]))
+        tensor([[0., 1., 2., 3., 4., 0., 0.]])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -187,7 +338,18 @@ class ZeroPad1d(ConstantPad1d):
 
 
 class ZeroPad2d(ConstantPad2d):
-    """Zeros around the last two dimensions."""
+    """Pad the last two dimensions with zeros; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom)`.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ZeroPad2d((1, 2, 0, 1))(torch.randn(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
@@ -197,7 +359,18 @@ class ZeroPad2d(ConstantPad2d):
 
 
 class ZeroPad3d(ConstantPad3d):
-    """Zeros around the last three dimensions."""
+    """Pad the last three dimensions with zeros; negative padding crops.
+
+    Args:
+        padding: number of elements to add, one for all sides, or `(left, right, top, bottom, front, back)`.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`; the output has longer last dimensions.
+
+    Examples:
+        >>> nn.ZeroPad3d((1, 2, 0, 1, 1, 1))(torch.randn(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 6, 5, 7])
+    """
 
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)

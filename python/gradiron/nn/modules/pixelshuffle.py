@@ -1,4 +1,4 @@
-"""Channels to pixels and back."""
+"""Layers that exchange channels and pixels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """Makes `upscale_factor` squared times fewer channels, and an image that is larger by that factor."""
+    """Rearrange `(N, C * r**2, H, W)` into `(N, C, H * r, W * r)`, for subpixel convolution.
+
+    Args:
+        upscale_factor: the factor `r`.
+
+    Examples:
+        >>> nn.PixelShuffle(2)(torch.randn(1, 12, 4, 4)).shape
+        torch.Size([1, 3, 8, 8])
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -24,7 +32,15 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """The inverse of `PixelShuffle`."""
+    """Rearrange `(N, C, H * r, W * r)` into `(N, C * r**2, H, W)`, the inverse of `PixelShuffle`.
+
+    Args:
+        downscale_factor: the factor `r`.
+
+    Examples:
+        >>> nn.PixelUnshuffle(2)(torch.randn(1, 3, 8, 8)).shape
+        torch.Size([1, 12, 4, 4])
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Layers that make one value of each window."""
+"""Pooling layers: max, average, power-average, fractional and adaptive pooling, and max unpooling."""
 
 from __future__ import annotations
 
@@ -62,21 +62,78 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The largest value of each window of sequences, and where it was if `return_indices`."""
+    """Take the maximum of each sliding window of a sequence (1D max pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
+        dilation: spacing between the elements of a window. Default: `1`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool1d` needs.
+            Default: `False`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> nn.MaxPool1d(3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool1d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._options())
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The largest value of each window of images, and where it was if `return_indices`."""
+    """Take the maximum of each sliding window of an image (2D max pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
+        dilation: spacing between the elements of a window. Default: `1`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs.
+            Default: `False`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> nn.MaxPool2d(3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._options())
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The largest value of each window of volumes, and where it was if `return_indices`."""
+    """Take the maximum of each sliding window of a volume (3D max pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of minus infinities added on both sides, at most half of `kernel_size`. Default: `0`
+        dilation: spacing between the elements of a window. Default: `1`
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs.
+            Default: `False`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, D_out, H_out, W_out)` or `(C, D_out, H_out, W_out)`, each size
+          `floor((size + 2 * padding - dilation * (kernel_size - 1) - 1) / stride + 1)`.
+
+    Examples:
+        >>> nn.MaxPool3d(3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool3d(input, self.kernel_size, self.stride, self.padding, self.dilation, **self._options())
@@ -96,7 +153,25 @@ class _MaxUnpoolNd(Module):
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts what `MaxPool1d` found back in its places, zeros elsewhere."""
+    """Invert `MaxPool1d` partially: put the maxima back at their positions, with zeros elsewhere.
+
+    Several input sizes give the same pooled size; pass `output_size` to the call to choose one of them.
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: padding of the pooling. Default: `0`
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `(size - 1) * stride - 2 * padding + kernel_size`.
+
+    Examples:
+        >>> pool = nn.MaxPool1d(2, return_indices=True)
+        >>> output, indices = pool(torch.randn(2, 4, 10))
+        >>> nn.MaxUnpool1d(2)(output, indices).shape
+        torch.Size([2, 4, 10])
+    """
 
     _each = staticmethod(_single)
 
@@ -105,7 +180,26 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
 
 class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts what `MaxPool2d` found back in its places, zeros elsewhere."""
+    """Invert `MaxPool2d` partially: put the maxima back at their positions, with zeros elsewhere.
+
+    Several input sizes give the same pooled size; pass `output_size` to the call to choose one of them.
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: padding of the pooling. Default: `0`
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size
+          `(size - 1) * stride - 2 * padding + kernel_size`.
+
+    Examples:
+        >>> pool = nn.MaxPool2d(2, return_indices=True)
+        >>> output, indices = pool(torch.randn(2, 4, 8, 6))
+        >>> nn.MaxUnpool2d(2)(output, indices).shape
+        torch.Size([2, 4, 8, 6])
+    """
 
     _each = staticmethod(_pair)
 
@@ -114,7 +208,26 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 
 class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts what `MaxPool3d` found back in its places, zeros elsewhere."""
+    """Invert `MaxPool3d` partially: put the maxima back at their positions, with zeros elsewhere.
+
+    Several input sizes give the same pooled size; pass `output_size` to the call to choose one of them.
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: padding of the pooling. Default: `0`
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, D_out, H_out, W_out)` or `(C, D_out, H_out, W_out)`, each size
+          `(size - 1) * stride - 2 * padding + kernel_size`.
+
+    Examples:
+        >>> pool = nn.MaxPool3d(2, return_indices=True)
+        >>> output, indices = pool(torch.randn(2, 4, 6, 8, 6))
+        >>> nn.MaxUnpool3d(2)(output, indices).shape
+        torch.Size([2, 4, 6, 8, 6])
+    """
 
     _each = staticmethod(_triple)
 
@@ -137,7 +250,23 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of sequences."""
+    """Take the average of each sliding window of a sequence (1D average pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of zeros added on both sides, at most half of `kernel_size`. Default: `0`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+        count_include_pad: whether the zeros of the padding count in the averages. Default: `True`
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `floor((size + 2 * padding - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.AvgPool1d(3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
+    """
 
     def __init__(
         self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False, count_include_pad: bool = True
@@ -176,14 +305,50 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """The mean of each window of images."""
+    """Take the average of each sliding window of an image (2D average pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of zeros added on both sides, at most half of `kernel_size`. Default: `0`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+        count_include_pad: whether the zeros of the padding count in the averages. Default: `True`
+        divisor_override: number to divide the sums by instead of the size of the window.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size
+          `floor((size + 2 * padding - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.AvgPool2d(3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool2d(input, *self._geometry())
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """The mean of each window of volumes."""
+    """Take the average of each sliding window of a volume (3D average pooling).
+
+    Args:
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        padding: number of zeros added on both sides, at most half of `kernel_size`. Default: `0`
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+        count_include_pad: whether the zeros of the padding count in the averages. Default: `True`
+        divisor_override: number to divide the sums by instead of the size of the window.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, D_out, H_out, W_out)` or `(C, D_out, H_out, W_out)`, each size
+          `floor((size + 2 * padding - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.AvgPool3d(3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool3d(input, *self._geometry())
@@ -233,13 +398,47 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The largest values of windows that lie at random steps, of images."""
+    """Take the maxima of randomly placed windows of an image (fractional max pooling).
+
+    The sizes may shrink by any ratio. Exactly one of `output_size` and `output_ratio` must be given.
+
+    Args:
+        kernel_size: size of the windows.
+        output_size: size of the output: one integer for all dimensions, or one for each.
+        output_ratio: size of the output as a fraction of the size of the input, between 0 and 1.
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool2d` needs.
+            Default: `False`
+
+    Raises:
+        ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
+
+    Examples:
+        >>> nn.FractionalMaxPool2d(2, output_ratio=0.5)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 4, 3])
+    """
 
     _spatial = 2
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The largest values of windows that lie at random steps, of volumes."""
+    """Take the maxima of randomly placed windows of a volume (fractional max pooling).
+
+    The sizes may shrink by any ratio. Exactly one of `output_size` and `output_ratio` must be given.
+
+    Args:
+        kernel_size: size of the windows.
+        output_size: size of the output: one integer for all dimensions, or one for each.
+        output_ratio: size of the output as a fraction of the size of the input, between 0 and 1.
+        return_indices: whether to return the flat position of each maximum, too, as `MaxUnpool3d` needs.
+            Default: `False`
+
+    Raises:
+        ValueError: if neither or both of `output_size` and `output_ratio` are given, or a ratio is not within (0, 1).
+
+    Examples:
+        >>> nn.FractionalMaxPool3d(2, output_ratio=0.5)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 3, 4, 3])
+    """
 
     _spatial = 3
 
@@ -271,21 +470,73 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The power mean, without its division, of each window of sequences."""
+    """Take the p-norm of each sliding window of a sequence (1D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`: with `p = 1` the sum, and the maximum as `p` grows.
+
+    Args:
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, L_out)` or `(C, L_out)`, each size `floor((size - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.LPPool1d(2, 3, stride=2)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 4])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
-    """The power mean, without its division, of each window of images."""
+    """Take the p-norm of each sliding window of an image (2D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`: with `p = 1` the sum, and the maximum as `p` grows.
+
+    Args:
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, H_out, W_out)` or `(C, H_out, W_out)`, each size `floor((size - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.LPPool2d(2, 3, stride=2)(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
-    """The power mean, without its division, of each window of volumes."""
+    """Take the p-norm of each sliding window of a volume (3D power-average pooling).
+
+    `y = (sum of x**p over the window) ** (1/p)`: with `p = 1` the sum, and the maximum as `p` grows.
+
+    Args:
+        norm_type: the exponent `p`, not 0.
+        kernel_size: size of the windows.
+        stride: step between windows; `kernel_size` if `None`.
+        ceil_mode: round output sizes up instead of down, so that no input is left out. Default: `False`
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, D_out, H_out, W_out)` or `(C, D_out, H_out, W_out)`, each size
+          `floor((size - kernel_size) / stride + 1)`.
+
+    Examples:
+        >>> nn.LPPool3d(2, 3, stride=2)(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -302,21 +553,63 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The largest values of as many windows as are asked for, of sequences."""
+    """Take maxima of a sequence down to a given output size (1D adaptive max pooling).
+
+    Args:
+        output_size: size of the output.
+        return_indices: whether to return the flat position of each maximum, too. Default: `False`
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, output_size)` or `(C, output_size)`.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool1d(3)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 3])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The largest values of as many windows as are asked for, of images."""
+    """Take maxima of an image down to a given output size (2D adaptive max pooling).
+
+    Args:
+        output_size: size of the output: one integer for all dimensions, or one for each, `None` to keep the size of
+            the input.
+        return_indices: whether to return the flat position of each maximum, too. Default: `False`
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, output_size[0], output_size[1])` or `(C, output_size[0], output_size[1])`.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool2d((3, 2))(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The largest values of as many windows as are asked for, of volumes."""
+    """Take maxima of a volume down to a given output size (3D adaptive max pooling).
+
+    Args:
+        output_size: size of the output: one integer for all dimensions, or one for each, `None` to keep the size of
+            the input.
+        return_indices: whether to return the flat position of each maximum, too. Default: `False`
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or
+          `(C, output_size[0], output_size[1], output_size[2])`.
+
+    Examples:
+        >>> nn.AdaptiveMaxPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -332,21 +625,60 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The means of as many windows as are asked for, of sequences."""
+    """Average a sequence down to a given output size (1D adaptive average pooling).
+
+    Args:
+        output_size: size of the output.
+
+    Shape:
+        - Input: `(N, C, L)` or `(C, L)`.
+        - Output: `(N, C, output_size)` or `(C, output_size)`.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool1d(3)(torch.randn(2, 4, 10)).shape
+        torch.Size([2, 4, 3])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The means of as many windows as are asked for, of images."""
+    """Average an image down to a given output size (2D adaptive average pooling).
+
+    Args:
+        output_size: size of the output: one integer for all dimensions, or one for each, `None` to keep the size of
+            the input.
+
+    Shape:
+        - Input: `(N, C, H, W)` or `(C, H, W)`.
+        - Output: `(N, C, output_size[0], output_size[1])` or `(C, output_size[0], output_size[1])`.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool2d((3, 2))(torch.randn(2, 4, 8, 6)).shape
+        torch.Size([2, 4, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The means of as many windows as are asked for, of volumes."""
+    """Average a volume down to a given output size (3D adaptive average pooling).
+
+    Args:
+        output_size: size of the output: one integer for all dimensions, or one for each, `None` to keep the size of
+            the input.
+
+    Shape:
+        - Input: `(N, C, D, H, W)` or `(C, D, H, W)`.
+        - Output: `(N, C, output_size[0], output_size[1], output_size[2])` or
+          `(C, output_size[0], output_size[1], output_size[2])`.
+
+    Examples:
+        >>> nn.AdaptiveAvgPool3d((2, 3, 2))(torch.randn(2, 4, 6, 8, 6)).shape
+        torch.Size([2, 4, 2, 3, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)

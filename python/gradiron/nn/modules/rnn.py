@@ -1,4 +1,4 @@
-"""Recurrent layers and cells."""
+"""Recurrent layers and cells: RNN, LSTM and GRU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .module import Module
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
-# How many rows of weights each hidden unit has, and the function.
+# The number of weight rows for each hidden unit, and the function.
 _MODES = {
     "LSTM": (4, _core.lstm),
     "GRU": (3, _core.gru),
@@ -28,7 +28,7 @@ _CELLS = {"tanh": _core.rnn_tanh_cell, "relu": _core.rnn_relu_cell}
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
-    """The old name of `index_select`."""
+    """Deprecated name of `index_select`."""
     warnings.warn(
         "`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
         FutureWarning,
@@ -38,7 +38,27 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
 
 
 class RNNBase(Module):
-    """What the recurrent layers have in common: weights by layer and direction, and the way in and out."""
+    """Base class of `RNN`, `LSTM` and `GRU`.
+
+    The weights of layer `k` are named `weight_ih_lk`, `weight_hh_lk`, `bias_ih_lk` and `bias_hh_lk`, with the ending
+    `_reverse` for the backward direction; those of the gates are stacked along the first dimension.
+
+    Args:
+        mode: `"RNN_TANH"`, `"RNN_RELU"`, `"LSTM"` or `"GRU"`.
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        num_layers: number of stacked layers. Default: `1`
+        bias: whether to add biases. Default: `True`
+        batch_first: whether input and output are `(N, L, *)` instead of `(L, N, *)`. Default: `False`
+        dropout: probability of dropout on the output of each layer but the last, in training. Default: `0.0`
+        bidirectional: whether to run a second layer in the other direction. Default: `False`
+        proj_size: size of a projection of the hidden state of an LSTM; 0 for none. Default: `0`
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> [name for name, _ in nn.RNNBase("GRU", 4, 8).named_parameters()]
+        ['weight_ih_l0', 'weight_hh_l0', 'bias_ih_l0', 'bias_hh_l0']
+    """
 
     def __init__(
         self,
@@ -68,7 +88,7 @@ class RNNBase(Module):
         if mode not in _MODES:
             raise ValueError("Unrecognized RNN mode: " + mode)
         rows = _MODES[mode][0] * hidden_size
-        # What a step hands to the next one.
+        # The size of the hidden state.
         handed = proj_size or hidden_size
         require_room(num_layers, elements=rows * handed)
         self._all_weights: list[list[str]] = []
@@ -120,11 +140,11 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Any]:
-        """All weights as they are now, in the order in which the functions want them."""
+        """All weights, in the order in which the functions take them."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
     def __getstate__(self) -> dict[str, Any]:
-        # What PyTorch has as attributes.
+        # PyTorch has these as attributes.
         return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
 
     @property
@@ -133,18 +153,18 @@ class RNNBase(Module):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
     def flatten_parameters(self) -> None:
-        """Nothing: no library here wants the weights in one piece."""
+        """Do nothing; it exists for compatibility with PyTorch, where it makes the weights contiguous."""
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew."""
+        """Draw all weights anew."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
-    # What is checked.
+    # Checks.
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
-        """Whether the input fits the weights."""
+        """Raise an error if dtype, dimensions or size of the input do not fit the layer."""
         kind = self._flat_weights[0].dtype
         if input.dtype != kind and not _autocast():
             raise ValueError(
@@ -163,19 +183,19 @@ class RNNBase(Module):
         return input.size(0 if self.batch_first else 1)
 
     def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of the hidden state."""
+        """Return the shape that the hidden state must have."""
         batch = self._batch(input, batch_sizes)
         return self.num_layers * self._directions, batch, self.proj_size or self.hidden_size
 
     def check_hidden_size(
         self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
-        """Whether the hidden state has that shape."""
+        """Raise an error if the hidden state does not have the expected shape."""
         if tuple(hx.size()) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
-        """Whether input and hidden state fit."""
+        """Raise an error if input or hidden state do not fit the layer."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
@@ -184,7 +204,7 @@ class RNNBase(Module):
             batched = "batched 3-D" if dims == 3 else "unbatched 2-D"
             raise RuntimeError(f"For {batched} input, hx should also be {dims}-D but got {hx.dim()}-D tensor")
 
-    # What is done with one hidden state, or, in an LSTM, with both.
+    # Operations on the hidden state, which `LSTM` overrides for its pair of states.
 
     def _first_hidden(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
         shape = self.get_expected_hidden_size(input, batch_sizes)
@@ -194,7 +214,7 @@ class RNNBase(Module):
         return change(hx)
 
     def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
-        """The hidden state with its samples in another order."""
+        """Return the hidden state with its batch in another order."""
         return hx if permutation is None else self._each(hx, lambda h: h.index_select(1, permutation))
 
     def _run(self, input: Tensor, batch_sizes: Tensor | None, hx: Any) -> tuple[Tensor, Any]:
@@ -255,7 +275,40 @@ def _autocast() -> bool:
 
 
 class RNN(RNNBase):
-    """The simple recurrent layer: `tanh` or `relu` of what comes in and what was before."""
+    """Apply a multi-layer Elman recurrent neural network (RNN) to a sequence.
+
+    For each step `t`, with the input `x[t]` of the layer, its hidden state `h` and the elementwise product `*`::
+
+        h = tanh(W_ih @ x[t] + b_ih + W_hh @ h + b_hh)
+
+    Call it with `(input, h_0)`, where the states default to zeros, or with a `PackedSequence` as input. It returns
+    `(output, h_n)`: the hidden states of the last layer at all steps, and the final state of all layers. All weights
+    are drawn uniformly from `[-k, k]` with `k = 1 / sqrt(hidden_size)`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        num_layers: number of stacked layers, each of which takes the output of the one below. Default: `1`
+        nonlinearity: `"tanh"` or `"relu"`. Default: `"tanh"`
+        bias: whether to add `b_ih` and `b_hh`. Default: `True`
+        batch_first: whether input and output are `(N, L, *)` instead of `(L, N, *)`; the states are not affected.
+            Default: `False`
+        dropout: probability of dropout on the output of each layer but the last, in training. Default: `0.0`
+        bidirectional: whether to run a second layer from the last step to the first and concatenate both outputs.
+            Default: `False`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(L, N, input_size)`, or `(L, input_size)` without a batch.
+        - Output: `(L, N, D * hidden_size)`, where `D` is 2 if bidirectional, else 1.
+        - h_0 and h_n: `(D * num_layers, N, hidden_size)`.
+
+    Examples:
+        >>> rnn = nn.RNN(4, 8, num_layers=2)
+        >>> output, h_n = rnn(torch.randn(5, 3, 4))
+        >>> output.shape, h_n.shape
+        (torch.Size([5, 3, 8]), torch.Size([2, 3, 8]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
@@ -271,13 +324,49 @@ class RNN(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory: a hidden state, and a cell that gates write, read and forget."""
+    """Apply a multi-layer long short-term memory (LSTM) network to a sequence.
+
+    For each step `t`, with the input `x[t]` of the layer, its hidden state `h` and the elementwise product `*`::
+
+        i, f, o = sigmoid(W @ x[t] + U @ h + b), each with its own weights
+        g = tanh(W @ x[t] + U @ h + b)
+        c = f * c + i * g
+        h = o * tanh(c)
+
+    Call it with `(input, (h_0, c_0))`, where the states default to zeros, or with a `PackedSequence` as input. It
+    returns `(output, (h_n, c_n))`: the hidden states of the last layer at all steps, and the final states of all
+    layers. All weights are drawn uniformly from `[-k, k]` with `k = 1 / sqrt(hidden_size)`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        num_layers: number of stacked layers, each of which takes the output of the one below. Default: `1`
+        bias: whether to add `b_ih` and `b_hh`. Default: `True`
+        batch_first: whether input and output are `(N, L, *)` instead of `(L, N, *)`; the states are not affected.
+            Default: `False`
+        dropout: probability of dropout on the output of each layer but the last, in training. Default: `0.0`
+        bidirectional: whether to run a second layer from the last step to the first and concatenate both outputs.
+            Default: `False`
+        proj_size: size of a projection of the hidden state, `h = W_hr @ h`; 0 for none. Default: `0`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(L, N, input_size)`, or `(L, input_size)` without a batch.
+        - Output: `(L, N, D * H)`, where `D` is 2 if bidirectional, else 1, and `H` is `proj_size` or `hidden_size`.
+        - h_0 and h_n: `(D * num_layers, N, H)`; c_0 and c_n: `(D * num_layers, N, hidden_size)`.
+
+    Examples:
+        >>> lstm = nn.LSTM(4, 8, batch_first=True)
+        >>> output, (h_n, c_n) = lstm(torch.randn(3, 5, 4))
+        >>> output.shape, h_n.shape, c_n.shape
+        (torch.Size([3, 5, 8]), torch.Size([1, 3, 8]), torch.Size([1, 3, 8]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """The shape of the cell state."""
+        """Return the shape that the cell state must have."""
         return self.num_layers * self._directions, self._batch(input, batch_sizes), self.hidden_size
 
     def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
@@ -310,7 +399,41 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """The gated recurrent layer: one gate forgets, one blends the new with the old."""
+    """Apply a multi-layer gated recurrent unit (GRU) network to a sequence.
+
+    For each step `t`, with the input `x[t]` of the layer, its hidden state `h` and the elementwise product `*`::
+
+        r, z = sigmoid(W @ x[t] + b + U @ h + c), each with its own weights
+        n = tanh(W @ x[t] + b + r * (U @ h + c))
+        h = (1 - z) * n + z * h
+
+    Call it with `(input, h_0)`, where the states default to zeros, or with a `PackedSequence` as input. It returns
+    `(output, h_n)`: the hidden states of the last layer at all steps, and the final state of all layers. All weights
+    are drawn uniformly from `[-k, k]` with `k = 1 / sqrt(hidden_size)`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        num_layers: number of stacked layers, each of which takes the output of the one below. Default: `1`
+        bias: whether to add `b_ih` and `b_hh`. Default: `True`
+        batch_first: whether input and output are `(N, L, *)` instead of `(L, N, *)`; the states are not affected.
+            Default: `False`
+        dropout: probability of dropout on the output of each layer but the last, in training. Default: `0.0`
+        bidirectional: whether to run a second layer from the last step to the first and concatenate both outputs.
+            Default: `False`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(L, N, input_size)`, or `(L, input_size)` without a batch.
+        - Output: `(L, N, D * hidden_size)`, where `D` is 2 if bidirectional, else 1.
+        - h_0 and h_n: `(D * num_layers, N, hidden_size)`.
+
+    Examples:
+        >>> gru = nn.GRU(4, 8, bidirectional=True)
+        >>> output, h_n = gru(torch.randn(5, 3, 4))
+        >>> output.shape, h_n.shape
+        (torch.Size([5, 3, 16]), torch.Size([2, 3, 8]))
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if "proj_size" in kwargs:
@@ -319,7 +442,19 @@ class GRU(RNNBase):
 
 
 class RNNCellBase(Module):
-    """What the cells, one step each, have in common."""
+    """Base class of `RNNCell`, `LSTMCell` and `GRUCell`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        bias: whether to add the biases `bias_ih` and `bias_hh`.
+        num_chunks: number of weight matrices stacked in each weight: 1 for RNN, 4 for LSTM, 3 for GRU.
+        device, dtype: device and data type of the parameters.
+
+    Examples:
+        >>> nn.RNNCellBase(4, 8, bias=True, num_chunks=3).weight_ih.shape
+        torch.Size([24, 4])
+    """
 
     def __init__(
         self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
@@ -344,7 +479,7 @@ class RNNCellBase(Module):
         return ", ".join(parts)
 
     def reset_parameters(self) -> None:
-        """Draws the weights anew."""
+        """Draw all weights anew."""
         bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
@@ -357,7 +492,7 @@ class RNNCellBase(Module):
         return function(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
     def _one_state(self, function: Any, input: Tensor, hx: Tensor | None) -> Tensor:
-        """A step of a cell with one state."""
+        """Run a step of a cell with one state."""
         self._check_dims(input, "input")
         if hx is not None:
             self._check_dims(hx, "hidden")
@@ -372,7 +507,26 @@ class RNNCellBase(Module):
 
 
 class RNNCell(RNNCellBase):
-    """One step of `RNN`."""
+    """Run one step of an Elman recurrent neural network: `tanh(W_ih @ x + b_ih + W_hh @ h + b_hh)`.
+
+    Call it with `(input, h)`; it returns the new hidden state.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        bias: whether to add the biases `bias_ih` and `bias_hh`. Default: `True`
+        nonlinearity: `"tanh"` or `"relu"`. Default: `"tanh"`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - Hidden state and output: `(N, hidden_size)` or `(hidden_size,)`; zeros if not given.
+
+    Examples:
+        >>> cell = nn.RNNCell(4, 8)
+        >>> cell(torch.randn(3, 4), torch.zeros(3, 8)).shape
+        torch.Size([3, 8])
+    """
 
     def __init__(
         self,
@@ -393,7 +547,26 @@ class RNNCell(RNNCellBase):
 
 
 class LSTMCell(RNNCellBase):
-    """One step of `LSTM`."""
+    """Run one step of a long short-term memory (LSTM) network; see `LSTM` for the formulas.
+
+    Call it with `(input, (h, c))`; it returns the new `(h, c)`.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        bias: whether to add the biases `bias_ih` and `bias_hh`. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - Hidden and cell state: `(N, hidden_size)` or `(hidden_size,)`; zeros if not given.
+
+    Examples:
+        >>> cell = nn.LSTMCell(4, 8)
+        >>> h, c = cell(torch.randn(3, 4))
+        >>> h.shape, c.shape
+        (torch.Size([3, 8]), torch.Size([3, 8]))
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
@@ -414,7 +587,25 @@ class LSTMCell(RNNCellBase):
 
 
 class GRUCell(RNNCellBase):
-    """One step of `GRU`."""
+    """Run one step of a gated recurrent unit (GRU) network; see `GRU` for the formulas.
+
+    Call it with `(input, h)`; it returns the new hidden state.
+
+    Args:
+        input_size: number of features of the input.
+        hidden_size: number of features of the hidden state.
+        bias: whether to add the biases `bias_ih` and `bias_hh`. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(N, input_size)` or `(input_size,)`.
+        - Hidden state and output: `(N, hidden_size)` or `(hidden_size,)`; zeros if not given.
+
+    Examples:
+        >>> cell = nn.GRUCell(4, 8)
+        >>> cell(torch.randn(3, 4)).shape
+        torch.Size([3, 8])
+    """
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)

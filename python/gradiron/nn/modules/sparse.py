@@ -1,4 +1,4 @@
-"""Tables that are looked up by number."""
+"""Embedding tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Embedding", "EmbeddingBag"]
 
 
 def _padding_row(padding_idx: int | None, num_embeddings: int, name: str) -> int | None:
-    """The row of padding, counted from the front."""
+    """Return `padding_idx` counted from the front."""
     if padding_idx is None:
         return None
     if not -num_embeddings <= padding_idx < max(num_embeddings, 1):
@@ -25,7 +25,7 @@ def _padding_row(padding_idx: int | None, num_embeddings: int, name: str) -> int
 
 
 class _Table(Module):
-    """What both kinds of tables hold."""
+    """What `Embedding` and `EmbeddingBag` share."""
 
     weight: Tensor
     num_embeddings: int
@@ -46,7 +46,7 @@ class _Table(Module):
         self.weight = Parameter(given, requires_grad=not freeze)
 
     def reset_parameters(self) -> None:
-        """Draws the rows anew; the one of padding is zero."""
+        """Draw the rows anew and set the padding row to zero."""
         init.normal_(self.weight)
         self._fill_padding_idx_with_zero()
 
@@ -67,7 +67,30 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """Looks rows of a table up. Gradients are dense: `sparse` is taken and printed, and changes nothing."""
+    """Look up rows of a table of learned embedding vectors by index.
+
+    The rows are drawn from a standard normal distribution.
+
+    Args:
+        num_embeddings: number of rows of the table, that is, size of the vocabulary.
+        embedding_dim: size of each embedding vector.
+        padding_idx: row of the padding, which starts as zeros and gets no gradient.
+        max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
+        norm_type: exponent of that norm. Default: `2.0`
+        scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
+        sparse: not supported: gradients are dense, and a call with `True` raises `NotImplementedError`.
+            Default: `False`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(*)`, integer indices.
+        - Output: `(*, embedding_dim)`.
+
+    Examples:
+        >>> table = nn.Embedding(10, 3, padding_idx=0)
+        >>> table(torch.tensor([[1, 2, 0], [4, 9, 0]])).shape
+        torch.Size([2, 3, 3])
+    """
 
     def __init__(
         self,
@@ -118,7 +141,14 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> Embedding:
-        """A table of given rows, which are not trained if `freeze`."""
+        """Return an `Embedding` with given vectors.
+
+        Args:
+            embeddings: table of shape `(num_embeddings, embedding_dim)`.
+            freeze: whether to keep the table out of training. Default: `True`
+            padding_idx, max_norm: as in `Embedding`.
+            norm_type, scale_grad_by_freq, sparse: as in `Embedding`. Default: `2.0`, `False`, `False`
+        """
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape
@@ -136,7 +166,34 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Looks up bags of rows, of which only the sum, mean or maximum is wanted."""
+    """Look up bags of embedding vectors and reduce each bag to its sum, mean or maximum.
+
+    It is `Embedding` followed by the reduction, without the vectors of the single rows.
+
+    Args:
+        num_embeddings: number of rows of the table, that is, size of the vocabulary.
+        embedding_dim: size of each embedding vector.
+        max_norm: bound to which rows with a larger norm are scaled down, in place, when they are looked up.
+        norm_type: exponent of that norm. Default: `2.0`
+        scale_grad_by_freq: divide the gradient of a row by its number of occurrences in the batch. Default: `False`
+        mode: `"sum"`, `"mean"` or `"max"`. Default: `"mean"`
+        sparse: not supported: gradients are dense, and a call with `True` raises `NotImplementedError`.
+            Default: `False`
+        include_last_offset: whether the last offset is the length of the input instead of the start of a bag.
+            Default: `False`
+        padding_idx: row of the padding, which bags leave out and which gets no gradient.
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input: `(B, N)` for bags of `N` indices; or `(N,)` with offsets `(B,)`, the positions where bags start.
+        - Per_sample_weights: the shape of the input; only for `"sum"`.
+        - Output: `(B, embedding_dim)`.
+
+    Examples:
+        >>> bags = nn.EmbeddingBag(10, 3, mode="sum")
+        >>> bags(torch.tensor([1, 2, 4, 5, 4]), torch.tensor([0, 3])).shape
+        torch.Size([2, 3])
+    """
 
     def __init__(
         self,
@@ -199,7 +256,16 @@ class EmbeddingBag(_Table):
         include_last_offset: bool = False,
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
-        """A table of given rows, which are not trained if `freeze`."""
+        """Return an `EmbeddingBag` with given vectors.
+
+        Args:
+            embeddings: table of shape `(num_embeddings, embedding_dim)`.
+            freeze: whether to keep the table out of training. Default: `True`
+            mode: `"sum"`, `"mean"` or `"max"`. Default: `"mean"`
+            max_norm, padding_idx: as in `EmbeddingBag`.
+            norm_type, scale_grad_by_freq, sparse, include_last_offset: as in `EmbeddingBag`. Default: `2.0`, else
+                `False`
+        """
         if embeddings.dim() != 2:
             raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
         rows, cols = embeddings.shape

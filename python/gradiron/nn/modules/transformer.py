@@ -1,4 +1,4 @@
-"""Transformers, their encoders and decoders."""
+"""Transformer models and their encoder and decoder layers."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ __all__ = [
 
 
 def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-    """Minus infinity where a position would see a later one, zero elsewhere."""
+    """Return a causal mask: minus infinity above the diagonal, zeros elsewhere."""
     return _core.triu(_core.full((sz, sz), float("-inf"), dtype=dtype, device=device), diagonal=1)
 
 
 def _detect_is_causal_mask(mask: Tensor | None, is_causal: bool | None, size: int) -> bool:
-    """Whether a mask hides later positions and nothing else; `is_causal` says so without a look."""
+    """Return whether a mask is the causal mask; `is_causal`, if given, is believed without a look."""
     if is_causal is not None or mask is None:
         return is_causal is True
     if tuple(mask.shape) != (size, size):
@@ -60,7 +60,36 @@ def _get_activation_fn(given: Any) -> Any:
 
 
 class Transformer(Module):
-    """An encoder and a decoder that looks at what the encoder made."""
+    """Transformer model: an encoder, and a decoder that attends to the encoder's output.
+
+    Embedding, positional encoding and the final linear layer are not included.
+
+    Args:
+        d_model: number of features of inputs and output. Default: `512`
+        nhead: number of attention heads; must divide `d_model`. Default: `8`
+        num_encoder_layers: number of encoder layers. Default: `6`
+        num_decoder_layers: number of decoder layers. Default: `6`
+        dim_feedforward: size of the hidden layer of the feedforward networks. Default: `2048`
+        dropout: dropout probability. Default: `0.1`
+        activation: activation of the feedforward networks: `"relu"`, `"gelu"` or a function. Default: `F.relu`
+        custom_encoder: a module to use as encoder.
+        custom_decoder: a module to use as decoder.
+        layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
+        batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
+        bias: whether linear layers and layer normalizations have a bias. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Src: `(S, N, d_model)`, and tgt: `(T, N, d_model)`; the batch first with `batch_first`, or no batch.
+        - Output: the shape of tgt.
+
+    Examples:
+        >>> model = nn.Transformer(8, 2, 1, 1, dim_feedforward=16)
+        >>> model(torch.randn(5, 3, 8), torch.randn(4, 3, 8)).shape
+        torch.Size([4, 3, 8])
+    """
 
     def __init__(
         self,
@@ -108,7 +137,12 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Minus infinity where a position would see a later one, zero elsewhere."""
+        """Return the causal mask of a sequence: minus infinity above the diagonal, zeros elsewhere.
+
+        Args:
+            sz: length of the sequence.
+            device, dtype: device and data type of the mask.
+        """
         return _generate_square_subsequent_mask(sz, device, dtype)
 
     def forward(
@@ -125,6 +159,16 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Encode `src`, and decode `tgt` with attention to the encoded sequence.
+
+        Args:
+            src, tgt: sequences for encoder and decoder.
+            src_mask, tgt_mask, memory_mask: attention masks of encoder, decoder, and decoder to encoder; `True`
+                forbids a position, floats are added to the scores.
+            src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask: `(N, length)`; `True` marks padding.
+            src_is_causal, tgt_is_causal: whether the mask is causal; looked up in the mask if `None`.
+            memory_is_causal: whether `memory_mask` is causal. Default: `False`
+        """
         batch_dim = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(batch_dim) != tgt.size(batch_dim):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -144,7 +188,25 @@ class Transformer(Module):
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after the other."""
+    """A stack of encoder layers.
+
+    Args:
+        encoder_layer: layer to copy `num_layers` times, with its weights, usually a `TransformerEncoderLayer`.
+        num_layers: number of layers.
+        norm: layer applied to the output.
+        enable_nested_tensor: whether padded positions of the output become zeros in evaluation without gradients, as
+            in PyTorch, which does not compute them. Default: `True`
+        mask_check: whether this requires that padding comes last. Default: `True`
+
+    Shape:
+        - Input and output: `(S, N, d_model)`, or `(N, S, d_model)` if the layers have `batch_first`.
+
+    Examples:
+        >>> layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
+        >>> encoder = nn.TransformerEncoder(layer, num_layers=2)
+        >>> encoder(torch.randn(3, 5, 8)).shape
+        torch.Size([3, 5, 8])
+    """
 
     norm: Any
 
@@ -174,6 +236,14 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
+        """Pass `src` through all layers.
+
+        Args:
+            src: input sequence.
+            mask: `(S, S)`; `True` forbids a position, floats are added to the attention scores.
+            src_key_padding_mask: `(N, S)`; `True` marks padding.
+            is_causal: whether `mask` is causal; looked up in the mask if `None`.
+        """
         padding = F._canonical_mask(src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(mask), "mask", src.dtype)
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, check_other=False)
         first = self.layers[0]
@@ -186,19 +256,19 @@ class TransformerEncoder(Module):
         return output if self.norm is None else self.norm(output)
 
     def _drops_padding(self, src: Tensor, padding: Tensor) -> bool:
-        """Whether PyTorch would leave padding out of the computation, so that zeros stand there afterwards."""
+        """Return whether PyTorch would skip padded positions, which leaves zeros in the output."""
         first = self.layers[0]
         if not self.use_nested_tensor or first.training or src.dim() != 3:
             return False
         if _core.is_grad_enabled() and any(t.requires_grad for t in (src, *first.parameters())):
             return False
-        # Padding must come last.
+        # Only padding at the end is skipped.
         hidden = (padding != 0).to(_core.int64)
         return not self.mask_check or not bool((hidden[:, 1:] < hidden[:, :-1]).any())
 
 
 def _why_not_nested(layer: Any) -> str:
-    """Why PyTorch would not leave padding out in evaluation."""
+    """Return why PyTorch would not skip padding in evaluation, or an empty string if it would."""
     if not isinstance(layer, TransformerEncoderLayer):
         return "encoder_layer was not TransformerEncoderLayer"
     attention = layer.self_attn
@@ -215,7 +285,22 @@ def _why_not_nested(layer: Any) -> str:
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after the other."""
+    """A stack of decoder layers.
+
+    Args:
+        decoder_layer: layer to copy `num_layers` times, with its weights, usually a `TransformerDecoderLayer`.
+        num_layers: number of layers.
+        norm: layer applied to the output.
+
+    Shape:
+        - Tgt and output: `(T, N, d_model)`, and memory: `(S, N, d_model)`; the batch first with `batch_first`.
+
+    Examples:
+        >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
+        >>> decoder = nn.TransformerDecoder(layer, num_layers=2)
+        >>> decoder(torch.randn(4, 3, 8), torch.randn(5, 3, 8)).shape
+        torch.Size([4, 3, 8])
+    """
 
     norm: Any
 
@@ -236,6 +321,16 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Pass `tgt` and the encoder's output through all layers.
+
+        Args:
+            tgt: input sequence.
+            memory: output of the encoder.
+            tgt_mask, memory_mask: masks of the attention to `tgt` and to `memory`; `True` forbids a position.
+            tgt_key_padding_mask, memory_key_padding_mask: `(N, length)`; `True` marks padding.
+            tgt_is_causal: whether `tgt_mask` is causal; looked up in the mask if `None`.
+            memory_is_causal: whether `memory_mask` is causal. Default: `False`
+        """
         length = _sequence_length(tgt, self.layers[0].self_attn.batch_first)
         causal = _detect_is_causal_mask(tgt_mask, tgt_is_causal, length)
         output = tgt
@@ -260,7 +355,31 @@ def _attend(
 
 
 class TransformerEncoderLayer(Module):
-    """Attention of a sequence to itself, then a small network at each position; both are added to what came."""
+    """Encoder layer of a transformer: self-attention and a feedforward network.
+
+    Each of the two is followed by dropout, a residual connection and layer normalization.
+
+    Args:
+        d_model: number of features of input and output.
+        nhead: number of attention heads; must divide `d_model`.
+        dim_feedforward: size of the hidden layer of the feedforward networks. Default: `2048`
+        dropout: dropout probability. Default: `0.1`
+        activation: activation of the feedforward networks: `"relu"`, `"gelu"` or a function. Default: `F.relu`
+        layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
+        batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
+        bias: whether linear layers and layer normalizations have a bias. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Input and output: `(S, N, d_model)`, or `(N, S, d_model)` with `batch_first`.
+
+    Examples:
+        >>> layer = nn.TransformerEncoderLayer(8, 2, dim_feedforward=16)
+        >>> layer(torch.randn(5, 3, 8)).shape
+        torch.Size([5, 3, 8])
+    """
 
     def __init__(
         self,
@@ -304,6 +423,14 @@ class TransformerEncoderLayer(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
+        """Apply self-attention and the feedforward network.
+
+        Args:
+            src: input sequence.
+            src_mask: `(S, S)`; `True` forbids a position, floats are added to the attention scores.
+            src_key_padding_mask: `(N, S)`; `True` marks padding.
+            is_causal: whether `src_mask` is causal. Default: `False`
+        """
         padding = F._canonical_mask(
             src_key_padding_mask, "src_key_padding_mask", F._none_or_dtype(src_mask), "src_mask", src.dtype
         )
@@ -325,7 +452,31 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Attention of a sequence to itself and to the encoder's, then a small network at each position."""
+    """Decoder layer of a transformer: self-attention, cross-attention and a feedforward network.
+
+    Each of the three is followed by dropout, a residual connection and layer normalization.
+
+    Args:
+        d_model: number of features of inputs and output.
+        nhead: number of attention heads; must divide `d_model`.
+        dim_feedforward: size of the hidden layer of the feedforward networks. Default: `2048`
+        dropout: dropout probability. Default: `0.1`
+        activation: activation of the feedforward networks: `"relu"`, `"gelu"` or a function. Default: `F.relu`
+        layer_norm_eps: `eps` of the layer normalizations. Default: `1e-5`
+        batch_first: whether tensors are `(N, L, d_model)` instead of `(L, N, d_model)`. Default: `False`
+        norm_first: whether to normalize before attention and feedforward network instead of after them.
+            Default: `False`
+        bias: whether linear layers and layer normalizations have a bias. Default: `True`
+        device, dtype: device and data type of the parameters.
+
+    Shape:
+        - Tgt and output: `(T, N, d_model)`, and memory: `(S, N, d_model)`; the batch first with `batch_first`.
+
+    Examples:
+        >>> layer = nn.TransformerDecoderLayer(8, 2, dim_feedforward=16)
+        >>> layer(torch.randn(4, 3, 8), torch.randn(5, 3, 8)).shape
+        torch.Size([4, 3, 8])
+    """
 
     def __init__(
         self,
@@ -373,6 +524,15 @@ class TransformerDecoderLayer(Module):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
+        """Apply self-attention, attention to `memory`, and the feedforward network.
+
+        Args:
+            tgt: input sequence.
+            memory: output of the encoder.
+            tgt_mask, memory_mask: masks of the attention to `tgt` and to `memory`; `True` forbids a position.
+            tgt_key_padding_mask, memory_key_padding_mask: `(N, length)`; `True` marks padding.
+            tgt_is_causal, memory_is_causal: whether the mask is causal. Default: `False`
+        """
         own = (tgt_mask, tgt_key_padding_mask, tgt_is_causal)
         other = (memory_mask, memory_key_padding_mask, memory_is_causal)
         x = tgt

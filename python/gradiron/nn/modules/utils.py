@@ -1,4 +1,4 @@
-"""Numbers that stand for one a dimension."""
+"""Helpers for arguments with one number for each dimension, and for state dicts."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _quadruple = _ntuple(4, "_quadruple")
 
 
 def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
-    """From the last to the first, each `n` times: as `pad` wants what convolutions are given."""
+    """Return the elements in reverse order, each `n` times: the order of `F.pad`."""
     return tuple(x for x in reversed(tuple(t)) for _ in range(n))
 
 
 def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
-    """The sizes that are given, and for None the default."""
+    """Return the sizes, with the default in place of `None`."""
     if isinstance(out_size, int):
         return out_size
     if len(defaults) <= len(out_size):
@@ -38,12 +38,25 @@ def _list_with_default(out_size: Any, defaults: list[int]) -> Any:
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: Any, prefix: str) -> None:
-    """Takes a prefix off the names in a state, in place: what a wrapper saved fits the bare model."""
+    """Strip a prefix from the keys of a state dict, in place.
+
+    It makes the state of a wrapped module, as from `DistributedDataParallel`, fit the module itself.
+
+    Args:
+        state_dict: the state dict.
+        prefix: the prefix, such as `"module."`.
+
+    Examples:
+        >>> state = {"module.weight": 1, "step": 2}
+        >>> torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+        >>> state
+        {'step': 2, 'weight': 1}
+    """
     for key in list(state_dict):
         if key.startswith(prefix):
             state_dict[key[len(prefix) :]] = state_dict.pop(key)
     metadata: Any = getattr(state_dict, "_metadata", None) or {}
     for key in list(metadata):
-        # The wrapped module itself is called by the prefix without its dot.
+        # The key of the wrapped module itself is the prefix without its dot.
         if key and (key == prefix.replace(".", "") or key.startswith(prefix)):
             metadata[key[len(prefix) :]] = metadata.pop(key)

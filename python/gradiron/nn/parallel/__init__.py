@@ -1,4 +1,4 @@
-"""Modules over several devices and processes: gradiron has one GPU, and as many processes as are started."""
+"""Data parallelism over several processes, and over the devices of one process (one device is supported)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather",
 
 
 def __getattr__(name: str) -> typing.Any:
-    if name == "DistributedDataParallel":  # With `torch.distributed`, which few programs need.
+    if name == "DistributedDataParallel":  # It imports `torch.distributed`, which few programs need.
         from .distributed import DistributedDataParallel
 
         return DistributedDataParallel

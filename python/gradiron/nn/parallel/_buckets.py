@@ -1,4 +1,4 @@
-"""Buckets: the memory in which gradients of several parameters lie one after another."""
+"""Buckets: memory in which the gradients of several parameters are stored one after another."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Bucket", "assign_buckets"]
 
 
 def assign_buckets(params: Sequence[Tensor], order: Sequence[int], limits: Sequence[int]) -> list[list[int]]:
-    """The parameters of each bucket: of one dtype and device, taken in `order`.
+    """Return the parameters of each bucket, which have one dtype and device, taken in `order`.
 
-    A bucket is full when it holds as many bytes as the next limit of its dtype and device says; the last limit stays. Buckets
-    come in the order in which they can be complete.
+    A bucket is complete when it holds as many bytes as the next limit for its dtype and device; the last limit is
+    repeated. Buckets are sorted by the position of their last parameter.
     """
     open_buckets: dict[Any, list[int]] = {}
     sizes: dict[Any, int] = {}
@@ -37,7 +37,7 @@ def assign_buckets(params: Sequence[Tensor], order: Sequence[int], limits: Seque
 
 
 def _dense_strides(tensor: Tensor) -> tuple[int, ...]:
-    """The strides of a tensor whose elements lie side by side, in whatever order of dimensions; else row-major ones."""
+    """Return the strides of a tensor without gaps, in any order of dimensions; else contiguous strides."""
     expected = 1
     for size, stride in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: (pair[1], pair[0])):
         if size != 1:
@@ -54,7 +54,7 @@ def _dense_strides(tensor: Tensor) -> tuple[int, ...]:
 
 
 class Bucket:
-    """Gradients of one dtype and device, which are reduced together."""
+    """Gradients of one dtype and device that are all-reduced together."""
 
     def __init__(self, number: int, members: list[int], params: Sequence[Tensor]) -> None:
         self.number = number
@@ -67,14 +67,14 @@ class Bucket:
             offset += param.numel()
         self.numel = offset
         self.bytes = offset * self.params[0].element_size()
-        self.left = len(members)  # Gradients that have not come in this backward.
-        self.skipped = False  # No rank uses its parameters.
+        self.left = len(members)  # The number of gradients that this backward has yet to compute.
+        self.skipped = False  # Whether no rank uses its parameters.
         self.memory: Tensor | None = None
         self.addresses: list[int] = []
-        self.pending: Any = None  # The work, or a hook's future, that reduces it.
+        self.pending: Any = None  # The work, or the future of a hook, that reduces it.
 
     def provide(self, persistent: bool) -> Tensor:
-        """The memory for a backward's gradients. Unless it is `persistent`, nobody else holds it."""
+        """Return memory for the gradients of a backward, which nobody else holds unless `persistent`."""
         memory = self.memory
         if memory is None:
             return self._allocate()
@@ -83,7 +83,7 @@ class Bucket:
         own = [at for at, param in enumerate(self.params) if self.holds(at, param.grad)]
         if storage_holders(memory) <= 1 + len(own):
             return memory
-        # Somebody keeps gradients of an earlier backward.
+        # Gradients of an earlier backward are referenced elsewhere.
         self.memory = None
         new = self._allocate()
         for at in own:
@@ -98,17 +98,17 @@ class Bucket:
         return memory
 
     def holds(self, at: int, gradient: Tensor | None) -> bool:
-        """Tells whether a gradient is the bucket's view for its parameter number `at`."""
+        """Return whether a gradient is the view of the bucket for its parameter number `at`."""
         return gradient is not None and bool(self.addresses) and gradient.data_ptr() == self.addresses[at]
 
     def move(self, at: int, memory: Tensor) -> None:
-        """Moves the gradient of parameter number `at` into the bucket's memory."""
+        """Move the gradient of parameter number `at` into the memory of the bucket."""
         param = self.params[at]
         view = memory.as_strided(*self.places[at])
         view.copy_(param.grad)
         param.grad = view
 
     def as_grad_bucket(self, count: int) -> GradBucket:
-        """The bucket as hooks see it."""
+        """Return the bucket as communication hooks get it."""
         assert self.memory is not None
         return GradBucket(self.number, count, self.memory, self.places, self.params)

@@ -1,4 +1,4 @@
-"""What `DistributedDataParallel` says, in PyTorch's words."""
+"""Error messages of `DistributedDataParallel`, in the words of PyTorch."""
 
 UNFINISHED = (
     "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that your "

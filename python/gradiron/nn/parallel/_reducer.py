@@ -1,4 +1,4 @@
-"""The reducer: puts gradients into buckets as they come, and reduces buckets over all ranks while the backward goes on."""
+"""The reducer: collects gradients in buckets and all-reduces the buckets during the backward."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ from ._messages import (
 
 __all__ = ["Reducer"]
 
-# References to a gradient that the reducer itself makes: a local variable, and the argument of `getrefcount`.
+# References to a gradient within the reducer: a local variable, and the argument of `getrefcount`.
 _OWN_REFERENCES = 2
 
 
 def _make_hook(reducer: Reducer, index: int) -> Callable[[Tensor], None]:
-    """What is called when a parameter's gradient is complete; the parameter does not keep the reducer."""
+    """Return the hook for the complete gradient of a parameter; it holds a weak reference to the reducer."""
     reference = weakref.ref(reducer)
 
     def take_gradient(param: Tensor) -> None:
@@ -53,8 +53,9 @@ def _make_hook(reducer: Reducer, index: int) -> Callable[[Tensor], None]:
 class Reducer:
     """Averages the gradients of `params` over the ranks of a group, bucket by bucket.
 
-    A gradient goes into its bucket as soon as it is complete, divided by the number of ranks. A bucket that is complete, as
-    are all before it, is reduced in the background. When all are, `.grad` of each parameter is a view of its bucket.
+    A complete gradient is divided by the number of ranks and copied into its bucket. A complete bucket is all-reduced
+    in the background, after those before it. At the end of the backward the `grad` of each parameter is a view of its
+    bucket.
     """
 
     def __init__(
@@ -77,14 +78,14 @@ class Reducer:
         self.rebuilt = False
         self._factor = 1.0 / group.size()
         self._hook: tuple[Any, Callable[[Any, Any], Any]] | None = None
-        self._expects = False  # A forward has announced a backward.
-        self._open = False  # A backward has begun, and is not reduced yet.
+        self._expects = False  # Whether a forward expects a backward.
+        self._open = False  # Whether a backward has started and is not finished.
         self._warned_not_needed = False
         self._forward_work: tuple[Any, bool] | None = None
         self._divisor_known = False
         self._may_rebuild = False
-        self._arrivals: list[int] | None = []  # The order in which gradients come, until buckets are rebuilt.
-        self._next = 0  # The first bucket that has not been started.
+        self._arrivals: list[int] | None = []  # The order of the gradients, until the buckets are rebuilt.
+        self._next = 0  # The first bucket whose reduction has not started.
         self._unused: list[int] = []
         self._unused_set: set[int] = set()
         self._unused_pending = False  # Unused parameters are marked with the first gradient.
@@ -93,10 +94,10 @@ class Reducer:
         self._used: bytearray | None = bytearray(len(params)) if find_unused else None
         self._used_work: Any = None
         self._used_anywhere: list[bool] | None = None
-        self._triggers: list[int] | None = None  # How often each gradient comes in a static graph.
+        self._triggers: list[int] | None = None  # The number of times that each gradient comes in a static graph.
         self._triggers_left: list[int] = []
         self._first_static = False
-        self._kept: list[tuple[Tensor, Tensor]] = []  # Gradients that others hold: the bucket's values are copied back to them.
+        self._kept: list[tuple[Tensor, Tensor]] = []  # Gradients with other references, to which the reduced values are copied.
         self.times: dict[str, int] = {}
         self._set_buckets(assign_buckets(params, range(len(params) - 1, -1, -1), limits))
         self._handles = [
@@ -122,11 +123,11 @@ class Reducer:
     # Before a backward.
 
     def prepare_for_forward(self) -> None:
-        """Called before each forward that a reduced backward follows."""
+        """Start a forward whose backward will be reduced."""
         self.times["forward_compute_time_start"] = time.perf_counter_ns()
 
     def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
-        """Expects the backward of a forward; parameters that `outputs` do not depend on get no gradient."""
+        """Prepare for a backward, in which parameters that `outputs` do not depend on get no gradient."""
         self._check_finished()
         self._expects, self._divisor_known = True, False
         self._next = 0
@@ -189,7 +190,7 @@ class Reducer:
     def _update_process_group(self, group: Any) -> None:
         self.group = group
 
-    # Gradients come.
+    # Collection of gradients.
 
     def _take(self, index: int, param: Tensor) -> None:
         if not self._open:
@@ -218,7 +219,7 @@ class Reducer:
             param = self.params[index]
             bucket, at = self._places[index]
             if bucket.holds(at, param.grad):
-                param.grad = param.grad.clone()  # type: ignore[union-attr]  # Stays as it is where no rank uses the parameter.
+                param.grad = param.grad.clone()  # type: ignore[union-attr]  # Unchanged if no rank uses the parameter.
             self._put(index, param)
         if self.skip_unused:
             for bucket in self.buckets:
@@ -226,7 +227,7 @@ class Reducer:
         self._start_complete()
 
     def _put(self, index: int, param: Tensor) -> None:
-        """Writes a gradient into its bucket."""
+        """Copy a gradient into its bucket."""
         if self._ready[index]:
             raise RuntimeError(self._twice(index))
         self._ready[index] = 1
@@ -254,7 +255,7 @@ class Reducer:
             else:
                 view.copy_(gradient)
             if index in self._unused_set:
-                return  # It may be that no rank uses it.
+                return  # Maybe no rank uses it.
             if self.as_views or (sys.getrefcount(gradient) <= _OWN_REFERENCES and storage_holders(gradient) == 1):
                 param.grad = view
             else:
@@ -278,7 +279,7 @@ class Reducer:
         )
 
     def _find_divisor(self) -> None:
-        """How many ranks a sum is divided by: those of the group, or, where some have joined, those that have not."""
+        """Find the divisor of the sums: the number of ranks that still train."""
         self._divisor_known = True
         size = self.group.size()
         if self._forward_work is not None:
@@ -288,10 +289,10 @@ class Reducer:
                 size = int(work.result()[0].item())
         self._factor = 1.0 / size
 
-    # Buckets are reduced.
+    # Reduction of buckets.
 
     def _start_complete(self) -> None:
-        """Starts the buckets that are complete, in their order: all ranks start them in the same one."""
+        """Start to reduce complete buckets, in the order of the buckets, which is the same on all ranks."""
         buckets = self.buckets
         while self._next < len(buckets) and buckets[self._next].left == 0:
             bucket = buckets[self._next]
@@ -315,14 +316,14 @@ class Reducer:
         return future
 
     def _start_used(self) -> None:
-        """Begins to tell all ranks which parameters each uses."""
+        """Start the collective that tells which parameters are used on any rank."""
         self._used_work = None
         if self._used is not None:
             used = self._used_map = make_tensor(list(self._used), dtype=_core.int32)
             self._used_work = self.group.allreduce([used], AllreduceOptions(asyncOp=True))
 
     def _finish(self) -> None:
-        """At the end of a backward: waits for all buckets."""
+        """Finish a backward: wait for all buckets."""
         self._expects = self._open = False
         self.times["backward_compute_time_end"] = time.perf_counter_ns()
         with no_grad():
@@ -351,7 +352,7 @@ class Reducer:
                 bucket.memory = None
 
     def _accept(self, bucket: Bucket, result: Any) -> None:
-        """Puts what a hook's future holds into the bucket."""
+        """Copy the result of the future of a hook into the bucket."""
         if isinstance(result, (list, tuple)) and len(result) == 1:
             result = result[0]
         if not isinstance(result, Tensor):
@@ -369,7 +370,7 @@ class Reducer:
             memory.copy_(result.reshape(-1))
 
     def _give(self, index: int) -> None:
-        """Gives a parameter that this rank has not used the gradient of those that have."""
+        """Give a parameter that is unused on this rank the gradient of the ranks that use it."""
         bucket, at = self._places[index]
         if bucket.skipped or (self._used_anywhere is not None and not self._used_anywhere[index]):
             return
@@ -388,13 +389,13 @@ class Reducer:
     # Static graphs.
 
     def is_first_static(self) -> bool:
-        """Tells whether the first backward of a static graph is awaited."""
+        """Return whether the first backward of a static graph has yet to finish."""
         return self._first_static
 
     def _delay_all_reduce(self) -> None:
-        """At the end of a static graph's first backward: now it is known which gradients come, and how often."""
+        """Finish the first backward of a static graph, which shows which gradients come, and how often."""
         if not self._first_static:
-            return  # A second forward belongs to the same backward.
+            return  # A second forward with the same backward.
         self._triggers = self._triggers_left
         self._unused = [index for index, count in enumerate(self._triggers) if count == 0]
         self._unused_set = set(self._unused)
@@ -414,15 +415,15 @@ class Reducer:
         self._used = None
         self._finish()
 
-    # Rebuilding.
+    # Rebuilding of buckets.
 
     def _push_all_rebuilt_params(self) -> None:
-        """On a rank that has joined: takes part in the next rebuilding."""
+        """Let a rank without inputs take part in the next rebuilding."""
         if not self.rebuilt and (self.static_graph or not self.find_unused):
             self._may_rebuild = True
 
     def _rebuild_buckets(self) -> bool:
-        """Once, after the first backward: buckets in the order in which rank 0's gradients came."""
+        """Rebuild the buckets once, in the order in which the gradients of rank 0 came."""
         self._check_finished()
         if not self._may_rebuild:
             return False
@@ -446,10 +447,10 @@ class Reducer:
         self._arrivals, self._may_rebuild, self.rebuilt = None, False, True
         return True
 
-    # What a rank that has joined does in the others' backward.
+    # The part of ranks without inputs in the backward of the others.
 
     def _take_part(self) -> None:
-        """Reduces buckets of zeros; this rank's own gradients stay."""
+        """Reduce buckets of zeros; the gradients of this rank are unchanged."""
         self._forward_work = None
         own = [(bucket.memory, bucket.addresses) for bucket in self.buckets]
         with no_grad():
@@ -465,22 +466,22 @@ class Reducer:
                 pending.wait()
                 bucket.memory, bucket.addresses = memory, addresses
 
-    # What is told of it.
+    # Statistics.
 
     def count_reduced(self) -> int:
-        """How many buckets the last backward has reduced."""
+        """Return the number of buckets that the last backward has reduced."""
         return 0 if not self.iterations else sum(not bucket.skipped for bucket in self.buckets)
 
     def unused_bytes(self) -> int:
-        """The size of the parameters that the last forward has not used."""
+        """Return the size of the parameters that the last forward did not use."""
         return sum(self.params[index].numel() * self.params[index].element_size() for index in self._unused)
 
     def can_be_static(self) -> bool:
-        """Tells whether each backward has used the same parameters so far."""
+        """Return whether every backward so far used the same parameters."""
         return not self._unused_changed and self.iterations > 1
 
     def measured(self) -> dict[str, int]:
-        """Times of the last step in nanoseconds: the backward, communication, and how much of both was at once."""
+        """Return times of the last step in nanoseconds: backward, communication, and their overlap."""
         if not self.iterations or "backward_comm_time_start" not in self.times:
             return {}
         times = self.times

@@ -1,4 +1,4 @@
-"""A batch shared out among devices, of which there is one here."""
+"""Data parallelism over the GPUs of one process, of which one is supported."""
 
 from __future__ import annotations
 
@@ -13,7 +13,25 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """A module under the name `module`, on the GPU if there is one."""
+    """Run a module on the GPU if there is one, with the interface of data parallelism in a single process.
+
+    The module is stored as `module`, as in PyTorch, but its inputs are not split: several GPUs are not supported. For
+    several processes use `DistributedDataParallel`.
+
+    Args:
+        module: module to run.
+        device_ids: GPUs to use; only one is supported, the first by default.
+        output_device: device of the output; kept for compatibility.
+        dim: dimension to split along; kept for compatibility. Default: `0`
+
+    Raises:
+        RuntimeError: if there are several devices, or if tensors of the module are on another device.
+
+    Examples:
+        >>> model = nn.DataParallel(nn.Linear(4, 2))
+        >>> model(torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+    """
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -52,6 +70,19 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """The module of the inputs, on the GPU if there is one."""
+    """Call a module on the GPU if there is one, with the interface of data parallelism in a single process.
+
+    Args:
+        module: module to call.
+        inputs: its positional arguments: a tuple, a single one, or `None`.
+        device_ids: GPUs to use; only one is supported, the first by default.
+        output_device: device of the output; kept for compatibility.
+        dim: dimension to split along; kept for compatibility. Default: `0`
+        module_kwargs: its keyword arguments.
+
+    Examples:
+        >>> torch.nn.parallel.data_parallel(nn.Linear(4, 2), torch.randn(3, 4)).shape
+        torch.Size([3, 2])
+    """
     inputs = inputs if isinstance(inputs, tuple) else () if inputs is None else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))

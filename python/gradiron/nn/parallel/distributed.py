@@ -1,4 +1,4 @@
-"""`DistributedDataParallel`: a module that several processes train, each on its part of the batch."""
+"""`DistributedDataParallel`: data-parallel training of a module in several processes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BROADCAST_BYTES = 250 * 1024 * 1024
 
 
 def _find_tensors(obj: Any) -> Iterator[Tensor]:
-    """The tensors in a forward's result: in lists, tuples, dicts and dataclasses."""
+    """Yield the tensors in the output of a forward: in lists, tuples, dictionaries and dataclasses."""
     if isinstance(obj, Tensor):
         return iter((obj,))
     if isinstance(obj, (list, tuple)):
@@ -51,7 +51,7 @@ def _find_tensors(obj: Any) -> Iterator[Tensor]:
 
 
 class _DDPSink(Function):
-    """The results of a forward, so that the backward passes here first: all of them get a gradient, if only None."""
+    """Identity of the outputs whose backward runs first, and in which every output gets a gradient or `None`."""
 
     @staticmethod
     def forward(ctx: Any, reducer: Any, *tensors: Tensor) -> Any:
@@ -68,7 +68,7 @@ class _DDPSink(Function):
 
 
 class _DDPJoinHook(JoinHook):
-    """What a rank that has no more inputs does while others train on."""
+    """What a rank without further inputs does while the others train."""
 
     def __init__(self, ddp: DistributedDataParallel, divide_by_initial_world_size: bool) -> None:
         self.ddp = ddp
@@ -76,7 +76,7 @@ class _DDPJoinHook(JoinHook):
         super().__init__()
 
     def main_hook(self) -> None:
-        """Takes part in each collective of the others' forward and backward."""
+        """Take part in the collectives of the forward and backward of the others."""
         ddp = self.ddp
         ddp.reducer._rebuild_buckets()
         if ddp.will_sync_module_buffers():
@@ -87,27 +87,50 @@ class _DDPJoinHook(JoinHook):
             ddp.reducer._push_all_rebuilt_params()
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """Takes over the model of those who trained longest."""
+        """Take over the model of the ranks that trained longest."""
         self.ddp._sync_final_model(is_last_joiner)
 
 
 class DistributedDataParallel(Module, Joinable):
-    """A module under the name `module`, whose gradients are averaged over all ranks while the backward goes on.
+    """Train a module in several processes: gradients are averaged over all ranks during the backward.
+
+    The module is stored as `module`. At construction, parameters and buffers of rank 0 are sent to all ranks.
+    Gradients are all-reduced in buckets as soon as they are computed. Each rank should get its own part of every
+    batch.
 
     Args:
-        module: the module; every rank has it, and rank 0's parameters and buffers are sent to all.
-        device_ids: the one GPU of the module, to which inputs are moved; None on the CPU.
-        process_group: the ranks; all, if it is None.
-        bucket_cap_mb: gradients of about so many MiB are reduced together (25). The first bucket has 1 MiB.
-        find_unused_parameters: whether a backward may leave out parameters. What the forward returns is searched for those
-            that it does not depend on.
-        gradient_as_bucket_view: whether the memory of gradients is the same in each backward. Without it they lie in it, too,
-            but what somebody keeps is never written again.
-        static_graph: whether each backward is as the first one; then parameters may be used by several checkpoints, or not at
-            all.
-        forward_sync_buffers: whether each forward begins with rank 0's buffers (True).
-        skip_all_reduce_unused_params: whether buckets of unused parameters are not reduced; all ranks must use the same ones.
-        lazy_bucket_allocation: whether buckets are given back after each backward.
+        module: module to train, the same on every rank.
+        device_ids: list with the GPU of the module, to which inputs are moved; `None` on the CPU.
+        output_device: device of the output; the device of the module by default.
+        dim: kept for compatibility. Default: `0`
+        broadcast_buffers: deprecated name of `forward_sync_buffers`, which also controls the buffers at construction.
+        init_sync: whether to compare shapes and send parameters and buffers at construction. Default: `True`
+        process_group: processes that take part; all of them if `None`.
+        bucket_cap_mb: size of the buckets in MiB; 25 if `None`. The first bucket has 1 MiB.
+        find_unused_parameters: whether the backward may leave out parameters; the outputs are searched for those that
+            they do not depend on. Default: `False`
+        check_reduction: deprecated, without effect. Default: `False`
+        gradient_as_bucket_view: whether gradients share memory with the buckets in every backward. Default: `False`
+        static_graph: whether every backward uses the same parameters as the first; allows repeated checkpoints and
+            unused parameters. Default: `False`
+        delay_all_reduce_named_params: pairs of name and parameter whose gradients are reduced late.
+        param_to_hook_all_reduce: the parameter after whose gradient these are reduced.
+        mixed_precision: not supported.
+        device_mesh: 1D device mesh, instead of a process group.
+        skip_all_reduce_unused_params: whether buckets of unused parameters are not reduced; all ranks must then use
+            the same parameters. Default: `False`
+        bucket_cap_mb_list: sizes of the single buckets in MiB, instead of `bucket_cap_mb`.
+        batched_grad_copy: has no effect. Default: `False`
+        forward_sync_buffers: whether rank 0 sends its buffers before each forward; it does if `None`.
+        lazy_bucket_allocation: whether the memory of buckets is freed after each backward. Default: `False`
+
+    Raises:
+        RuntimeError: if no parameter requires a gradient, or parameters are uninitialized.
+
+    Examples:
+        >>> def train(rank):  # in each process, after torch.distributed.init_process_group
+        ...     model = nn.parallel.DistributedDataParallel(nn.Linear(4, 2))
+        ...     model(torch.randn(3, 4)).sum().backward()
     """
 
     def __init__(
@@ -206,7 +229,7 @@ class DistributedDataParallel(Module, Joinable):
         if self._delayed:
             self._register_delay_all_reduce_hook(param_to_hook_all_reduce)
 
-    # What it is made of.
+    # Construction.
 
     def _check_devices(self, device_ids: Any, output_device: Any) -> None:
         devices = {param.device for param in self.module.parameters()}
@@ -235,7 +258,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @staticmethod
     def _buffer_flags(broadcast: bool | None, forward_sync: bool | None) -> tuple[bool, bool]:
-        """Whether buffers are sent before each forward, and whether at the start."""
+        """Return whether buffers are sent before each forward, and whether at construction."""
         if forward_sync is not None:
             if broadcast is not None:
                 warnings.warn(BOTH_BUFFER_FLAGS, FutureWarning, stacklevel=3)
@@ -254,7 +277,7 @@ class DistributedDataParallel(Module, Joinable):
             )
 
     def _build_params_for_reducer(self) -> tuple[list[str], list[Any]]:
-        """The parameters whose gradients are reduced, with their names; and the buffers that are sent before each forward."""
+        """Return names and parameters whose gradients are reduced, and find the buffers to send."""
         named = [
             (name, param)
             for name, param in self.module.named_parameters()
@@ -290,7 +313,7 @@ class DistributedDataParallel(Module, Joinable):
             self.reducer._set_static_graph()
 
     def _set_static_graph(self) -> None:
-        """Says that each backward will be as the first one."""
+        """Declare that every backward uses the same parameters as the first."""
         if self.static_graph:
             warnings.warn("You've set static_graph to be True, no need to set it again.", stacklevel=2)
             return
@@ -301,7 +324,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @staticmethod
     def _set_params_and_buffers_to_ignore_for_model(module: Module, params_and_buffers_to_ignore: Any) -> None:
-        """Names parameters and buffers of a module that shall differ between ranks."""
+        """Name parameters and buffers of a module that may differ between ranks."""
         module._ddp_params_and_buffers_to_ignore = params_and_buffers_to_ignore
 
     def __getstate__(self) -> dict[str, Any]:
@@ -368,7 +391,7 @@ class DistributedDataParallel(Module, Joinable):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Gradients of forwards within it stay in the process, and add up until the backward of a forward outside of it."""
+        """Context manager within which gradients accumulate on each rank, until a backward outside reduces them."""
         before = self.require_backward_grad_sync
         self.require_backward_grad_sync = False
         try:
@@ -383,7 +406,7 @@ class DistributedDataParallel(Module, Joinable):
     # Buffers.
 
     def will_sync_module_buffers(self) -> bool:
-        """Tells whether the next forward begins with the buffers of one rank."""
+        """Return whether the next forward starts by sending the buffers of one rank."""
         return self.require_forward_param_sync and self.broadcast_buffers and bool(self.modules_buffers)
 
     def _sync_buffers(self, joined: bool = False) -> None:
@@ -395,7 +418,7 @@ class DistributedDataParallel(Module, Joinable):
             _sync_params_and_buffers(self.process_group, self.modules_buffers, self.broadcast_bucket_size, source)
 
     def _assign_modules_buffers(self) -> None:
-        """Looks for buffers anew: a module may have put other tensors in their place."""
+        """Find the buffers again: a module may have replaced them."""
         self.named_module_buffers = {
             name: buffer for name, buffer in self.module.named_buffers() if name not in self.parameters_to_ignore
         }
@@ -404,7 +427,12 @@ class DistributedDataParallel(Module, Joinable):
     # Communication hooks.
 
     def register_comm_hook(self, state: Any, hook: Callable[..., Any]) -> None:
-        """Lets `hook(state, bucket)` reduce each bucket: it returns a `Future` of the bucket's new contents, averaged."""
+        """Register a hook that reduces the buckets.
+
+        Args:
+            state: first argument of the hook.
+            hook: `hook(state, bucket)` returns a `Future` of the averaged contents of the bucket.
+        """
         self._check_comm_hook(hook)
         self._take_comm_hook(state, hook)
 
@@ -442,7 +470,7 @@ class DistributedDataParallel(Module, Joinable):
         if returned is not inspect.Signature.empty and returned is not Future and "Future" not in str(returned):
             raise ValueError("Communication hook: return annotation should be torch.futures.Future[torch.Tensor].")
 
-    # Parameters whose gradients are reduced at another's.
+    # Parameters whose gradients are reduced late.
 
     def _register_delay_all_reduce_hook(self, trigger: Any) -> None:
         params = [param for _, param in self._delayed]
@@ -466,11 +494,11 @@ class DistributedDataParallel(Module, Joinable):
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
     ) -> Join:
-        """A context for ranks with different numbers of batches: those that are through take part in what the others do."""
+        """Context manager for uneven inputs: ranks without further batches join the collectives of the others."""
         return Join([self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size)
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What this rank does when it has no more inputs."""
+        """Return the hook that runs when this rank has no more inputs."""
         return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
 
     @property
@@ -486,13 +514,13 @@ class DistributedDataParallel(Module, Joinable):
         return int(self.process_group.rank())
 
     def _check_global_requires_backward_grad_sync(self, is_joined_rank: bool) -> bool:
-        """Tells ranks that have joined whether a reduced backward follows."""
+        """Tell ranks without inputs whether the backward will be reduced."""
         requires = make_tensor([0.0 if is_joined_rank or not self.require_backward_grad_sync else 1.0])
         self.process_group.allreduce([requires], AllreduceOptions()).wait()
         return bool(requires.item())
 
     def _find_common_rank(self, input_rank: int, rank_cond: bool) -> int:
-        """The highest rank among those that say so."""
+        """Return the highest rank among those that pass a true condition."""
         rank = make_tensor([input_rank if rank_cond else -1])
         self.process_group.allreduce([rank], AllreduceOptions(reduceOp=ReduceOp.MAX)).wait()
         if rank.item() == -1:
@@ -510,10 +538,10 @@ class DistributedDataParallel(Module, Joinable):
             broadcast_buffers=self.broadcast_buffers,
         )
 
-    # What is told of it.
+    # Statistics.
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        """Facts and times of this module, as PyTorch names them."""
+        """Return facts and times of this module, under the names of PyTorch."""
         reducer = self.reducer
         sizes = ", ".join(str(bucket.bytes) for bucket in reducer.buckets)
         data: dict[str, Any] = {
@@ -555,7 +583,7 @@ def _device_index(device: Any) -> int:
 
 
 def _reduce_delayed(reference: Any, param: Tensor) -> None:
-    """With the last of the gradients that are reduced late: reduces all of them."""
+    """Reduce all late gradients, with the last of them."""
     ddp = reference()
     if ddp is None or not ddp.require_backward_grad_sync:
         return

@@ -1,10 +1,10 @@
-"""Tools around modules: gradients' norms, parametrizations, pruning, packed sequences, fusion. Loaded when asked for."""
+"""Utilities for modules: gradient clipping, parametrizations, packed sequences, fusion."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-# Functions in the places of the modules that have the same names.
+# These functions replace the modules of the same names.
 from .spectral_norm import remove_spectral_norm, spectral_norm
 from .weight_norm import remove_weight_norm, weight_norm
 

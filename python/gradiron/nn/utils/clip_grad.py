@@ -1,4 +1,4 @@
-"""Norms of gradients, and gradients cut down to size."""
+"""Gradient norms and gradient clipping."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Any]:
 
 @functools.cache
 def _scale() -> Rule:
-    """The rule that all gradients are scaled by in one call; it comes with the optimizers, when it is first asked for."""
+    """Return the rule that scales all gradients in one call; it is imported on demand, with the optimizers."""
     from ...optim._rule import Rule
 
     def body(x: Trace) -> None:
@@ -38,7 +38,7 @@ def _scale() -> Rule:
 
 
 def _on(device: Any, tensor: Tensor) -> Tensor:
-    # Asking is quicker than `to`, and there are many gradients.
+    # The comparison is faster than `to`, and there are many gradients.
     return tensor if tensor.device == device else tensor.to(device)
 
 
@@ -48,7 +48,18 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The norm of all tensors as if they were one vector."""
+    """Compute the norm of several tensors as if they were concatenated into one vector.
+
+    Args:
+        tensors: the tensors, or a single one.
+        norm_type: exponent of the norm, `float("inf")` for the maximum. Default: `2.0`
+        error_if_nonfinite: whether to raise an error if the norm is infinite or NaN. Default: `False`
+        foreach: has no effect.
+
+    Examples:
+        >>> nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+        tensor(5.)
+    """
     found = _as_list(tensors)
     norm_type = float(norm_type)
     if not found:
@@ -68,7 +79,21 @@ def get_total_norm(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Scales gradients of a known norm down to `max_norm`; smaller ones stay."""
+    """Scale gradients in place by `max_norm / total_norm`, if that is below 1.
+
+    Args:
+        parameters: the parameters, or a single one.
+        max_norm: largest norm allowed.
+        total_norm: norm of all gradients, as `get_total_norm` returns it.
+        foreach: has no effect.
+
+    Examples:
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> weight.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grads_with_norm_(weight, 1.0, torch.tensor(5.0))
+        >>> weight.grad
+        tensor([0.6000, 0.8000])
+    """
     grads = _grads(parameters)
     if not grads:
         return
@@ -87,7 +112,24 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scales gradients down to a norm of at most `max_norm`, all as one vector; returns the norm before."""
+    """Clip the norm of all gradients together: scale them in place so that it is at most `max_norm`.
+
+    Args:
+        parameters: the parameters, or a single one.
+        max_norm: largest norm allowed.
+        norm_type: exponent of the norm, `float("inf")` for the maximum. Default: `2.0`
+        error_if_nonfinite: whether to raise an error if the norm is infinite or NaN. Default: `False`
+        foreach: has no effect.
+
+    Returns:
+        The norm before clipping.
+
+    Examples:
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> weight.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm_(weight, max_norm=1.0)
+        tensor(5.)
+    """
     generated = isinstance(parameters, types.GeneratorType)
     found = _as_list(parameters)
     if generated and not found:
@@ -104,7 +146,24 @@ def clip_grad_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The old name of `clip_grad_norm_`."""
+    """Deprecated name of `clip_grad_norm_`.
+
+    Args:
+        parameters: the parameters, or a single one.
+        max_norm: largest norm allowed.
+        norm_type: exponent of the norm, `float("inf")` for the maximum. Default: `2.0`
+        error_if_nonfinite: whether to raise an error if the norm is infinite or NaN. Default: `False`
+        foreach: has no effect.
+
+    Returns:
+        The norm before clipping.
+
+    Examples:
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> weight.grad = torch.tensor([3.0, 4.0])
+        >>> nn.utils.clip_grad_norm(weight, max_norm=1.0)
+        tensor(5.)
+    """
     warnings.warn(
         "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
@@ -114,7 +173,20 @@ def clip_grad_norm(
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
-    """Cuts each element of the gradients to at most `clip_value`, either sign."""
+    """Clamp all elements of the gradients to `[-clip_value, clip_value]` in place.
+
+    Args:
+        parameters: the parameters, or a single one.
+        clip_value: largest absolute value allowed.
+        foreach: has no effect.
+
+    Examples:
+        >>> weight = torch.zeros(2, requires_grad=True)
+        >>> weight.grad = torch.tensor([3.0, -0.5])
+        >>> nn.utils.clip_grad_value_(weight, 1.0)
+        >>> weight.grad
+        tensor([ 1.0000, -0.5000])
+    """
     bound = float(clip_value)
     with no_grad():
         for grad in _grads(parameters):

@@ -1,4 +1,4 @@
-"""Many parameters as one vector, and back."""
+"""Conversion of parameters to a single vector, and back."""
 
 from __future__ import annotations
 
@@ -19,12 +19,31 @@ def _on_one_device(parameters: Iterable[Tensor]) -> list[Tensor]:
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements of all parameters in one vector."""
+    """Concatenate all parameters into one vector.
+
+    Args:
+        parameters: the parameters, all on one device.
+
+    Examples:
+        >>> nn.utils.parameters_to_vector(nn.Linear(4, 2).parameters()).shape
+        torch.Size([10])
+    """
     return _core.cat([param.view(-1) for param in _on_one_device(parameters)])
 
 
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
-    """Gives the parameters the values of one vector, whose memory they share from now on."""
+    """Set the parameters to consecutive parts of a vector, with which they share memory afterwards.
+
+    Args:
+        vec: vector with as many elements as all parameters.
+        parameters: the parameters, all on one device.
+
+    Examples:
+        >>> layer = nn.Linear(2, 1)
+        >>> nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0, 3.0]), layer.parameters())
+        >>> layer.bias.detach()
+        tensor([3.])
+    """
     if not isinstance(vec, Tensor):
         raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     start = 0

@@ -1,4 +1,4 @@
-"""A convolution or linear layer and the normalisation after it in one layer, for evaluation."""
+"""Fusion of a convolution or linear layer with the batch normalization after it, for evaluation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,21 @@ def _need_statistics(bn: Any) -> None:
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
-    """A copy of a convolution that does what the normalisation after it did as well."""
+    """Return a copy of a convolution that includes the batch normalization after it.
+
+    Both must be in evaluation mode.
+
+    Args:
+        conv: the convolution.
+        bn: the batch normalization.
+        transpose: whether the convolution is a transposed one. Default: `False`
+
+    Examples:
+        >>> conv, bn = nn.Conv2d(3, 4, 3).eval(), nn.BatchNorm2d(4).eval()
+        >>> x = torch.randn(1, 3, 5, 5)
+        >>> torch.allclose(nn.utils.fuse_conv_bn_eval(conv, bn)(x), bn(conv(x)), atol=1e-6)
+        True
+    """
     _check(conv, bn)
     fused = copy.deepcopy(conv)
     _need_statistics(bn)
@@ -43,7 +57,21 @@ def fuse_conv_bn_weights(
     bn_b: Tensor | None,
     transpose: bool = False,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and the bias of a convolution and the normalisation after it."""
+    """Return weight and bias of a convolution that includes the batch normalization after it.
+
+    Args:
+        conv_w, conv_b: weight and bias of the convolution; the bias may be `None`.
+        bn_rm, bn_rv: running mean and variance of the normalization.
+        bn_eps: its `eps`.
+        bn_w, bn_b: its weight and bias, which may be `None`.
+        transpose: whether the convolution is a transposed one. Default: `False`
+
+    Examples:
+        >>> zeros, ones = torch.zeros(4), torch.ones(4)
+        >>> weight, bias = nn.utils.fuse_conv_bn_weights(torch.randn(4, 3, 3, 3), None, zeros, ones, 1e-5, ones, zeros)
+        >>> weight.shape, bias.shape
+        (torch.Size([4, 3, 3, 3]), torch.Size([4]))
+    """
     bias = _core.zeros_like(bn_rm) if conv_b is None else conv_b
     bias_kind = conv_w.dtype if conv_b is None else conv_b.dtype
     scale = _core.rsqrt(bn_rv + bn_eps)
@@ -57,7 +85,20 @@ def fuse_conv_bn_weights(
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
-    """A copy of a linear layer that does what the normalisation after it did as well."""
+    """Return a copy of a linear layer that includes the batch normalization after it.
+
+    Both must be in evaluation mode.
+
+    Args:
+        linear: the linear layer.
+        bn: the batch normalization.
+
+    Examples:
+        >>> linear, bn = nn.Linear(3, 4).eval(), nn.BatchNorm1d(4).eval()
+        >>> x = torch.randn(2, 3)
+        >>> torch.allclose(nn.utils.fuse_linear_bn_eval(linear, bn)(x), bn(linear(x)), atol=1e-6)
+        True
+    """
     _check(linear, bn)
     fused = copy.deepcopy(linear)
     if bn.num_features not in (linear.out_features, 1):
@@ -81,7 +122,20 @@ def fuse_linear_bn_weights(
     bn_w: Tensor,
     bn_b: Tensor,
 ) -> tuple[Parameter, Parameter]:
-    """The weight and the bias of a linear layer and the normalisation after it."""
+    """Return weight and bias of a linear layer that includes the batch normalization after it.
+
+    Args:
+        linear_w, linear_b: weight and bias of the linear layer; the bias may be `None`.
+        bn_rm, bn_rv: running mean and variance of the normalization.
+        bn_eps: its `eps`.
+        bn_w, bn_b: its weight and bias.
+
+    Examples:
+        >>> zeros, ones = torch.zeros(4), torch.ones(4)
+        >>> weight, bias = nn.utils.fuse_linear_bn_weights(torch.randn(4, 3), None, zeros, ones, 1e-5, ones, zeros)
+        >>> weight.shape, bias.shape
+        (torch.Size([4, 3]), torch.Size([4]))
+    """
     bias = _core.zeros_like(bn_rm) if linear_b is None else linear_b
     bias_kind = linear_w.dtype if linear_b is None else linear_b.dtype
     scale = bn_w * _core.rsqrt(bn_rv + bn_eps)

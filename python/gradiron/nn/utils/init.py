@@ -1,4 +1,4 @@
-"""Modules without first values."""
+"""Construction of modules without initialization."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
-    """A module whose values are whatever lies in its memory; nothing is computed and no random number drawn for them."""
+    """Construct a module whose parameters and buffers are not initialized.
+
+    Args:
+        module_cls: class of the module; its constructor must accept `device`.
+        *args, **kwargs: arguments of the constructor.
+
+    Examples:
+        >>> nn.utils.skip_init(nn.Linear, 4, 2).weight.shape
+        torch.Size([2, 4])
+    """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:

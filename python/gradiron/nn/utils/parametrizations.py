@@ -1,4 +1,4 @@
-"""Parametrizations that are often wanted: orthogonal matrices, lengths and directions, spectral norms."""
+"""Parametrizations: orthogonal matrices, weight normalization and spectral normalization."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _OrthMaps(Enum):
 
 
 def _matrix_exp(a: Tensor) -> Tensor:
-    """The exponential of matrices: a power series of a part that is small, squared until it is the whole."""
+    """Return the matrix exponential, by a power series with scaling and squaring."""
     with no_grad():
         size = a.abs().sum(-1).max().item()
     halvings = 0
@@ -44,7 +44,7 @@ def _matrix_exp(a: Tensor) -> Tensor:
 
 
 def _reflected(a: Tensor, tau: Tensor) -> Tensor:
-    """The product of reflections whose vectors are the columns of `a`, each with a one on the diagonal."""
+    """Return the product of Householder reflections, with vectors in the columns of `a` and ones on the diagonal."""
     rows, cols = a.size(-2), a.size(-1)
     vectors = a + _core.eye(rows, cols, dtype=a.dtype, device=a.device)
     made = _core.eye(rows, cols, dtype=a.dtype, device=a.device).expand_as(a)
@@ -55,7 +55,7 @@ def _reflected(a: Tensor, tau: Tensor) -> Tensor:
 
 
 def _reflections(q: Tensor) -> tuple[Tensor, Tensor]:
-    """The reflections that make `q` upper triangular, below the diagonal, and their factors."""
+    """Return the Householder reflections that make `q` upper triangular, and their factors."""
     made = q.clone()
     taus = []
     for at in range(q.size(-1)):
@@ -83,7 +83,7 @@ def _is_orthogonal(q: Tensor) -> bool:
 
 
 class _Orthogonal(Module):
-    """A matrix with orthogonal columns, or rows if there are fewer, from any matrix."""
+    """Parametrization of matrices with orthonormal columns, or rows if there are fewer."""
 
     base: Any
 
@@ -94,7 +94,7 @@ class _Orthogonal(Module):
         self.shape = weight.shape
         self.orthogonal_map = orthogonal_map
         if use_trivialization:
-            # What the map is multiplied by, so that any matrix can be its start.
+            # A factor of the map, so that any orthogonal matrix can be assigned.
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class _Orthogonal(Module):
         return made.mT if wide else made
 
     def _turn(self, X: Tensor) -> Tensor:
-        """By a skew matrix."""
+        """Map a matrix to an orthogonal one by its skew-symmetric part."""
         rows, cols = X.size(-2), X.size(-1)
         X = X.tril()
         if rows != cols:
@@ -118,13 +118,13 @@ class _Orthogonal(Module):
         return _matrix_exp(skew)[..., :cols]
 
     def _reflect(self, X: Tensor) -> Tensor:
-        """By reflections."""
+        """Map a matrix to an orthogonal one by Householder reflections."""
         below = X.tril(-1)
         tau = 2.0 / (1.0 + (below * below).sum(-2))
         return _reflected(below, tau) * X.diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)
 
     def right_inverse(self, Q: Tensor) -> Tensor:
-        """What the map makes `Q` of, or an orthogonal matrix near it."""
+        """Return a matrix that is mapped to `Q`, or to an orthogonal matrix near it."""
         if Q.shape != self.shape:
             raise ValueError(f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}.")
         wide = Q.size(-2) < Q.size(-1)
@@ -163,7 +163,26 @@ def _weight(module: Any, name: str) -> Tensor:
 
 
 def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True) -> Any:
-    """Keeps a matrix orthogonal, as a function of any matrix: `matrix_exp`, `cayley`, or `householder`."""
+    """Parametrize a matrix of a module to be orthogonal.
+
+    If it is not square, its columns are orthonormal, or its rows if there are fewer.
+
+    Args:
+        module: module that has the matrix.
+        name: name of the matrix. Default: `"weight"`
+        orthogonal_map: `"matrix_exp"`, `"cayley"` or `"householder"`; if `None`, `"matrix_exp"` for square and
+            complex matrices and else `"householder"`.
+        use_trivialization: whether to multiply by a fixed orthogonal matrix, so that any one can be assigned.
+            Default: `True`
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+        >>> torch.allclose(layer.weight.T @ layer.weight, torch.eye(3), atol=1e-5)
+        True
+    """
     weight = _weight(module, name)
     if weight.dim() < 2:
         raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.dim()} dimensions.")
@@ -178,7 +197,7 @@ def orthogonal(module: Any, name: str = "weight", orthogonal_map: str | None = N
 
 
 class _WeightNorm(Module):
-    """A length times a direction."""
+    """Parametrization by magnitude and direction."""
 
     def __init__(self, dim: int | None = 0) -> None:
         super().__init__()
@@ -188,16 +207,32 @@ class _WeightNorm(Module):
         return weigh(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        """The length and the direction of a weight."""
+        """Return magnitude and direction of a weight."""
         return norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Trains a weight as a length, `original0`, and a direction, `original1`."""
+    """Parametrize a weight by magnitude and direction, `w = g * v / |v|` (weight normalization).
+
+    The trained parameters are `parametrizations.<name>.original0`, the magnitude, and `original1`, the direction.
+
+    Args:
+        module: module that has the weight.
+        name: name of the weight. Default: `"weight"`
+        dim: dimension along which each slice has its own magnitude; `None` for a single magnitude. Default: `0`
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))
+        >>> layer.parametrizations.weight.original0.shape
+        torch.Size([2, 1])
+    """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def take_old_names(state_dict: Any, prefix: str, *_: Any) -> None:
-        """From states of the hook of that name."""
+        """Rename the parameters in state dicts of `utils.weight_norm`."""
         old = [f"{prefix}{name}_g", f"{prefix}{name}_v"]
         if all(key in state_dict for key in old):
             for at, key in enumerate(old):
@@ -208,7 +243,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 
 class _SpectralNorm(Module):
-    """A weight by its largest singular value; a vector by its length."""
+    """Parametrization that divides a matrix by its largest singular value, and a vector by its norm."""
 
     _u: Any
     _v: Any
@@ -227,7 +262,7 @@ class _SpectralNorm(Module):
             matrix = self._reshape_weight_to_matrix(weight)
             for name, size in zip(("_u", "_v"), matrix.shape, strict=True):
                 self.register_buffer(name, F.normalize(matrix.new_empty(size).normal_(0, 1), dim=0, eps=eps))
-            # Near enough to begin with.
+            # Start close to the singular vectors.
             self._power_method(matrix, 15)
 
     def _reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
@@ -247,18 +282,36 @@ class _SpectralNorm(Module):
         matrix = self._reshape_weight_to_matrix(weight)
         if self.training:
             self._power_method(matrix, self.n_power_iterations)
-        # The graph keeps copies: another call before its backward would change these.
+        # The graph saves copies: another call before the backward would change the buffers.
         u, v = self._u.clone(), self._v.clone()
         return weight / _core.vdot(u, _core.mv(matrix, v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """The value itself, in the hope that its norm is one."""
+        """Return the value itself, which is assumed to have spectral norm 1."""
         return value
 
 
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides a weight by its largest singular value, which is followed by power iteration, a step a call in training."""
+    """Parametrize a weight to be divided by its largest singular value (spectral normalization).
+
+    The singular value is estimated by power iteration.
+
+    Args:
+        module: module that has the weight.
+        name: name of the weight. Default: `"weight"`
+        n_power_iterations: number of power iterations for each call in training. Default: `1`
+        eps: lower bound of norms, for numerical stability. Default: `1e-12`
+        dim: dimension that corresponds to the outputs; 1 for transposed convolutions and else 0 if `None`.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 2))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'parametrizations.weight.original']
+    """
     made = _SpectralNorm(_weight(module, name), n_power_iterations, default_dim(module) if dim is None else dim, eps)
     return parametrize.register_parametrization(module, name, made)

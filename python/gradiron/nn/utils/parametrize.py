@@ -1,4 +1,4 @@
-"""Tensors of a module as functions of others: what is trained is the function's argument."""
+"""Parametrizations: tensors of a module that are functions of trained parameters."""
 
 from __future__ import annotations
 
@@ -32,7 +32,14 @@ _cache: dict[tuple[int, str], Tensor] = {}
 
 @contextmanager
 def cached() -> Iterator[None]:
-    """Within it each parametrized tensor is computed once."""
+    """Context manager within which each parametrized tensor is computed only once.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))
+        >>> with nn.utils.parametrize.cached():
+        ...     layer.weight is layer.weight
+        True
+    """
     global _cache_enabled
     _cache_enabled += 1
     try:
@@ -51,7 +58,7 @@ def _register(module: Module, name: str, value: Any) -> None:
 
 
 def _set(dest: Any, src: Any) -> None:
-    """Makes a tensor what another one is, without a word to the graph."""
+    """Replace the contents of a tensor by those of another one, without recording."""
     if not future.get_swap_module_params_on_conversion():
         dest.set_(src)
         return
@@ -61,7 +68,7 @@ def _set(dest: Any, src: Any) -> None:
 
 
 def _check_like(made: Any, before: Tensor, title: str, old: str, new: str) -> None:
-    """What parametrizations may not change: dtype and shape."""
+    """Raise an error if a parametrization changes dtype or shape."""
     if not isinstance(made, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(made).__name__}.")
     for what in ("dtype", "shape"):
@@ -74,7 +81,23 @@ def _check_like(made: Any, before: Tensor, title: str, old: str, new: str) -> No
 
 
 class ParametrizationList(ModuleList):
-    """The functions of one tensor, one after the other, and the tensors that they start from: `original`, or several."""
+    """The parametrizations of one tensor, applied in order, and the parameters that they start from.
+
+    The parameters are `original`, or `original0`, `original1` … if the first parametrization takes several.
+
+    Args:
+        modules: the parametrizations.
+        original: the tensor to parametrize.
+        unsafe: whether dtype and shape may change. Default: `False`
+
+    Attributes:
+        is_tensor: whether there is a single `original`.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))
+        >>> type(layer.parametrizations.weight).__name__
+        'ParametrizationList'
+    """
 
     def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
         if not modules:
@@ -133,7 +156,7 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{at}") for at in range(self.ntensors)]
 
     def right_inverse(self, value: Any) -> None:
-        """Sets the original tensors such that the parametrized one becomes `value`."""
+        """Set the original parameters so that the parametrized tensor becomes `value`."""
         with no_grad():
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
@@ -177,7 +200,7 @@ class ParametrizationList(ModuleList):
 
 
 def _with_own_class(module: Module) -> None:
-    """Gives a module a class of its own, which can have properties of its own."""
+    """Give a module its own subclass, on which properties can be set."""
     base: Any = type(module)
 
     def copied(self: Any, memo: dict[int, Any]) -> Any:
@@ -220,9 +243,27 @@ def _add_property(module: Module, name: str) -> None:
 
 
 def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
-    """Has `module.tensor_name` be `parametrization` of what is trained from now on.
+    """Parametrize a tensor of a module: it becomes `parametrization(original)` with a trained `original`.
 
-    If the parametrization has a `right_inverse`, the tensor can be assigned to, and begins as what it was.
+    A module may have several parametrizations, which are applied in order. If it has a method `right_inverse`, the
+    tensor keeps its value and can be assigned to.
+
+    Args:
+        module: module that has the tensor.
+        tensor_name: name of the parameter or buffer.
+        parametrization: module that computes the tensor.
+        unsafe: whether dtype and shape may change. Default: `False`
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> class Symmetric(nn.Module):
+        ...     def forward(self, x):
+        ...         return x.triu() + x.triu(1).T
+        >>> layer = nn.utils.parametrize.register_parametrization(nn.Linear(3, 3), "weight", Symmetric())
+        >>> torch.equal(layer.weight, layer.weight.T)
+        True
     """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
@@ -247,7 +288,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
 
 
 def _check_further(module: Any, name: str, parametrization: Any) -> None:
-    """Whether a parametrization fits on top of others."""
+    """Raise an error if a parametrization does not fit on top of those before it."""
     before = getattr(module, name)
     made = parametrization(before)
     _check_like(made, before, "the `unsafe`", f"module.{name}.{{}}", f"parametrization(module.{name}).{{}}")
@@ -269,7 +310,16 @@ def _check_further(module: Any, name: str, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
-    """Whether a module has a parametrization, or one of its tensors."""
+    """Return whether a module, or one of its tensors, is parametrized.
+
+    Args:
+        module: the module.
+        tensor_name: name of the tensor; any of them if `None`.
+
+    Examples:
+        >>> nn.utils.parametrize.is_parametrized(nn.Linear(4, 2))
+        False
+    """
     found = getattr(module, "parametrizations", None)
     if not isinstance(found, ModuleDict):
         return False
@@ -277,7 +327,24 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
 
 
 def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
-    """Makes a tensor an ordinary one again: with the value that it has, or with that of the original."""
+    """Remove the parametrizations of a tensor, which becomes an ordinary parameter or buffer.
+
+    Args:
+        module: module that has the tensor.
+        tensor_name: name of the tensor.
+        leave_parametrized: whether it keeps the parametrized value instead of the original one. Default: `True`
+
+    Returns:
+        The module.
+
+    Raises:
+        ValueError: if the tensor is not parametrized, or there are several originals and `leave_parametrized` is off.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+        >>> nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        Linear(in_features=3, out_features=3, bias=True)
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     made = module.parametrizations[tensor_name]
@@ -304,12 +371,36 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
 
 
 def type_before_parametrizations(module: Any) -> type:
-    """The class that a module had before."""
+    """Return the class that a module had before it was parametrized.
+
+    Args:
+        module: the module.
+
+    Examples:
+        >>> layer = nn.utils.parametrizations.orthogonal(nn.Linear(3, 3))
+        >>> nn.utils.parametrize.type_before_parametrizations(layer) is nn.Linear
+        True
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
 def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
-    """Gives another module the same parametrizations, over the same originals."""
+    """Copy the parametrizations of a module to another one, which then shares the original parameters.
+
+    Args:
+        from_module: parametrized module.
+        to_module: module that gets the parametrizations.
+        tensor_name: name of the tensor; all of them if `None`.
+
+    Returns:
+        `to_module`.
+
+    Examples:
+        >>> source = nn.utils.parametrizations.weight_norm(nn.Linear(4, 2))
+        >>> target = nn.utils.parametrize.transfer_parametrizations_and_params(source, nn.Linear(4, 2))
+        >>> nn.utils.parametrize.is_parametrized(target, "weight")
+        True
+    """
     if not is_parametrized(from_module):
         return to_module
     for name in from_module.parametrizations if tensor_name is None else [tensor_name]:

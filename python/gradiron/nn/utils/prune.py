@@ -1,4 +1,4 @@
-"""Weights that are left out by a mask: chosen at random, by size, or by hand."""
+"""Pruning: masks that set weights to zero, chosen at random, by magnitude, or by the user."""
 
 from __future__ import annotations
 
@@ -33,7 +33,16 @@ __all__ = [
 
 
 class BasePruningMethod(ABC):
-    """A hook before a module's calls that makes a tensor of `name_orig` and `name_mask`."""
+    """Base class of pruning methods: hooks that multiply a parameter by a mask before each call.
+
+    The trained parameter is `<name>_orig`, and the mask the buffer `<name>_mask`. Subclasses define `PRUNING_TYPE`
+    and `compute_mask`.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> issubclass(prune.L1Unstructured, prune.BasePruningMethod)
+        True
+    """
 
     PRUNING_TYPE: str
     _tensor_name: Any = None
@@ -43,10 +52,15 @@ class BasePruningMethod(ABC):
 
     @abstractmethod
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """The mask for a tensor of which some is masked already."""
+        """Return the mask of a tensor.
+
+        Args:
+            t: importance scores of the elements.
+            default_mask: mask from earlier pruning, to which the new one is added.
+        """
 
     def apply_mask(self, module: Any) -> Tensor:
-        """The tensor with zeros where the mask has them."""
+        """Return the original parameter multiplied by the mask."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
@@ -57,7 +71,7 @@ class BasePruningMethod(ABC):
     def apply(
         cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
     ) -> BasePruningMethod:
-        """Prunes a tensor of a module, on top of how it was pruned before."""
+        """Prune a parameter of a module, in addition to earlier pruning."""
         found = [
             (key, hook)
             for key, hook in module._forward_pre_hooks.items()
@@ -99,7 +113,7 @@ class BasePruningMethod(ABC):
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
-        """A tensor with zeros where this method would prune it."""
+        """Return a tensor with zeros where this method would prune it; no module is changed."""
         if importance_scores is not None and importance_scores.shape != t.shape:
             raise AssertionError(
                 f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
@@ -109,7 +123,7 @@ class BasePruningMethod(ABC):
         return t * self.compute_mask(scores, default_mask=mask)
 
     def remove(self, module: Any) -> None:
-        """Makes the pruned tensor an ordinary parameter."""
+        """Make the pruned parameter an ordinary one."""
         name = self._tensor_name
         if name is None:
             raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
@@ -123,7 +137,16 @@ class BasePruningMethod(ABC):
 
 
 class PruningContainer(BasePruningMethod):
-    """Several methods, each for what those before it left."""
+    """A sequence of pruning methods of one parameter, of which each prunes what the earlier ones left.
+
+    Args:
+        *args: the methods.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> len(prune.PruningContainer(prune.L1Unstructured(0.5)))
+        1
+    """
 
     def __init__(self, *args: Any) -> None:
         self._pruning_methods: tuple[Any, ...] = ()
@@ -133,7 +156,7 @@ class PruningContainer(BasePruningMethod):
             self.add_pruning_method(method)
 
     def add_pruning_method(self, method: Any) -> None:
-        """Adds a method for the same tensor."""
+        """Add a method for the same parameter."""
         if method is not None and not isinstance(method, BasePruningMethod):
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -161,7 +184,7 @@ class PruningContainer(BasePruningMethod):
         return made
 
     def _left(self, method: Any, t: Tensor, mask: Tensor) -> Any:
-        """Which part of the tensor the last method may choose from."""
+        """Return the part of the tensor that earlier methods left unpruned."""
         if method.PRUNING_TYPE == "unstructured":
             return mask == 1
         part: list[Any] = [slice(None)] * t.dim()
@@ -178,7 +201,13 @@ class PruningContainer(BasePruningMethod):
 
 
 class Identity(BasePruningMethod):
-    """Prunes nothing, and makes the mask."""
+    """Pruning method that prunes nothing.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.Identity().prune(torch.ones(3))
+        tensor([1., 1., 1.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -191,7 +220,16 @@ class Identity(BasePruningMethod):
 
 
 class RandomUnstructured(BasePruningMethod):
-    """Prunes elements at random."""
+    """Pruning method that prunes random elements.
+
+    Args:
+        amount: how much to prune: a fraction between 0 and 1, or a number of elements.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.RandomUnstructured(0.5).prune(torch.ones(4)).sum()
+        tensor(2.)
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -212,7 +250,16 @@ class RandomUnstructured(BasePruningMethod):
 
 
 class L1Unstructured(BasePruningMethod):
-    """Prunes the smallest elements."""
+    """Pruning method that prunes the elements of smallest magnitude.
+
+    Args:
+        amount: how much to prune: a fraction between 0 and 1, or a number of elements.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.L1Unstructured(2).prune(torch.tensor([1.0, -3.0, 2.0, 4.0]))
+        tensor([ 0., -3.,  0.,  4.])
+    """
 
     PRUNING_TYPE = "unstructured"
 
@@ -233,7 +280,17 @@ class L1Unstructured(BasePruningMethod):
 
 
 class RandomStructured(BasePruningMethod):
-    """Prunes whole channels at random."""
+    """Pruning method that prunes random channels.
+
+    Args:
+        amount: how much to prune: a fraction between 0 and 1, or a number of channels.
+        dim: dimension of the channels. Default: `-1`
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.RandomStructured(1, dim=0).prune(torch.ones(2, 3)).sum()
+        tensor(3.)
+    """
 
     PRUNING_TYPE = "structured"
 
@@ -259,7 +316,19 @@ class RandomStructured(BasePruningMethod):
 
 
 class LnStructured(BasePruningMethod):
-    """Prunes the whole channels with the smallest norms."""
+    """Pruning method that prunes the channels with the smallest norms.
+
+    Args:
+        amount: how much to prune: a fraction between 0 and 1, or a number of channels.
+        n: exponent of the norm, or `"fro"`.
+        dim: dimension of the channels. Default: `-1`
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.LnStructured(1, 2, dim=0).prune(torch.tensor([[3.0, 4.0], [1.0, 0.0]]))
+        tensor([[3., 4.],
+                [0., 0.]])
+    """
 
     PRUNING_TYPE = "structured"
 
@@ -287,7 +356,16 @@ class LnStructured(BasePruningMethod):
 
 
 class CustomFromMask(BasePruningMethod):
-    """Prunes by a given mask."""
+    """Pruning method that applies a given mask.
+
+    Args:
+        mask: mask of the shape of the parameter; zeros are pruned.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.CustomFromMask(torch.tensor([1, 0])).prune(torch.ones(2))
+        tensor([1., 0.])
+    """
 
     PRUNING_TYPE = "global"
 
@@ -305,37 +383,131 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Prunes nothing, and makes the mask."""
+    """Add the mask of a pruned parameter without pruning anything.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.identity(nn.Linear(4, 2), "weight")
+        >>> layer.weight_mask.sum()
+        tensor(8.)
+    """
     Identity.apply(module, name)
     return module
 
 
 def random_unstructured(module: Any, name: str, amount: Any) -> Any:
-    """Prunes elements at random: so many, or a part of all."""
+    """Prune random elements of a parameter.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+        amount: how much to prune: a fraction between 0 and 1, or a number of elements.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.random_unstructured(nn.Linear(4, 2), "weight", amount=0.5)
+        >>> layer.weight_mask.sum()
+        tensor(4.)
+    """
     RandomUnstructured.apply(module, name, amount)
     return module
 
 
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
-    """Prunes the smallest elements: so many, or a part of all."""
+    """Prune the elements of a parameter with the smallest magnitude (L1 norm).
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+        amount: how much to prune: a fraction between 0 and 1, or a number of elements.
+        importance_scores: scores, of the shape of the parameter, to use instead of its values.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.l1_unstructured(nn.Linear(4, 2), "weight", amount=0.5)
+        >>> layer.weight_mask.sum()
+        tensor(4.)
+    """
     L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
-    """Prunes whole channels along `dim` at random: so many, or a part of all."""
+    """Prune random channels of a parameter.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+        amount: how much to prune: a fraction between 0 and 1, or a number of channels.
+        dim: dimension of the channels.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.random_structured(nn.Linear(4, 2), "weight", amount=1, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(4.)
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
 
 def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None) -> Any:
-    """Prunes the whole channels along `dim` with the smallest norms: so many, or a part of all."""
+    """Prune the channels of a parameter with the smallest norms.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+        amount: how much to prune: a fraction between 0 and 1, or a number of channels.
+        n: exponent of the norm, or `"fro"`.
+        dim: dimension of the channels.
+        importance_scores: scores, of the shape of the parameter, to use instead of its values.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.ln_structured(nn.Linear(4, 2), "weight", amount=1, n=2, dim=0)
+        >>> layer.weight_mask.sum()
+        tensor(4.)
+    """
     LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
     return module
 
 
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
-    """Prunes several tensors, pairs of a module and a name, as if they were one."""
+    """Prune elements of several parameters as if they were one.
+
+    Args:
+        parameters: pairs of module and name of the parameter.
+        pruning_method: class of an unstructured method, such as `L1Unstructured`.
+        importance_scores: dictionary from such pairs to scores to use instead of the values.
+        **kwargs: arguments of the method, such as `amount`.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> first, second = nn.Linear(4, 4), nn.Linear(4, 2)
+        >>> pairs = [(first, "weight"), (second, "weight")]
+        >>> prune.global_unstructured(pairs, prune.L1Unstructured, amount=6)
+        >>> int(first.weight_mask.sum() + second.weight_mask.sum())
+        18
+    """
     if not isinstance(parameters, Iterable):
         raise TypeError("global_unstructured(): parameters is not an Iterable")
     given = {} if importance_scores is None else importance_scores
@@ -365,13 +537,45 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prunes by a given mask."""
+    """Prune a parameter by a given mask.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+        mask: mask of the shape of the parameter; zeros are pruned.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.custom_from_mask(nn.Linear(2, 1), "weight", torch.tensor([[1, 0]]))
+        >>> layer.weight_mask.sum()
+        tensor(1.)
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
 
 def remove(module: Any, name: str) -> Any:
-    """Makes a pruned tensor an ordinary parameter; the zeros stay."""
+    """Make a pruned parameter an ordinary one; the pruned elements stay zero.
+
+    Args:
+        module: module that has the parameter.
+        name: name of the parameter.
+
+    Returns:
+        The module.
+
+    Raises:
+        ValueError: if the parameter is not pruned.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> layer = prune.l1_unstructured(nn.Linear(4, 2), "weight", amount=0.5)
+        >>> prune.remove(layer, "weight")
+        Linear(in_features=4, out_features=2, bias=True)
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
             hook.remove(module)
@@ -381,7 +585,16 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether anything in a module is pruned."""
+    """Return whether a module or one of its submodules has a pruned parameter.
+
+    Args:
+        module: the module.
+
+    Examples:
+        >>> from gradiron.nn.utils import prune
+        >>> prune.is_pruned(nn.Linear(4, 2))
+        False
+    """
     return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
 
 
@@ -403,7 +616,7 @@ def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
 
 
 def _count(amount: Any, total: int) -> int:
-    """How many to prune."""
+    """Return the number of elements or channels to prune."""
     count = _compute_nparams_toprune(amount, total)
     _validate_pruning_amount(count, total)
     return count
@@ -423,7 +636,7 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
 
 
 def _channels(t: Tensor, dim: int, kept: Tensor) -> Tensor:
-    """Ones in some channels, zeros in the others."""
+    """Return a mask of ones in the channels that are kept and zeros in the others."""
     mask = _core.zeros_like(t)
     part: list[Any] = [slice(None)] * t.dim()
     part[dim] = kept
@@ -432,6 +645,6 @@ def _channels(t: Tensor, dim: int, kept: Tensor) -> Tensor:
 
 
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
-    """The norm of each channel."""
+    """Return the norm of each channel."""
     dims = [d for d in range(t.dim()) if d != dim % t.dim()]
     return _core.norm(t, 2 if n == "fro" else n, dims)

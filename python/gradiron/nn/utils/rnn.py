@@ -1,4 +1,4 @@
-"""Batches of sequences of different lengths: padded, or packed step by step."""
+"""Batches of sequences of different lengths: padded, or packed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,21 @@ def _if_any(value: Tensor | None, fn: Callable[[Tensor], Tensor]) -> Tensor | No
 
 
 class PackedSequence(PackedSequence_):
-    """The elements of sequences step by step: of each step those sequences that go so far, the longest first.
+    """A batch of sequences of different lengths without padding, as recurrent layers accept it.
 
-    `batch_sizes` says how many they are in each step, `sorted_indices` where each came from.
+    It is made by `pack_sequence` or `pack_padded_sequence`. The elements are stored step by step, the longest
+    sequence first.
+
+    Args:
+        data: the elements of all steps.
+        batch_sizes: number of sequences that reach each step, on the CPU.
+        sorted_indices: where each sequence was before they were sorted by length.
+        unsorted_indices: the inverse of this permutation.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 4, 2, 5, 3]), tensor([2, 2, 1]))
     """
 
     def __new__(
@@ -65,20 +77,20 @@ class PackedSequence(PackedSequence_):
         return type(self)(data, self.batch_sizes, order, back)
 
     def pin_memory(self) -> PackedSequence:
-        """The same in memory that uploads are quick from."""
+        """Return the sequence in pinned memory."""
         return self._changed(self.data.pin_memory(), Tensor.pin_memory)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same on another device or of another dtype; itself if it is that already."""
+        """Return the sequence on another device or with another dtype; itself if nothing changes."""
         data = self.data.to(*args, **kwargs)
         return self if data is self.data else self._changed(data, lambda t: t.to(data.device))
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same on the GPU."""
+        """Return the sequence on a GPU."""
         return self._placed("cuda", args, kwargs)
 
     def cpu(self, *args: Any, **kwargs: Any) -> PackedSequence:
-        """The same in host memory."""
+        """Return the sequence on the CPU."""
         return self._placed("cpu", args, kwargs)
 
     def _placed(self, kind: str, args: Any, kwargs: Any) -> PackedSequence:
@@ -87,49 +99,57 @@ class PackedSequence(PackedSequence_):
         return self.to(device if named else kind, dtype, copy=copy)
 
     def double(self) -> PackedSequence:
-        """As float64."""
+        """Return the sequence with `float64` data."""
         return self.to(dtype=_core.float64)
 
     def float(self) -> PackedSequence:
-        """As float32."""
+        """Return the sequence with `float32` data."""
         return self.to(dtype=_core.float32)
 
     def half(self) -> PackedSequence:
-        """As float16."""
+        """Return the sequence with `float16` data."""
         return self.to(dtype=_core.float16)
 
     def long(self) -> PackedSequence:
-        """As int64."""
+        """Return the sequence with `int64` data."""
         return self.to(dtype=_core.int64)
 
     def int(self) -> PackedSequence:
-        """As int32."""
+        """Return the sequence with `int32` data."""
         return self.to(dtype=_core.int32)
 
     def short(self) -> PackedSequence:
-        """As int16."""
+        """Return the sequence with `int16` data."""
         return self.to(dtype=_core.int16)
 
     def char(self) -> PackedSequence:
-        """As int8."""
+        """Return the sequence with `int8` data."""
         return self.to(dtype=_core.int8)
 
     def byte(self) -> PackedSequence:
-        """As uint8."""
+        """Return the sequence with `uint8` data."""
         return self.to(dtype=_core.uint8)
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the data lie on the GPU."""
+        """Whether the data are on a GPU."""
         return self.data.is_cuda
 
     def is_pinned(self) -> bool:
-        """Whether the data lie in pinned memory."""
+        """Return whether the data are in pinned memory."""
         return self.data.is_pinned()
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
-    """The permutation that undoes this one."""
+    """Return the inverse of a permutation.
+
+    Args:
+        permutation: the permutation as a vector of indices, or `None`, which is returned.
+
+    Examples:
+        >>> nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     count = _core.arange(0, permutation.numel(), device=permutation.device)
@@ -137,13 +157,29 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _places(steps: int, lengths: Tensor) -> Tensor:
-    """Where the elements are among `steps` times as many as there are sequences, step by step."""
+    """Return the positions of the elements in the padded batch, step by step."""
     there = _core.arange(steps).unsqueeze(1) < lengths
     return there.reshape(-1).nonzero().squeeze(1)
 
 
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs padded sequences, which come longest first unless `enforce_sorted` is False."""
+    """Pack a batch of padded sequences of different lengths.
+
+    Args:
+        input: padded sequences `(T, B, *)`.
+        lengths: length of each sequence: a list, or a tensor on the CPU.
+        batch_first: whether the batch is the first dimension instead of the second. Default: `False`
+        enforce_sorted: whether the sequences must be sorted by length, longest first; else they are sorted here.
+            Default: `True`
+
+    Raises:
+        RuntimeError: if a length is not positive, or the sequences are not sorted as required.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_padded_sequence(torch.tensor([[1, 4], [2, 5], [3, 0]]), [3, 2])
+        >>> packed.data
+        tensor([1, 4, 2, 5, 3])
+    """
     if isinstance(lengths, Tensor):
         lengths = lengths.to(dtype=_core.int64)
     else:
@@ -187,7 +223,20 @@ def _check_lengths(sizes: list[int], steps: int, count: int) -> None:
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The padded sequences that were packed, and their lengths."""
+    """Unpack a packed batch into padded sequences and their lengths, the inverse of `pack_padded_sequence`.
+
+    Args:
+        sequence: packed sequences.
+        batch_first: whether the batch is the first dimension instead of the second. Default: `False`
+        padding_value: value of the padding. Default: `0.0`
+        total_length: number of steps to pad to; that of the longest sequence if `None`.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+        >>> nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2, 3],
+                [4, 5, 0]]), tensor([3, 2]))
+    """
     data, batch_sizes, _, back = sequence
     steps = batch_sizes.size(0)
     if total_length is not None:
@@ -210,7 +259,19 @@ def pad_packed_sequence(
 
 
 def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right") -> Tensor:
-    """The sequences in one tensor, the shorter ones filled up."""
+    """Pad sequences to the length of the longest one and stack them.
+
+    Args:
+        sequences: tensors `(L, *)` of different lengths.
+        batch_first: whether the batch is the first dimension instead of the second. Default: `False`
+        padding_value: value of the padding. Default: `0.0`
+        padding_side: where to pad: `"right"` or `"left"`. Default: `"right"`
+
+    Examples:
+        >>> nn.utils.rnn.pad_sequence([torch.tensor([1, 2, 3]), torch.tensor([4])], batch_first=True)
+        tensor([[1, 2, 3],
+                [4, 0, 0]])
+    """
     if not isinstance(sequences, Iterable):
         raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     parts = list(sequences)
@@ -230,19 +291,48 @@ def pad_sequence(sequences: Any, batch_first: bool = False, padding_value: float
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool = False) -> list[Tensor]:
-    """The sequences without their padding."""
+    """Split padded sequences into a list of sequences without padding.
+
+    Args:
+        padded_sequences: padded sequences `(T, B, *)`.
+        lengths: length of each sequence.
+        batch_first: whether the batch is the first dimension instead of the second. Default: `False`
+
+    Examples:
+        >>> nn.utils.rnn.unpad_sequence(torch.tensor([[1, 2, 3], [4, 0, 0]]), torch.tensor([3, 1]), batch_first=True)
+        [tensor([1, 2, 3]), tensor([4])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [row[:size] for row, size in zip(padded_sequences, lengths.tolist(), strict=True)]
 
 
 def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
-    """Packs a list of sequences."""
+    """Pack a list of sequences of different lengths.
+
+    Args:
+        sequences: tensors `(L, *)` of different lengths.
+        enforce_sorted: whether the sequences must be sorted by length, longest first; else they are sorted here.
+            Default: `True`
+
+    Examples:
+        >>> nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])]).data
+        tensor([1, 4, 2, 5, 3])
+    """
     lengths = [sequence.size(0) for sequence in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The list of sequences that were packed."""
+    """Unpack a packed batch into a list of sequences, the inverse of `pack_sequence`.
+
+    Args:
+        packed_sequences: packed sequences.
+
+    Examples:
+        >>> packed = nn.utils.rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
+        >>> nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2, 3]), tensor([4, 5])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

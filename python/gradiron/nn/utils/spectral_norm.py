@@ -1,4 +1,4 @@
-"""Weights by their largest singular value, by a hook before each call."""
+"""Spectral normalization by a hook before each call."""
 
 from __future__ import annotations
 
@@ -20,14 +20,21 @@ __all__ = [
 
 
 def default_dim(module: Any) -> int:
-    """The dimension of a layer's outputs."""
+    """Return the dimension of the weight that corresponds to the outputs."""
     from ..modules.conv import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
     return 1 if isinstance(module, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)) else 0
 
 
 class SpectralNorm:
-    """The hook."""
+    """Hook of `spectral_norm` that runs before each call.
+
+    Args:
+        name: name of the weight. Default: `"weight"`
+        n_power_iterations: number of power iterations for each call in training. Default: `1`
+        dim: dimension that corresponds to the outputs. Default: `0`
+        eps: lower bound of norms, for numerical stability. Default: `1e-12`
+    """
 
     _version = 1
 
@@ -40,27 +47,27 @@ class SpectralNorm:
         self.eps = eps
 
     def reshape_weight_to_matrix(self, weight: Tensor) -> Tensor:
-        """The weight as a matrix, a row an output."""
+        """Return the weight as a matrix with one row for each output."""
         if self.dim != 0:
             weight = weight.permute((self.dim, *(d for d in range(weight.dim()) if d != self.dim)))
         return weight.reshape((weight.size(0), -1))
 
     def compute_weight(self, module: Any, do_power_iteration: bool) -> Tensor:
-        """The weight by its largest singular value, whose vectors are first brought nearer if asked for."""
+        """Return the weight divided by its largest singular value, after power iterations if requested."""
         weight, u, v = (getattr(module, self.name + ending) for ending in ("_orig", "_u", "_v"))
         matrix = self.reshape_weight_to_matrix(weight)
         if do_power_iteration:
             with no_grad():
                 for _ in range(self.n_power_iterations):
-                    # In place, so that they last.
+                    # In place, so that the buffers are updated.
                     v = F.normalize(_core.mv(matrix.t(), u), dim=0, eps=self.eps, out=v)
                     u = F.normalize(_core.mv(matrix, v), dim=0, eps=self.eps, out=u)
-                # The graph keeps copies: another call before its backward would change these.
+                # The graph saves copies: another call before the backward would change the buffers.
                 u, v = u.clone(), v.clone()
         return weight / _core.dot(u, _core.mv(matrix, v))
 
     def remove(self, module: Any) -> None:
-        """Makes the weight an ordinary parameter again."""
+        """Make the normalized weight an ordinary parameter."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
         for ending in ("", "_u", "_v", "_orig"):
@@ -72,7 +79,7 @@ class SpectralNorm:
 
     @staticmethod
     def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
-        """Keeps the parameter under another name, and hangs the hooks on the module."""
+        """Rename the parameter and register the hooks."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
                 raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
@@ -90,7 +97,7 @@ class SpectralNorm:
             u, v = (F.normalize(weight.new_empty(n).normal_(0, 1), dim=0, eps=eps) for n in (height, width))
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
-        # Until the first call, and for those who look before it.
+        # The value until the first call.
         setattr(module, name, weight.data)
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
@@ -101,7 +108,7 @@ class SpectralNorm:
 
 
 class SpectralNormLoadStateDictPreHook:
-    """Completes states from before the second vector was kept: they have the weight before and after, and the first."""
+    """Hook that adds the second singular vector to state dicts of old versions, which lack it."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -128,7 +135,7 @@ class SpectralNormLoadStateDictPreHook:
 
 
 class SpectralNormStateDictHook:
-    """Writes the version into the metadata."""
+    """Hook that writes the version into the metadata of a state dict."""
 
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
@@ -144,13 +151,45 @@ class SpectralNormStateDictHook:
 def spectral_norm(
     module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
-    """Divides a weight by its largest singular value, which is followed by power iteration, a step a call in training."""
+    """Divide a weight of a module by its largest singular value before each call (spectral normalization).
+
+    The singular value is estimated by power iteration. The trained parameter is `<name>_orig`. Prefer
+    `parametrizations.spectral_norm`.
+
+    Args:
+        module: module that has the weight.
+        name: name of the weight. Default: `"weight"`
+        n_power_iterations: number of power iterations for each call in training. Default: `1`
+        eps: lower bound of norms, for numerical stability. Default: `1e-12`
+        dim: dimension that corresponds to the outputs; 1 for transposed convolutions and else 0 if `None`.
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(4, 2))
+        >>> sorted(name for name, _ in layer.named_parameters())
+        ['bias', 'weight_orig']
+    """
     SpectralNorm.apply(module, name, n_power_iterations, default_dim(module) if dim is None else dim, eps)
     return module
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Undoes `spectral_norm`; the values stay."""
+    """Remove spectral normalization from a module; the weight keeps its normalized value.
+
+    Args:
+        module: module with spectral normalization.
+        name: name of the weight. Default: `"weight"`
+
+    Raises:
+        ValueError: if the weight has no spectral normalization.
+
+    Examples:
+        >>> layer = nn.utils.spectral_norm(nn.Linear(4, 2))
+        >>> nn.utils.remove_spectral_norm(layer)
+        Linear(in_features=4, out_features=2, bias=True)
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, SpectralNorm) and hook.name == name:
             hook.remove(module)
@@ -162,7 +201,7 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
         if isinstance(hook, SpectralNormStateDictHook) and hook.fn.name == name:
             del module._state_dict_hooks[key]
     for key, hook in list(module._load_state_dict_pre_hooks.items()):
-        # They are kept in a wrapper.
+        # Hooks are stored in a wrapper.
         inner = getattr(hook, "hook", hook)
         if isinstance(inner, SpectralNormLoadStateDictPreHook) and inner.fn.name == name:
             del module._load_state_dict_pre_hooks[key]

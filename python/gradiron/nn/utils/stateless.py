@@ -20,7 +20,22 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """A module called with other parameters than its own."""
+    """Call a module with other parameters and buffers; deprecated in favour of `func.functional_call`.
+
+    Args:
+        module: module to call.
+        parameters_and_buffers: tensors by name that replace those of the module.
+        args: positional arguments: a tuple, or a single one.
+        kwargs: keyword arguments.
+        tie_weights: whether tensors that share storage in the module are replaced together. Default: `True`
+        strict: whether all tensors of the module must be given, and no others. Default: `False`
+
+    Examples:
+        >>> layer = nn.Linear(2, 1)
+        >>> state = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+        >>> nn.utils.stateless.functional_call(layer, state, torch.ones(1, 2))
+        tensor([[2.]])
+    """
     warnings.warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 and will be removed in a future version of "
         "PyTorch. Please use `torch.func.functional_call` instead which is a drop-in replacement.",

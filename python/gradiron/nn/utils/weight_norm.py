@@ -1,4 +1,4 @@
-"""Weights as a length times a direction, by a hook before each call."""
+"""Weight normalization by a hook before each call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """The norm over all dimensions but one; over all of them if that is -1."""
+    """Return the norm over all dimensions but `dim`, or over all dimensions if it is -1."""
     if dim == -1:
         return norm(v, pow)
     others = [d for d in range(v.dim()) if d != dim]
@@ -20,24 +20,24 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 
 
 def weigh(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
-    """`v` with the length `g` along every dimension but one."""
+    """Return `v` scaled to the norm `g` along every dimension but `dim`."""
     return v * (g / norm_except_dim(v, 2, dim))
 
 
 class WeightNorm:
-    """The hook."""
+    """Hook of `weight_norm` that runs before each call."""
 
     def __init__(self, name: str, dim: int | None) -> None:
         self.name = name
         self.dim = -1 if dim is None else dim
 
     def compute_weight(self, module: Any) -> Tensor:
-        """The weight that length and direction make."""
+        """Return the weight computed from magnitude and direction."""
         return weigh(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
-        """Splits a parameter, and hangs the hook on the module."""
+        """Split the parameter and register the hook."""
         warnings.warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
@@ -61,7 +61,7 @@ class WeightNorm:
         return made
 
     def remove(self, module: Any) -> None:
-        """Makes one parameter of both again."""
+        """Make the weight an ordinary parameter again."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
         del module._parameters[self.name + "_g"]
@@ -73,13 +73,42 @@ class WeightNorm:
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
-    """Trains a parameter as a length and a direction; `dim` is the one that each has a length of its own along."""
+    """Split a weight into magnitude and direction, `w = g * v / |v|` (weight normalization).
+
+    The trained parameters are `<name>_g` and `<name>_v`. Deprecated in favour of `parametrizations.weight_norm`.
+
+    Args:
+        module: module that has the weight.
+        name: name of the weight. Default: `"weight"`
+        dim: dimension along which each slice has its own magnitude; `None` for a single magnitude. Default: `0`
+
+    Returns:
+        The module.
+
+    Examples:
+        >>> layer = nn.utils.weight_norm(nn.Linear(4, 2))
+        >>> layer.weight_g.shape, layer.weight_v.shape
+        (torch.Size([2, 1]), torch.Size([2, 4]))
+    """
     WeightNorm.apply(module, name, dim)
     return module
 
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
-    """Undoes `weight_norm`; the values stay."""
+    """Remove weight normalization from a module; the weight keeps its value.
+
+    Args:
+        module: module with weight normalization.
+        name: name of the weight. Default: `"weight"`
+
+    Raises:
+        ValueError: if the weight has no weight normalization.
+
+    Examples:
+        >>> layer = nn.utils.weight_norm(nn.Linear(4, 2))
+        >>> nn.utils.remove_weight_norm(layer)
+        Linear(in_features=4, out_features=2, bias=True)
+    """
     for key, hook in module._forward_pre_hooks.items():
         if isinstance(hook, WeightNorm) and hook.name == name:
             hook.remove(module)
