@@ -29,34 +29,29 @@ pub(super) struct Shader {
     pub text: String,
     pub bindings: usize,
     pub read_only: u32,
+    /// How many parameter words it reads.
+    pub words: usize,
 }
+
+/// Stands before and after the number of a parameter word, until `finish` knows where parameters lie.
+const WORD: char = '\u{1}';
+/// Stands where a shader that reads its parameters from the ring buffer finds their start.
+const BASE: char = '\u{2}';
 
 /// A kernel being written.
 pub(super) struct Code {
     text: String,
     bindings: usize,
     read_only: u32,
-    ringed: bool,
     flags: bool,
     words: usize,
-    used: usize,
     language: Value,
 }
 
 impl Code {
-    /// A kernel with `words` words of parameters (beyond what immediates hold, they lie in a ring buffer), whose
-    /// scalar functions compute in `language`: there the name `T`.
-    pub fn new(words: usize, language: Value) -> Code {
-        Code {
-            text: String::new(),
-            bindings: 0,
-            read_only: 0,
-            ringed: words > INLINE_WORDS,
-            flags: false,
-            words,
-            used: 0,
-            language,
-        }
+    /// A kernel whose scalar functions compute in `language`: there the name `T`.
+    pub fn new(language: Value) -> Code {
+        Code { text: String::new(), bindings: 0, read_only: 0, flags: false, words: 0, language }
     }
 
     /// A binding of `array<element>`.
@@ -80,12 +75,6 @@ impl Code {
     /// The record of the first fault; see `fault`.
     pub fn flags(&mut self) {
         self.flags = true;
-    }
-
-    /// How many words [`Code::indexed`] takes.
-    pub fn indexed_words(rank: usize, indices: usize) -> usize {
-        let place = 1 + rank;
-        1 + rank + 2 * place + indices * (place + 3)
     }
 
     /// Index operands, and the beginning of `main`: `AT` is where element `i` lies in each of the operands named `at`, and
@@ -126,15 +115,11 @@ impl Code {
         self.text += text;
     }
 
-    /// The text of the next parameter word. Parameters are named in the order in which a launch pushes them.
+    /// The text of the next parameter word. A launch pushes its parameters in the order of these calls.
     pub fn word(&mut self) -> String {
-        let k = self.used;
-        self.used += 1;
-        debug_assert!(k < self.words, "more parameters than declared");
-        if self.ringed {
-            return format!("ring[base + {k}u]");
-        }
-        format!("given[{}].{}", k / 4, ["x", "y", "z", "w"][k % 4])
+        let k = self.words;
+        self.words += 1;
+        format!("{WORD}{k}{WORD}")
     }
 
     pub fn words(&mut self, count: usize) -> Vec<String> {
@@ -248,22 +233,35 @@ impl Code {
 
     /// Defines `base` where the ring is used: for mains that are written by hand.
     pub fn base(&mut self) {
-        if self.ringed {
-            self.text += "  let base = given[0].x;\n";
-        }
+        self.text.push(BASE);
     }
 
-    /// The finished kernel; the ring, then the flags are its last bindings, as a launch binds them.
+    /// The finished kernel. Its last bindings are the ring, if its parameters exceed the immediates, and the flags.
     pub fn finish(mut self) -> Shader {
-        debug_assert_eq!(self.used, self.words, "as many parameters as declared");
+        let ringed = self.words > INLINE_WORDS;
+        self.text = self.text.replace(BASE, if ringed { "  let base = given[0].x;\n" } else { "" });
+        self.text = place_words(&self.text, ringed);
         self.text += "var<immediate> given: array<vec4<u32>, 8>;\n";
-        if self.ringed {
+        if ringed {
             self.bind("ring", "u32", false);
         }
         if self.flags {
             self.bind("flags", "atomic<u32>", true);
         }
         self.text += &prelude::gather(self.language, &self.text);
-        Shader { text: self.text, bindings: self.bindings, read_only: self.read_only }
+        Shader { text: self.text, bindings: self.bindings, read_only: self.read_only, words: self.words }
     }
+}
+
+/// Replaces each parameter word by the expression that reads it, from the ring buffer or from the immediates.
+fn place_words(text: &str, ringed: bool) -> String {
+    let mut placed = String::with_capacity(text.len());
+    for (i, part) in text.split(WORD).enumerate() {
+        match part.parse::<usize>() {
+            Ok(k) if i % 2 == 1 && ringed => placed += &format!("ring[base + {k}u]"),
+            Ok(k) if i % 2 == 1 => placed += &format!("given[{}].{}", k / 4, ["x", "y", "z", "w"][k % 4]),
+            _ => placed += part,
+        }
+    }
+    placed
 }

@@ -4,7 +4,7 @@
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::resample::uploaded;
 use super::stored::Stored;
@@ -53,7 +53,7 @@ pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets:
     let mut words = tables.words(of);
     words.push(u32::from(of.zero_infinity));
     words.extend(views.iter().map(|view| view.offset as u32));
-    let kernel = gpu.kernel(&Key::new("ctc", "ctc_slope").with(stored as u8), || Ok(slope(stored)))?;
+    let kernel = gpu.kernel(&Gradient { stored })?;
     let mut buffers: Vec<&Buffer> = views.iter().map(|view| view.buffer).collect();
     buffers.extend(tables.buffers());
     let groups = groups(out.numel(), GROUP);
@@ -150,42 +150,54 @@ fn walk(
     }
     buffers.extend(tables.buffers());
     let forwards = loss.is_some();
-    let key = Key::new("ctc", "ctc_walk").with(stored as u8).with(u8::from(forwards));
-    let kernel = gpu.kernel(&key, || Ok(walker(stored, forwards)))?;
+    let kernel = gpu.kernel(&Walk { stored, forwards })?;
     let groups = groups(of.samples, 1);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-fn walker(stored: Stored, forwards: bool) -> Shader {
-    let mut code = Code::new(8 + usize::from(forwards), stored.value());
-    code.operand("a", stored, true, false);
-    code.operand("p", stored, false, false);
-    if forwards {
-        code.operand("loss", stored, true, false);
+/// Fills the table of one direction, a workgroup a sequence.
+#[derive(Hash)]
+struct Walk {
+    stored: Stored,
+    forwards: bool,
+}
+
+impl ShaderKind for Walk {
+    fn name(&self) -> &'static str {
+        "ctc_loss"
     }
-    Names::bind(&mut code);
-    code.main_by_group();
-    let names = Names::read(&mut code);
-    let (table, from) = (code.word(), code.word());
-    let Names { samples, steps, classes, places, blank, .. } = &names;
-    code.push(&format!("  if (row >= {samples}) {{ return; }}\n"));
-    names.sample(&mut code, "row");
-    let p = |step: &str, place: &str| {
-        format!("p_get({from} + ({step} * {samples} + row) * {classes} + label(start, {place}, {blank}))")
-    };
-    // Steps that a sample does not have lead nowhere.
-    code.push(&format!(
-        "  let table = {table} + row * {steps} * {places};
+
+    fn shader(&self) -> Shader {
+        let Walk { stored, forwards } = *self;
+        let mut code = Code::new(stored.value());
+        code.operand("a", stored, true, false);
+        code.operand("p", stored, false, false);
+        if forwards {
+            code.operand("loss", stored, true, false);
+        }
+        Names::bind(&mut code);
+        code.main_by_group();
+        let names = Names::read(&mut code);
+        let (table, from) = (code.word(), code.word());
+        let Names { samples, steps, classes, places, blank, .. } = &names;
+        code.push(&format!("  if (row >= {samples}) {{ return; }}\n"));
+        names.sample(&mut code, "row");
+        let p = |step: &str, place: &str| {
+            format!("p_get({from} + ({step} * {samples} + row) * {classes} + label(start, {place}, {blank}))")
+        };
+        // Steps that a sample does not have lead nowhere.
+        code.push(&format!(
+            "  let table = {table} + row * {steps} * {places};
   for (var k = me; k < {steps} * {places}; k += {GROUP}u) {{ a_set(table + k, -inf()); }}
   storageBarrier();
   workgroupBarrier();
   for (var k = 0u; k < {steps}; k++) {{
 "
-    ));
-    let body = if forwards {
-        format!(
-            "    let step = k;
+        ));
+        let body = if forwards {
+            format!(
+                "    let step = k;
     let now = table + step * {places};
     if (step < own) {{
       for (var s = me; s < end; s += {GROUP}u) {{
@@ -204,11 +216,11 @@ fn walker(stored: Stored, forwards: bool) -> Shader {
       }}
     }}
 ",
-            p = p("step", "s")
-        )
-    } else {
-        format!(
-            "    let step = {steps} - 1u - k;
+                p = p("step", "s")
+            )
+        } else {
+            format!(
+                "    let step = {steps} - 1u - k;
     let now = table + step * {places};
     if (step < own) {{
       for (var s = me; s < end; s += {GROUP}u) {{
@@ -227,15 +239,15 @@ fn walker(stored: Stored, forwards: bool) -> Shader {
       }}
     }}
 ",
-            p = p("step", "s")
-        )
-    };
-    code.push(&body);
-    code.push("    storageBarrier();\n    workgroupBarrier();\n  }\n");
-    if forwards {
-        let loss = code.word();
-        code.push(&format!(
-            "  if (me == 0u) {{
+                p = p("step", "s")
+            )
+        };
+        code.push(&body);
+        code.push("    storageBarrier();\n    workgroupBarrier();\n  }\n");
+        if forwards {
+            let loss = code.word();
+            code.push(&format!(
+                "  if (me == 0u) {{
     if (own == 0u) {{
       var none = inf();
       if (length == 0u) {{ none = T(0); }}
@@ -248,34 +260,47 @@ fn walker(stored: Stored, forwards: bool) -> Shader {
     }}
   }}
 "
-        ));
+            ));
+        }
+        code.push("}\n");
+        code.finish()
     }
-    code.push("}\n");
-    code.finish()
 }
 
-fn slope(stored: Stored) -> Shader {
-    let mut code = Code::new(13, stored.value());
-    code.operand("o", stored, true, false);
-    for name in ["g", "loss", "a", "b", "p"] {
-        code.operand(name, stored, false, false);
+/// The gradient with respect to the log-probabilities.
+#[derive(Hash)]
+struct Gradient {
+    stored: Stored,
+}
+
+impl ShaderKind for Gradient {
+    fn name(&self) -> &'static str {
+        "ctc_loss_backward"
     }
-    Names::bind(&mut code);
-    code.main_by_item();
-    let names = Names::read(&mut code);
-    let zero_infinity = code.word();
-    let [o, g, loss, a, b, p] = [(); 6].map(|()| code.word());
-    let Names { samples, steps, classes, places, blank, .. } = &names;
-    code.push(&format!(
-        "  if (i >= {steps} * {samples} * {classes}) {{ return; }}
+
+    fn shader(&self) -> Shader {
+        let stored = self.stored;
+        let mut code = Code::new(stored.value());
+        code.operand("o", stored, true, false);
+        for name in ["g", "loss", "a", "b", "p"] {
+            code.operand(name, stored, false, false);
+        }
+        Names::bind(&mut code);
+        code.main_by_item();
+        let names = Names::read(&mut code);
+        let zero_infinity = code.word();
+        let [o, g, loss, a, b, p] = [(); 6].map(|()| code.word());
+        let Names { samples, steps, classes, places, blank, .. } = &names;
+        code.push(&format!(
+            "  if (i >= {steps} * {samples} * {classes}) {{ return; }}
   let class_of = i % {classes};
   let row = (i / {classes}) % {samples};
   let step = i / ({classes} * {samples});
 "
-    ));
-    names.sample(&mut code, "row");
-    code.push(&format!(
-        "  let minus = loss_get({loss} + row);
+        ));
+        names.sample(&mut code, "row");
+        code.push(&format!(
+            "  let minus = loss_get({loss} + row);
   if (step >= own || ({zero_infinity} > 0u && minus == inf())) {{ o_set({o} + i, T(0)); return; }}
   let now = (row * {steps} + step) * {places};
   var met = -inf();
@@ -288,21 +313,22 @@ fn slope(stored: Stored) -> Shader {
   o_set({o} + i, (exp(own_p) - exp(met + minus - own_p)) * g_get({g} + row));
 }}
 "
-    ));
-    code.finish()
+        ));
+        code.finish()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::Stored;
+    use super::*;
 
     #[test]
     fn kernels_are_valid() {
         for stored in [Stored::F32, Stored::F64] {
-            validate(&super::walker(stored, true));
-            validate(&super::walker(stored, false));
-            validate(&super::slope(stored));
+            validate(&Walk { stored, forwards: true }.shader());
+            validate(&Walk { stored, forwards: false }.shader());
+            validate(&Gradient { stored }.shader());
         }
     }
 }

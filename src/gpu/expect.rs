@@ -5,7 +5,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin};
 use super::index_space::{Space, Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::Result;
@@ -25,8 +25,7 @@ pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<(
     words.extend([n as u32, fault::ticket(origin), values.offset as u32]);
     space.push_dims(&mut words);
     space.push_strides(0, &mut words);
-    let key = Key::new("expect", holds).with(stored as u8).with(rank as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(stored, rank, holds)))?;
+    let kernel = gpu.kernel(&Expect { stored, rank, holds })?;
     let launch = Launch {
         kernel: &kernel,
         buffers: &[values.buffer],
@@ -37,22 +36,37 @@ pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<(
     gpu.stream().launch(gpu, &launch)
 }
 
-fn shader(stored: Stored, rank: usize, holds: &str) -> Shader {
-    let mut code = Code::new(2 + 2 * rank + 1, stored.value());
-    code.flags();
-    code.operand("x", stored, false, false);
-    code.main_by_item();
-    let [n, ticket, offset] = [code.word(), code.word(), code.word()];
-    code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
-    let dims = code.words(rank - 1);
-    code.push(&Code::split("i", "c", &dims));
-    let strides = code.words(rank);
-    code.push(&format!(
-        "  let x = x_get({offset} + {});\n  if (!({holds}) && atomicExchange(&flags[0], 1u) == 0u) {{ \
+/// Records a fault where the condition `holds` is false.
+#[derive(Hash)]
+struct Expect {
+    stored: Stored,
+    rank: usize,
+    holds: &'static str,
+}
+
+impl ShaderKind for Expect {
+    fn name(&self) -> &'static str {
+        "expect"
+    }
+
+    fn shader(&self) -> Shader {
+        let Expect { stored, rank, holds } = *self;
+        let mut code = Code::new(stored.value());
+        code.flags();
+        code.operand("x", stored, false, false);
+        code.main_by_item();
+        let [n, ticket, offset] = [code.word(), code.word(), code.word()];
+        code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
+        let dims = code.words(rank - 1);
+        code.push(&Code::split("i", "c", &dims));
+        let strides = code.words(rank);
+        code.push(&format!(
+            "  let x = x_get({offset} + {});\n  if (!({holds}) && atomicExchange(&flags[0], 1u) == 0u) {{ \
          atomicStore(&flags[1], {ticket}); }}\n}}\n",
-        Code::dot("c", &strides)
-    ));
-    code.finish()
+            Code::dot("c", &strides)
+        ));
+        code.finish()
+    }
 }
 
 #[cfg(test)]
@@ -64,7 +78,7 @@ mod tests {
     fn kernels_are_valid() {
         for stored in [Stored::F16, Stored::F32, Stored::F64] {
             for rank in [1, 4] {
-                validate(&shader(stored, rank, "x >= T(0) && x <= T(1)"));
+                validate(&Expect { stored, rank, holds: "x >= T(0) && x <= T(1)" }.shader());
             }
         }
     }

@@ -7,7 +7,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
 use super::index_space::{Space, Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::segments;
 use super::stored::{Stored, Value};
@@ -129,15 +129,14 @@ fn run(
         words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
         kind.shared_index |= u32::from(by.index.buffer.same(out.buffer)) << k;
     }
-    debug_assert_eq!(words.len(), kind.words());
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let launch =
         Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
     gpu.stream().launch(gpu, &launch)
 }
 
 /// What tells one indexing kernel from another.
-#[derive(Clone)]
+#[derive(Clone, Hash)]
 struct Kind {
     put: Option<Put>,
     stored: Stored,
@@ -166,49 +165,9 @@ impl Kind {
         }
     }
 
-    fn words(&self) -> usize {
-        Code::indexed_words(self.rank, self.indices.len())
-    }
-
-    fn key(&self) -> Key {
-        let flags = u8::from(self.negative) | u8::from(self.shared) << 1;
-        let mut key = Key::new("index", "index")
-            .with(self.put.map_or(255, |put| put as u8))
-            .with(self.stored as u8)
-            .with(flags)
-            .with(self.rank as u8)
-            .with(self.shared_index as u8);
-        for stored in &self.indices {
-            key = key.with(*stored as u8);
-        }
-        key
-    }
-
     /// Whether the destination is changed by atomic operations on its words.
     fn atomic(&self) -> bool {
         self.put.is_some_and(|put| put != Put::Assign || self.stored.packed())
-    }
-
-    fn shader(&self) -> Shader {
-        let mut code = Code::new(self.words(), Value::I32);
-        if self.atomic() {
-            code.bind("o", "atomic<u32>", true);
-            code.push(&self.update());
-        } else {
-            code.operand("o", self.stored, true, false);
-        }
-        code.operand("x", self.stored, false, self.shared);
-        for (k, stored) in self.indices.iter().enumerate() {
-            code.operand(&format!("index{k}"), *stored, false, self.shared_index >> k & 1 == 1);
-        }
-        let moved = if self.put.is_some() { "o_at" } else { "x_at" };
-        code.indexed((self.rank, &self.indices, self.negative), ["o_at", "x_at"], moved, "");
-        code.push(if self.atomic() {
-            "  o_update(o_at, x_get(x_at));\n}\n"
-        } else {
-            "  o_set(o_at, x_get(x_at));\n}\n"
-        });
-        code.finish()
     }
 
     /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
@@ -239,6 +198,34 @@ impl Kind {
              if (atomicCompareExchangeWeak(&o[at], word, {word}).exchanged) {{ break; }}\n  }}\n}}\n",
             t = value.name()
         )
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(Value::I32);
+        if self.atomic() {
+            code.bind("o", "atomic<u32>", true);
+            code.push(&self.update());
+        } else {
+            code.operand("o", self.stored, true, false);
+        }
+        code.operand("x", self.stored, false, self.shared);
+        for (k, stored) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *stored, false, self.shared_index >> k & 1 == 1);
+        }
+        let moved = if self.put.is_some() { "o_at" } else { "x_at" };
+        code.indexed((self.rank, &self.indices, self.negative), ["o_at", "x_at"], moved, "");
+        code.push(if self.atomic() {
+            "  o_update(o_at, x_get(x_at));\n}\n"
+        } else {
+            "  o_set(o_at, x_get(x_at));\n}\n"
+        });
+        code.finish()
     }
 }
 

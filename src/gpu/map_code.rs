@@ -4,13 +4,13 @@
 use super::code::{Code, Shader};
 use super::index_space::Words;
 use super::map::Map;
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::{Stored, Value};
 use crate::base::Scalar;
 use smallvec::SmallVec;
 
 /// How an operand is read: a number among the parameters, four elements at a time, one for all four, or one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Access {
     Number,
     Quad(Stored),
@@ -19,6 +19,7 @@ pub(super) enum Access {
 }
 
 /// A kernel of a map.
+#[derive(Hash)]
 pub(super) struct Plan<'a> {
     pub map: &'a Map<'a>,
     pub out: Stored,
@@ -58,59 +59,6 @@ pub(super) fn number(value: Value, code: &mut Code) -> String {
 }
 
 impl Plan<'_> {
-    pub fn key(&self) -> Key {
-        let mut key = Key::new(self.map.family, self.map.name)
-            .with(self.map.compute as u8)
-            .with(self.map.result as u8)
-            .with(self.out as u8)
-            .with(self.rank as u8)
-            .with(u8::from(self.quads));
-        for (access, shared) in &self.inputs {
-            let (kind, stored) = match access {
-                Access::Number => (0, 0),
-                Access::Quad(stored) => (1, *stored as u8),
-                Access::Same(stored) => (2, *stored as u8),
-                Access::Strided(stored) => (3, *stored as u8),
-            };
-            key = key.with(kind | u8::from(*shared) << 7).with(stored);
-        }
-        key
-    }
-
-    /// How many parameters `launch` pushes.
-    pub fn words(&self) -> usize {
-        let place = 1 + plan_strides(self.rank, self.quads);
-        let wide = usize::from(matches!(self.map.compute, Value::I64 | Value::F64));
-        let inputs: usize = self
-            .inputs
-            .iter()
-            .map(|(access, _)| if *access == Access::Number { 1 + wide } else { place })
-            .sum();
-        self.rank + place + inputs + self.map.words.len()
-    }
-
-    pub fn shader(&self) -> Shader {
-        let map = self.map;
-        let mut code = Code::new(self.words(), map.compute);
-        if self.quads {
-            code.bind("o", self.out.quad(), true);
-        } else {
-            code.operand("o", self.out, true, false);
-        }
-        let names: Vec<String> = (0..self.inputs.len()).map(|k| format!("in{k}")).collect();
-        for (name, (access, shared)) in names.iter().zip(&self.inputs) {
-            match access {
-                Access::Number => {}
-                Access::Quad(stored) => code.bind(name, stored.quad(), *shared),
-                Access::Same(stored) | Access::Strided(stored) => code.operand(name, *stored, false, *shared),
-            }
-        }
-        code.push(&self.function());
-        code.main_by_item();
-        self.main(&mut code, &names);
-        code.finish()
-    }
-
     /// The function computed per element.
     fn function(&self) -> String {
         let map = self.map;
@@ -181,6 +129,34 @@ impl Plan<'_> {
 
 /// Checks, without a GPU, that the kernels of an expression are valid over every kind of operand. False: the
 /// expression has no shader for `dtype`, and `pointwise` would refuse it.
+impl ShaderKind for Plan<'_> {
+    fn name(&self) -> &'static str {
+        self.map.name
+    }
+
+    fn shader(&self) -> Shader {
+        let map = self.map;
+        let mut code = Code::new(map.compute);
+        if self.quads {
+            code.bind("o", self.out.quad(), true);
+        } else {
+            code.operand("o", self.out, true, false);
+        }
+        let names: Vec<String> = (0..self.inputs.len()).map(|k| format!("in{k}")).collect();
+        for (name, (access, shared)) in names.iter().zip(&self.inputs) {
+            match access {
+                Access::Number => {}
+                Access::Quad(stored) => code.bind(name, stored.quad(), *shared),
+                Access::Same(stored) | Access::Strided(stored) => code.operand(name, *stored, false, *shared),
+            }
+        }
+        code.push(&self.function());
+        code.main_by_item();
+        self.main(&mut code, &names);
+        code.finish()
+    }
+}
+
 #[cfg(test)]
 pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType) -> bool {
     use super::prelude;

@@ -6,14 +6,14 @@ use super::device::gpu;
 use super::index_space::{Space, Words, check, groups};
 use super::map_code::{number, push_number};
 use super::matmul_code::DEPTH;
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::{Stored, Value};
 use super::stream::Launch;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguous_strides, numel};
 
 /// How the work is shared out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Hash, PartialEq, Eq, Debug)]
 pub(super) enum Shape {
     /// An invocation per result.
     Plain,
@@ -95,12 +95,11 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         scaled,
         shared: [out.buffer.same(a.buffer), out.buffer.same(b.buffer)],
     };
-    debug_assert_eq!(words.len(), kind.words());
     let groups = match shape {
         Shape::Plain => groups(m * n * batch, GROUP),
         _ => groups(tiles * batch, 1),
     };
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let buffers = [out.buffer, a.buffer, b.buffer];
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
@@ -212,7 +211,7 @@ fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
 }
 
 /// What tells one kernel from another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Hash, Debug)]
 pub(super) struct Kind {
     pub shape: Shape,
     pub compute: Value,
@@ -230,34 +229,58 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    fn words(&self) -> usize {
-        let wide = usize::from(matches!(self.compute, Value::I64 | Value::F64));
-        6 + (self.rank - 1) + 3 * (3 + self.rank) + if self.scaled { 2 * (1 + wide) } else { 0 }
+    /// Element `at` of an operand, in the type computed in.
+    pub fn get(&self, name: &str, at: &str) -> String {
+        let stored = if name == "a" { self.a } else { self.b };
+        stored.value().convert(self.compute, &format!("{name}_get({at})"))
     }
 
-    fn key(&self) -> Key {
-        let shape = match self.shape {
-            Shape::Plain => 0,
-            Shape::Dot => 1,
-            Shape::Tile(size) => size as u8,
+    /// Statements that write `acc` (a number, or a quad of them) to row `r`, column `c`.
+    fn store(&self, code: &mut Code) -> String {
+        let mut text = "let at = o_at + r * o_down + c * o_right; var value = acc;".to_owned();
+        let old = if self.whole {
+            "o[at / 4u]".to_owned()
+        } else {
+            self.out.value().convert(self.compute, "o_get(at)")
         };
-        let flags = u8::from(self.a_by_row)
-            | u8::from(self.b_by_row) << 1
-            | u8::from(self.scaled) << 2
-            | u8::from(self.shared[0]) << 3
-            | u8::from(self.shared[1]) << 4
-            | u8::from(self.whole) << 5;
-        Key::new("matmul", "matmul")
-            .with(shape)
-            .with(self.out as u8)
-            .with(self.a as u8)
-            .with(self.b as u8)
-            .with(self.rank as u8)
-            .with(flags)
+        if self.scaled {
+            let (alpha, beta) = (number(self.compute, code), number(self.compute, code));
+            code.push(&format!("  let alpha = {alpha};\n  let beta = {beta};\n"));
+            text += &format!(" value *= alpha; if (!(beta == T(0))) {{ value += beta * {old}; }}");
+        }
+        if self.whole {
+            return text + " o[at / 4u] = value;";
+        }
+        text + &format!(" o_set(at, {});", self.compute.convert_to_stored(self.out, "value"))
+    }
+
+    fn plain(&self, code: &mut Code, store: &str) {
+        let (a, b) = (self.get("a", "from_a"), self.get("b", "from_b"));
+        code.push(&format!(
+            "  let r = part / n;\n  let c = part - r * n;\n  var acc = T(0);\n  var from_a = a_at + r * a_down;\n  \
+             var from_b = b_at + c * b_right;\n  for (var k = 0u; k < depth; k++) {{\n    acc += {a} * {b};\n    \
+             from_a += a_right;\n    from_b += b_down;\n  }}\n  {store}\n"
+        ));
+    }
+
+    fn dot(&self, code: &mut Code, store: &str) {
+        let a = self.get("a", "a_at + r * a_down + k * a_right");
+        let b = self.get("b", "b_at + k * b_down + c * b_right");
+        code.push(&format!(
+            "  let r = part / n;\n  let c = part - r * n;\n  var mine = T(0);\n  \
+             for (var k = me; k < depth; k += {GROUP}u) {{ mine += {a} * {b}; }}\n  \
+             let acc = sum_all(mine, me);\n  if (me > 0u) {{ return; }}\n  {store}\n"
+        ));
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "matmul"
     }
 
     fn shader(&self) -> Shader {
-        let mut code = Code::new(self.words(), self.compute);
+        let mut code = Code::new(self.compute);
         if self.whole {
             code.bind("o", "vec4<f32>", true);
             code.bind("a", "vec4<f32>", self.shared[0]);
@@ -307,50 +330,6 @@ impl Kind {
         }
         code.push("}\n");
         code.finish()
-    }
-
-    /// Element `at` of an operand, in the type computed in.
-    pub fn get(&self, name: &str, at: &str) -> String {
-        let stored = if name == "a" { self.a } else { self.b };
-        stored.value().convert(self.compute, &format!("{name}_get({at})"))
-    }
-
-    /// Statements that write `acc` (a number, or a quad of them) to row `r`, column `c`.
-    fn store(&self, code: &mut Code) -> String {
-        let mut text = "let at = o_at + r * o_down + c * o_right; var value = acc;".to_owned();
-        let old = if self.whole {
-            "o[at / 4u]".to_owned()
-        } else {
-            self.out.value().convert(self.compute, "o_get(at)")
-        };
-        if self.scaled {
-            let (alpha, beta) = (number(self.compute, code), number(self.compute, code));
-            code.push(&format!("  let alpha = {alpha};\n  let beta = {beta};\n"));
-            text += &format!(" value *= alpha; if (!(beta == T(0))) {{ value += beta * {old}; }}");
-        }
-        if self.whole {
-            return text + " o[at / 4u] = value;";
-        }
-        text + &format!(" o_set(at, {});", self.compute.convert_to_stored(self.out, "value"))
-    }
-
-    fn plain(&self, code: &mut Code, store: &str) {
-        let (a, b) = (self.get("a", "from_a"), self.get("b", "from_b"));
-        code.push(&format!(
-            "  let r = part / n;\n  let c = part - r * n;\n  var acc = T(0);\n  var from_a = a_at + r * a_down;\n  \
-             var from_b = b_at + c * b_right;\n  for (var k = 0u; k < depth; k++) {{\n    acc += {a} * {b};\n    \
-             from_a += a_right;\n    from_b += b_down;\n  }}\n  {store}\n"
-        ));
-    }
-
-    fn dot(&self, code: &mut Code, store: &str) {
-        let a = self.get("a", "a_at + r * a_down + k * a_right");
-        let b = self.get("b", "b_at + k * b_down + c * b_right");
-        code.push(&format!(
-            "  let r = part / n;\n  let c = part - r * n;\n  var mine = T(0);\n  \
-             for (var k = me; k < depth; k += {GROUP}u) {{ mine += {a} * {b}; }}\n  \
-             let acc = sum_all(mine, me);\n  if (me > 0u) {{ return; }}\n  {store}\n"
-        ));
     }
 }
 

@@ -5,7 +5,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin, Wrong};
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::Stored;
 use super::stream::Launch;
@@ -52,23 +52,12 @@ pub fn nll_backward(
 }
 
 /// What a kernel writes.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Hash, PartialEq, Eq)]
 enum Part {
     Each,
     Loss { mean: bool },
     Total,
     Slope { each: bool, mean: bool },
-}
-
-impl Part {
-    fn number(self) -> u8 {
-        match self {
-            Part::Each => 0,
-            Part::Loss { mean } => 1 + u8::from(mean),
-            Part::Total => 3,
-            Part::Slope { each, mean } => 4 + u8::from(each) + 2 * u8::from(mean),
-        }
-    }
 }
 
 impl Nll<'_> {
@@ -100,7 +89,7 @@ impl Nll<'_> {
         words.push(origin.map_or(0, fault::ticket));
         words.extend(operands.iter().map(|view| view.offset as u32));
         let flags = kind.looks();
-        let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+        let kernel = gpu.kernel(&kind)?;
         let buffers: SmallVec<[&Buffer; 5]> = operands.iter().map(|view| view.buffer).collect();
         let groups = groups(count, 1);
         gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags })
@@ -108,7 +97,7 @@ impl Nll<'_> {
 }
 
 /// What a kernel is made for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 struct Kind {
     part: Part,
     stored: Stored,
@@ -117,66 +106,9 @@ struct Kind {
 }
 
 impl Kind {
-    fn key(&self) -> Key {
-        Key::new("nll", "nll")
-            .with(self.part.number())
-            .with(self.stored as u8)
-            .with(self.target as u8)
-            .with(u8::from(self.weight))
-    }
-
     /// Whether it tells of classes that there are not.
     fn looks(&self) -> bool {
         matches!(self.part, Part::Each | Part::Loss { .. })
-    }
-
-    fn shader(&self) -> Shader {
-        let names: &[&str] = match self.part {
-            Part::Each | Part::Loss { .. } => &["o", "x"],
-            Part::Total => &["o"],
-            Part::Slope { mean: true, .. } => &["o", "g", "total"],
-            Part::Slope { mean: false, .. } => &["o", "g"],
-        };
-        let names: SmallVec<[&str; 4]> = names.iter().copied().chain(self.weight.then_some("w")).collect();
-        let mut code = Code::new(6 + names.len() + 1, self.stored.value());
-        for name in &names {
-            code.operand(name, self.stored, *name == "o", false);
-        }
-        code.operand("t", self.target, false, false);
-        if self.looks() {
-            code.flags();
-            code.push(super::code::INDEX);
-        } else {
-            code.push("fn widen(v: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(v), bitcast<u32>(v >> 31u)); }\n");
-        }
-        if matches!(self.part, Part::Loss { .. } | Part::Total) {
-            code.group_join("all_sum", "T", "acc + next", true);
-        }
-        code.main_by_group();
-        for name in ["n", "classes", "run", "low", "high", "ticket"] {
-            let word = code.word();
-            code.push(&format!("  let {name} = {word};\n"));
-        }
-        for name in names.iter().chain(&["t"]) {
-            let at = code.word();
-            code.push(&format!("  let {name}_at = {at};\n"));
-        }
-        code.push("  let i = row * 256u + me;\n");
-        code.push(&match self.part {
-            Part::Each => format!(
-                "  if (i >= n) {{ return; }}\n  let s = i;\n{}  o_set(o_at + i, loss);\n",
-                self.sample()
-            ),
-            Part::Loss { mean } => format!(
-                "{}  if (me == 0u) {{ o_set(o_at, {}); }}\n",
-                self.over_samples(true),
-                if mean { "all_loss / total" } else { "all_loss" }
-            ),
-            Part::Total => format!("{}  if (me == 0u) {{ o_set(o_at, total); }}\n", self.over_samples(false)),
-            Part::Slope { each, mean } => self.slope(each, mean),
-        });
-        code.push("}\n");
-        code.finish()
     }
 
     /// The class of sample `s`, and whether it counts.
@@ -228,6 +160,61 @@ impl Kind {
              if (counted && class_.y == 0u && class_.x == c) {{\n    let share = {share};\n    \
              if (share != T(0)) {{ slope = -({g} * share); }}\n  }}\n  o_set(o_at + i, slope);\n"
         )
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "nll_loss"
+    }
+
+    fn shader(&self) -> Shader {
+        let names: &[&str] = match self.part {
+            Part::Each | Part::Loss { .. } => &["o", "x"],
+            Part::Total => &["o"],
+            Part::Slope { mean: true, .. } => &["o", "g", "total"],
+            Part::Slope { mean: false, .. } => &["o", "g"],
+        };
+        let names: SmallVec<[&str; 4]> = names.iter().copied().chain(self.weight.then_some("w")).collect();
+        let mut code = Code::new(self.stored.value());
+        for name in &names {
+            code.operand(name, self.stored, *name == "o", false);
+        }
+        code.operand("t", self.target, false, false);
+        if self.looks() {
+            code.flags();
+            code.push(super::code::INDEX);
+        } else {
+            code.push("fn widen(v: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(v), bitcast<u32>(v >> 31u)); }\n");
+        }
+        if matches!(self.part, Part::Loss { .. } | Part::Total) {
+            code.group_join("all_sum", "T", "acc + next", true);
+        }
+        code.main_by_group();
+        for name in ["n", "classes", "run", "low", "high", "ticket"] {
+            let word = code.word();
+            code.push(&format!("  let {name} = {word};\n"));
+        }
+        for name in names.iter().chain(&["t"]) {
+            let at = code.word();
+            code.push(&format!("  let {name}_at = {at};\n"));
+        }
+        code.push("  let i = row * 256u + me;\n");
+        code.push(&match self.part {
+            Part::Each => format!(
+                "  if (i >= n) {{ return; }}\n  let s = i;\n{}  o_set(o_at + i, loss);\n",
+                self.sample()
+            ),
+            Part::Loss { mean } => format!(
+                "{}  if (me == 0u) {{ o_set(o_at, {}); }}\n",
+                self.over_samples(true),
+                if mean { "all_loss / total" } else { "all_loss" }
+            ),
+            Part::Total => format!("{}  if (me == 0u) {{ o_set(o_at, total); }}\n", self.over_samples(false)),
+            Part::Slope { each, mean } => self.slope(each, mean),
+        });
+        code.push("}\n");
+        code.finish()
     }
 }
 

@@ -5,7 +5,7 @@ use super::code::{Code, GROUP, Shader, lanes};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::map_code::{number, push_number};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::Stored;
 use super::stream::Launch;
@@ -86,6 +86,7 @@ pub fn forward(
     let others = [with.mean, variance, with.weight, with.bias];
     let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
     let kind = Kind {
+        backward: false,
         stored: Stored::of(x.dtype),
         channels: planes.groups.is_none(),
         own,
@@ -97,7 +98,7 @@ pub fn forward(
         along: false,
         lanes: lanes(planes.each()),
     };
-    kind.launch("norm", planes, operands, Some(eps), Kind::forward)
+    kind.launch(planes, operands, Some(eps))
 }
 
 /// The gradients of elements, of weights and of biases. `own`: whether mean and variance were the sets' own.
@@ -116,6 +117,7 @@ pub fn backward(
     let of_weight = if channels { to.weight } else { aside };
     let of_bias = to.bias.filter(|_| channels);
     let kind = Kind {
+        backward: true,
         stored: Stored::of(x.dtype),
         channels,
         own,
@@ -130,7 +132,7 @@ pub fn backward(
     if to.input.is_some() || of_weight.is_some() || of_bias.is_some() {
         let others = [Some(with.scale), with.mean, with.weight];
         let operands = [to.input, of_weight, of_bias, Some(g), Some(x)].into_iter().chain(others);
-        kind.launch("norm_backward", planes, operands, None, Kind::backward)?;
+        kind.launch(planes, operands, None)?;
     }
     if channels {
         return Ok(());
@@ -160,8 +162,9 @@ pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()>
 }
 
 /// What a kernel is made for.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 struct Kind {
+    backward: bool,
     stored: Stored,
     /// Whether a set is a channel.
     channels: bool,
@@ -181,41 +184,25 @@ struct Kind {
 impl Kind {
     fn launch<'a>(
         &self,
-        name: &'static str,
         planes: Planes,
         operands: impl Iterator<Item = Option<View<'a>>>,
         eps: Option<f64>,
-        shader: fn(&Kind) -> Shader,
     ) -> Result<()> {
         let gpu = gpu()?;
         let operands: SmallVec<[View<'_>; 8]> = operands.flatten().collect();
         for view in &operands {
             if !matches!(view.dtype, DType::F32 | DType::F64) || Stored::of(view.dtype) != self.stored {
-                return Err(Fault::NoShader { op: name, dtype: view.dtype }.into());
+                return Err(Fault::NoShader { op: self.name(), dtype: view.dtype }.into());
             }
-            gpu.supports(name, view.dtype)?;
+            gpu.supports(self.name(), view.dtype)?;
             check(view)?;
         }
-        let mut key = Key::new("norm", name).with(self.stored as u8);
-        let choices = [
-            self.channels,
-            self.own,
-            self.mean,
-            self.variance,
-            self.input,
-            self.weight,
-            self.bias,
-            self.along,
-        ];
-        key = key
-            .with(self.lanes.ilog2() as u8)
-            .with(choices.iter().fold(0, |bits, &choice| bits << 1 | u8::from(choice)));
         let mut words = planes.words();
         words.extend(operands.iter().map(|view| view.offset as u32));
         if let Some(eps) = eps {
             push_number(self.stored.value(), Scalar::Float(eps), &mut words);
         }
-        let kernel = gpu.kernel(&key, || Ok(shader(self)))?;
+        let kernel = gpu.kernel(self)?;
         let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
         let groups = groups(planes.sets(), GROUP / self.lanes);
         gpu.stream()
@@ -225,8 +212,7 @@ impl Kind {
     /// A kernel over `operands`, each with whether it is there and whether it is written; `NAME_at` is where it begins.
     fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> Code {
         let given = || operands.iter().filter(|(_, there, _)| *there);
-        let number_words = if self.stored == Stored::F64 { 2 } else { 1 };
-        let mut code = Code::new(4 + given().count() + usize::from(eps) * number_words, self.stored.value());
+        let mut code = Code::new(self.stored.value());
         for (name, _, write) in given() {
             code.operand(name, self.stored, *write, false);
         }
@@ -367,10 +353,20 @@ impl Kind {
     }
 }
 
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        if self.backward { "norm_backward" } else { "norm" }
+    }
+
+    fn shader(&self) -> Shader {
+        if self.backward { self.backward() } else { self.forward() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{GROUP, Kind, Stored};
+    use super::*;
 
     #[test]
     fn kernels_are_valid() {
@@ -380,12 +376,25 @@ mod tests {
             for (stored, lanes) in
                 [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
             {
-                let kind = Kind { stored, channels, own, mean, variance, input, weight, bias, along, lanes };
+                let backward = false;
+                let kind = Kind {
+                    backward,
+                    stored,
+                    channels,
+                    own,
+                    mean,
+                    variance,
+                    input,
+                    weight,
+                    bias,
+                    along,
+                    lanes,
+                };
                 if !input && !along && (own || !variance) {
-                    validate(&kind.forward());
+                    validate(&kind.shader());
                 }
                 if !variance {
-                    validate(&kind.backward());
+                    validate(&Kind { backward: true, ..kind }.shader());
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Compiled kernels, made once per kind. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
+//! The cache of compiled kernels. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
 
 use super::code::{GROUP, IMMEDIATE_WORDS, Shader};
 use super::device::Gpu;
@@ -7,25 +7,42 @@ use super::spirv;
 use crate::base::lock;
 use crate::base::{Error, Result, try_alloc};
 use smallvec::SmallVec;
+use std::any::type_name;
 use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
-/// What tells one kernel from another: its family, the expression inside, and the choices of its code.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Key {
-    pub family: &'static str,
-    pub name: &'static str,
-    pub code: SmallVec<[u8; 24]>,
+/// All that the text of a shader depends on. Every field takes part in the cache's key, since `Hash` is derived.
+pub(super) trait ShaderKind: Hash {
+    /// The operator's name, for errors and profiles.
+    fn name(&self) -> &'static str;
+
+    fn shader(&self) -> Shader;
+}
+
+/// The fields of a [`ShaderKind`], byte by byte, and the name of its type.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Key {
+    kind: &'static str,
+    fields: SmallVec<[u8; 192]>,
 }
 
 impl Key {
-    pub fn new(family: &'static str, name: &'static str) -> Key {
-        Key { family, name, code: SmallVec::new() }
+    fn new<K: ShaderKind>(kind: &K) -> Key {
+        let mut key = Key { kind: type_name::<K>(), fields: SmallVec::new() };
+        kind.hash(&mut key);
+        key
+    }
+}
+
+/// Keeps what is hashed instead of mixing it, so that different kinds never meet.
+impl Hasher for Key {
+    fn write(&mut self, bytes: &[u8]) {
+        self.fields.extend_from_slice(bytes);
     }
 
-    pub fn with(mut self, choice: u8) -> Key {
-        self.code.push(choice);
-        self
+    fn finish(&self) -> u64 {
+        0
     }
 }
 
@@ -33,27 +50,31 @@ impl Key {
 const COMPILING: usize = 24 << 20;
 
 pub(super) struct Kernel {
+    pub name: &'static str,
     pub pipeline: wgpu::ComputePipeline,
     pub layout: wgpu::BindGroupLayout,
+    /// How many parameter words the shader reads.
+    pub words: usize,
 }
 
 #[derive(Default)]
 pub(super) struct Kernels {
-    made: Mutex<HashMap<Key, Arc<Kernel>>>,
+    compiled: Mutex<HashMap<Key, Arc<Kernel>>>,
 }
 
 impl Gpu {
-    /// The kernel named `key`, compiled from `shader` when it is met for the first time.
-    pub fn kernel(&self, key: &Key, shader: impl FnOnce() -> Result<Shader>) -> Result<Arc<Kernel>> {
-        if let Some(kernel) = lock(&self.kernels.made).get(key) {
+    /// The kernel of `kind`, which is compiled on first use.
+    pub fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
+        let key = Key::new(kind);
+        if let Some(kernel) = lock(&self.kernels.compiled).get(&key) {
             return Ok(Arc::clone(kernel));
         }
-        let kernel = Arc::new(self.compile(key, &shader()?)?);
-        lock(&self.kernels.made).insert(key.clone(), Arc::clone(&kernel));
+        let kernel = Arc::new(self.compile(kind.name(), &kind.shader())?);
+        lock(&self.kernels.compiled).insert(key, Arc::clone(&kernel));
         Ok(kernel)
     }
 
-    fn compile(&self, key: &Key, shader: &Shader) -> Result<Kernel> {
+    fn compile(&self, name: &'static str, shader: &Shader) -> Result<Kernel> {
         let checks = if self.checked {
             wgpu::ShaderRuntimeChecks::checked()
         } else {
@@ -65,8 +86,8 @@ impl Gpu {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let fails = |error: &dyn std::fmt::Display| {
             Error::runtime(format!(
-                "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",
-                key.family, key.name, shader.text
+                "GPU error: the kernel {name} does not compile on this GPU: {error}\n{}",
+                shader.text
             ))
         };
         let module = if self.kept.anything() && !self.checked {
@@ -114,7 +135,7 @@ impl Gpu {
             immediate_size: 4 * IMMEDIATE_WORDS as u32,
         });
         let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(key.name),
+            label: Some(name),
             layout: Some(&whole),
             module: &module,
             entry_point: Some("main"),
@@ -129,7 +150,7 @@ impl Gpu {
             return Err(out_of_memory(shader.text.len(), "It was for the code of a kernel."));
         }
         match wrong {
-            None => Ok(Kernel { pipeline, layout }),
+            None => Ok(Kernel { name, pipeline, layout, words: shader.words }),
             Some(error) => Err(fails(&error)),
         }
     }

@@ -5,7 +5,7 @@ use super::View;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::{Stored, Value};
 use super::stream::Launch;
@@ -28,8 +28,7 @@ pub fn avg_pool(pool: &Pool, out: View<'_>, x: View<'_>, back: bool) -> Result<(
     run(pool, if back { Task::MeanBack } else { Task::Mean }, &[out, x], out.numel())
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Task {
     Max,
     MaxBack,
@@ -70,22 +69,35 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
         stored: [Stored::of(views[0].dtype), Stored::of(views[1].dtype)],
         shared: views[1..].iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         adaptive: pool.adaptive,
-        count: pool.count,
+        divisor: match pool.count {
+            Count::Inside => Divisor::Inside,
+            Count::Padded => Divisor::Padded,
+            Count::Given(_) => Divisor::Given,
+        },
     };
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
     let groups = groups(count, GROUP);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
+#[derive(Hash)]
 struct Kind {
     task: Task,
     /// Of what is written, and what is read.
     stored: [Stored; 2],
     shared: SmallVec<[bool; 2]>,
     adaptive: bool,
-    count: Count,
+    divisor: Divisor,
+}
+
+/// What the sum of a window is divided by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Divisor {
+    Inside,
+    Padded,
+    Given,
 }
 
 /// A loop over the elements, or the windows, from `low` to `high`.
@@ -97,21 +109,6 @@ fn each(name: &str, step: &str, body: &str) -> String {
 }
 
 impl Kind {
-    fn key(&self) -> Key {
-        let count = match self.count {
-            Count::Inside => 0,
-            Count::Padded => 1,
-            Count::Given(_) => 2,
-        };
-        let shared = self.shared.iter().fold(0, |bits, &s| bits << 1 | u8::from(s));
-        Key::new("pooling", "pool")
-            .with(self.task as u8)
-            .with(self.stored[0] as u8)
-            .with(self.stored[1] as u8)
-            .with(shared << 1 | u8::from(self.adaptive))
-            .with(count)
-    }
-
     /// Where the windows `o` begin and end, for the name of an expression.
     fn window(&self, o: &str) -> String {
         if self.adaptive {
@@ -129,20 +126,26 @@ impl Kind {
 
     /// What the mean of the window is divided by.
     fn divisor(&self, given: &str) -> String {
-        let sizes = match self.count {
-            Count::Given(_) => return format!("  let divisor = T(bitcast<f32>({given}));\n"),
-            Count::Padded if !self.adaptive => "min(raw + kernel, image + padding) - raw",
+        let sizes = match self.divisor {
+            Divisor::Given => return format!("  let divisor = T(bitcast<f32>({given}));\n"),
+            Divisor::Padded if !self.adaptive => "min(raw + kernel, image + padding) - raw",
             _ => "end - start",
         };
         format!("  let sizes = {sizes};\n  let divisor = T(sizes.x * sizes.y * sizes.z);\n")
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "pool"
     }
 
     fn shader(&self) -> Shader {
         let places = matches!(self.task, Task::Max | Task::MaxBack);
         let back = matches!(self.task, Task::MaxBack | Task::MeanBack);
-        let given = matches!(self.count, Count::Given(_));
+        let given = self.divisor == Divisor::Given;
         let value = self.stored[0].value();
-        let mut code = Code::new(1 + 2 + usize::from(places) + 18 + usize::from(given), value);
+        let mut code = Code::new(value);
         code.operand("o", self.stored[0], true, false);
         code.operand("x", self.stored[1], false, self.shared[0]);
         if places {
@@ -235,14 +238,14 @@ mod tests {
     fn kernels_are_valid() {
         for stored in [Stored::F32, Stored::F64] {
             for task in [Task::Max, Task::MaxBack, Task::Mean, Task::MeanBack] {
-                for count in [Count::Inside, Count::Padded, Count::Given(3)] {
+                for divisor in [Divisor::Inside, Divisor::Padded, Divisor::Given] {
                     for adaptive in [false, true] {
                         let kind = Kind {
                             task,
                             stored: [stored; 2],
                             shared: smallvec![adaptive; 2],
                             adaptive,
-                            count,
+                            divisor,
                         };
                         validate(&kind.shader());
                     }

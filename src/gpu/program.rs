@@ -5,7 +5,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Space, Words, check, groups};
 use super::map_code::{number, push_number};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::{Stored, Value};
 use super::stream::Launch;
@@ -67,7 +67,7 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         }
     }
     numbers.iter().for_each(|&x| push_number(plan.compute, Scalar::Float(x), &mut words));
-    let kernel = gpu.kernel(&plan.key(), || Ok(plan.shader()))?;
+    let kernel = gpu.kernel(&plan)?;
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
     let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
     let groups = groups(items, GROUP);
@@ -75,6 +75,7 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
+#[derive(Hash)]
 struct Operand {
     stored: Stored,
     written: bool,
@@ -84,6 +85,7 @@ struct Operand {
     expanded: bool,
 }
 
+#[derive(Hash)]
 struct Plan<'a> {
     code: &'a program::Code,
     compute: Value,
@@ -95,100 +97,6 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn key(&self) -> Key {
-        let mut key = Key::new("program", "step")
-            .with(self.compute as u8)
-            .with(self.rank as u8)
-            .with(u8::from(self.quads))
-            .with(self.rounds as u8)
-            .with(self.operands.len() as u8);
-        for Operand { stored, written, shared, expanded } in &self.operands {
-            let flags = u8::from(*written) | u8::from(*shared) << 1 | u8::from(*expanded) << 2;
-            key = key.with(*stored as u8).with(flags);
-        }
-        for instruction in &self.code.instructions {
-            key = key.with(instruction.op as u8).with(instruction.to | u8::from(instruction.single) << 7);
-            for arg in &instruction.args {
-                key = match *arg {
-                    Source::Register(r) => key.with(r),
-                    Source::Number(r) => key.with(r | 1 << 7),
-                };
-            }
-        }
-        self.code.results.iter().fold(key, |key, &(k, from)| key.with(k).with(from))
-    }
-
-    fn words(&self) -> usize {
-        let place = if self.quads { 1 } else { 1 + self.rank };
-        let wide = if self.compute == Value::F64 { 2 } else { 1 };
-        self.rank + self.operands.len() * place + self.code.numbers.len() * wide
-    }
-
-    fn shader(&self) -> Shader {
-        let element = self.element();
-        let mut code = Code::new(self.words(), self.compute);
-        let is_quad = |operand: &Operand| self.quads && !operand.expanded;
-        for (k, operand) in self.operands.iter().enumerate() {
-            let (name, stored) = (format!("x{k}"), operand.stored);
-            if is_quad(operand) {
-                code.bind(&name, stored.quad(), operand.written || operand.shared);
-            } else {
-                code.operand(&name, stored, operand.written, operand.shared);
-            }
-        }
-        code.push(&element);
-        code.main_by_item();
-        code.enter(self.rank, self.quads);
-        let lanes = if self.quads { 4 } else { 1 };
-        let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
-        for (k, operand) in self.operands.iter().enumerate() {
-            let (name, stored) = (format!("x{k}"), operand.stored);
-            let offset = code.word();
-            let value = |text: &str| stored.value().convert(self.compute, text);
-            if is_quad(operand) {
-                code.push(&format!("  let {name}_quad = {offset} / 4u + i;\n"));
-                code.push(&stored.quad_load(&name, "n - 4u * i - 1u"));
-                for (lane, list) in arguments.iter_mut().enumerate() {
-                    list.push(value(&format!("{name}_{lane}")));
-                }
-                continue;
-            }
-            let strides = if self.quads { Vec::new() } else { code.words(self.rank) };
-            let at =
-                if strides.is_empty() { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
-            code.push(&format!(
-                "  let {name}_at = {at};\n  let {name}_n = {};\n",
-                value(&format!("{name}_get({name}_at)"))
-            ));
-            arguments.iter_mut().for_each(|list| list.push(format!("{name}_n")));
-        }
-        let numbers: Vec<String> =
-            (0..self.code.numbers.len()).map(|_| number(self.compute, &mut code)).collect();
-        for (k, text) in numbers.iter().enumerate() {
-            code.push(&format!("  let n{k} = {text};\n"));
-        }
-        for (lane, list) in arguments.iter_mut().enumerate() {
-            list.extend((0..numbers.len()).map(|k| format!("n{k}")));
-            code.push(&format!("  let e_{lane} = element({});\n", list.join(", ")));
-        }
-        for (at, &(k, _)) in self.code.results.iter().enumerate() {
-            let stored = self.operands[usize::from(k)].stored;
-            code.push("  {\n");
-            for lane in 0..lanes {
-                let value = self.compute.convert_to_stored(stored, &format!("e_{lane}.r{at}"));
-                code.push(&format!("  let r_{lane} = {value};\n"));
-            }
-            if self.quads {
-                code.push(&stored.quad_store(&format!("x{k}")));
-            } else {
-                code.push(&format!("  x{k}_set(x{k}_at, r_0);\n"));
-            }
-            code.push("  }\n");
-        }
-        code.push("}\n");
-        code.finish()
-    }
-
     /// The function of one element: its results from the operands and the numbers.
     fn element(&self) -> String {
         let results = &self.code.results;
@@ -256,6 +164,77 @@ impl Plan<'_> {
             Op::AddCMul => format!("{a} + {d} * {b} * {c}"),
             Op::AddCDiv => format!("{a} + quotient({d} * {b}, {c})"),
         }
+    }
+}
+
+impl ShaderKind for Plan<'_> {
+    fn name(&self) -> &'static str {
+        "step"
+    }
+
+    fn shader(&self) -> Shader {
+        let element = self.element();
+        let mut code = Code::new(self.compute);
+        let is_quad = |operand: &Operand| self.quads && !operand.expanded;
+        for (k, operand) in self.operands.iter().enumerate() {
+            let (name, stored) = (format!("x{k}"), operand.stored);
+            if is_quad(operand) {
+                code.bind(&name, stored.quad(), operand.written || operand.shared);
+            } else {
+                code.operand(&name, stored, operand.written, operand.shared);
+            }
+        }
+        code.push(&element);
+        code.main_by_item();
+        code.enter(self.rank, self.quads);
+        let lanes = if self.quads { 4 } else { 1 };
+        let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
+        for (k, operand) in self.operands.iter().enumerate() {
+            let (name, stored) = (format!("x{k}"), operand.stored);
+            let offset = code.word();
+            let value = |text: &str| stored.value().convert(self.compute, text);
+            if is_quad(operand) {
+                code.push(&format!("  let {name}_quad = {offset} / 4u + i;\n"));
+                code.push(&stored.quad_load(&name, "n - 4u * i - 1u"));
+                for (lane, list) in arguments.iter_mut().enumerate() {
+                    list.push(value(&format!("{name}_{lane}")));
+                }
+                continue;
+            }
+            let strides = if self.quads { Vec::new() } else { code.words(self.rank) };
+            let at =
+                if strides.is_empty() { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
+            code.push(&format!(
+                "  let {name}_at = {at};\n  let {name}_n = {};\n",
+                value(&format!("{name}_get({name}_at)"))
+            ));
+            arguments.iter_mut().for_each(|list| list.push(format!("{name}_n")));
+        }
+        let numbers: Vec<String> =
+            (0..self.code.numbers.len()).map(|_| number(self.compute, &mut code)).collect();
+        for (k, text) in numbers.iter().enumerate() {
+            code.push(&format!("  let n{k} = {text};\n"));
+        }
+        for (lane, list) in arguments.iter_mut().enumerate() {
+            list.extend((0..numbers.len()).map(|k| format!("n{k}")));
+            code.push(&format!("  let e_{lane} = element({});\n", list.join(", ")));
+        }
+        for (at, &(k, _)) in self.code.results.iter().enumerate() {
+            let stored = self.operands[usize::from(k)].stored;
+            code.push("  {\n");
+            for lane in 0..lanes {
+                let value = self.compute.convert_to_stored(stored, &format!("e_{lane}.r{at}"));
+                code.push(&format!("  let r_{lane} = {value};\n"));
+            }
+            if self.quads {
+                code.push(&stored.quad_store(&format!("x{k}")));
+            } else {
+                code.push(&format!("  x{k}_set(x{k}_at, r_0);\n"));
+            }
+            code.push("  }\n");
+        }
+        code.push("}\n");
+        code.finish()
     }
 }
 

@@ -6,7 +6,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
 use super::matmul::matmul;
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::Stored;
 use super::stream::Launch;
@@ -30,7 +30,7 @@ pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
             1.0,
             0.0,
         )?;
-        launch("recurrent", layer, layer.bias.is_some(), &operands, [start, size], forward)
+        launch(layer, false, layer.bias.is_some(), &operands, [start, size])
     })
 }
 
@@ -50,7 +50,7 @@ pub fn recurrent_backward(
     let (n, cell) = (layer.units, layer.cell);
     let width = cell.gates() * n;
     layer.steps.each(true, |start, size| {
-        launch("recurrent_backward", layer, g.is_some(), &operands, [start, size], backward)?;
+        launch(layer, true, g.is_some(), &operands, [start, size])?;
         let from = other.unwrap_or(layer.sums);
         matmul(
             View { shape: &[size, n], ..layer.hidden },
@@ -83,17 +83,15 @@ fn supported(operands: &[View<'_>], weight: View<'_>) -> Result<()> {
 
 /// The gates of one step: an invocation is a unit of a sample. `given` says whether the operand is there that may be absent.
 fn launch(
-    name: &'static str,
     layer: &Layer<'_, View<'_>>,
+    backward: bool,
     given: bool,
     operands: &[View<'_>],
     [start, size]: [usize; 2],
-    shader: fn(Stored, recurrent::Cell, bool) -> Shader,
 ) -> Result<()> {
     let gpu = gpu()?;
     let stored = Stored::of(layer.sums.dtype);
-    let key = Key::new("recurrent", name).with(stored as u8).with(layer.cell as u8).with(u8::from(given));
-    let kernel = gpu.kernel(&key, || Ok(shader(stored, layer.cell, given)))?;
+    let kernel = gpu.kernel(&Gates { stored, cell: layer.cell, given, backward })?;
     let mut words: Words = [size * layer.units, layer.units, start].iter().map(|n| *n as u32).collect();
     words.extend(operands.iter().map(|view| view.offset as u32));
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
@@ -102,9 +100,29 @@ fn launch(
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
+/// The gates of one step of a cell. `given`: whether there is a bias (forward) or a gradient of the outputs (backward).
+#[derive(Hash)]
+struct Gates {
+    stored: Stored,
+    cell: recurrent::Cell,
+    given: bool,
+    backward: bool,
+}
+
+impl ShaderKind for Gates {
+    fn name(&self) -> &'static str {
+        if self.backward { "rnn_backward" } else { "rnn" }
+    }
+
+    fn shader(&self) -> Shader {
+        let shader = if self.backward { backward } else { forward };
+        shader(self.stored, self.cell, self.given)
+    }
+}
+
 /// A kernel over `operands`, each with whether it is written: `NAME_at` is where the invocation's first number lies in it.
 fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
-    let mut code = Code::new(3 + operands.len(), stored.value());
+    let mut code = Code::new(stored.value());
     for (name, write, _) in operands {
         code.operand(name, stored, *write, false);
     }
@@ -251,17 +269,16 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Stored, recurrent};
+    use super::*;
 
     #[test]
     fn kernels_are_valid() {
         for stored in [Stored::F32, Stored::F64] {
-            for of in
+            for cell in
                 [recurrent::Cell::Tanh, recurrent::Cell::Relu, recurrent::Cell::Lstm, recurrent::Cell::Gru]
             {
-                for flag in [false, true] {
-                    validate(&super::forward(stored, of, flag));
-                    validate(&super::backward(stored, of, flag));
+                for (given, backward) in [(false, false), (false, true), (true, false), (true, true)] {
+                    validate(&Gates { stored, cell, given, backward }.shader());
                 }
             }
         }

@@ -274,8 +274,7 @@ fn launch(
             Finish::Root(_) => 2,
         },
     };
-    debug_assert_eq!(kind.words(), words.len());
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let groups = groups(rows * parts, GROUP / lanes);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })

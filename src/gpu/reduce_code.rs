@@ -3,13 +3,13 @@
 
 use super::code::{Code, GROUP, Shader};
 use super::map_code::number;
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::reduce::name;
 use super::stored::{Stored, Value};
 use crate::base::Reduction;
 
 /// What tells one kernel from another.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 pub(super) struct Kind {
     pub fold: Reduction,
     pub sum: Value,
@@ -27,30 +27,6 @@ pub(super) struct Kind {
 }
 
 impl Kind {
-    pub fn key(&self) -> Key {
-        let flag = u8::from;
-        let choices = flag(self.parted)
-            | flag(self.candidates) << 1
-            | flag(self.center) << 2
-            | flag(self.shared) << 3
-            | self.finish << 4;
-        Key::new("reduce", name(self.fold))
-            .with(self.sum as u8)
-            .with(self.x as u8)
-            .with(self.out as u8)
-            .with(self.row_rank as u8)
-            .with(self.rank as u8)
-            .with(self.lanes.ilog2() as u8)
-            .with(choices)
-    }
-
-    pub fn words(&self) -> usize {
-        let wide = usize::from(matches!(self.sum, Value::I64 | Value::F64));
-        let row = 2 * self.row_rank + if self.parted { 0 } else { self.row_rank };
-        let scale = if self.finish == 0 { 0 } else { 1 + wide };
-        5 + row + (2 * self.rank - 1) + usize::from(self.candidates) + scale
-    }
-
     /// `Acc`, `nothing()`, `join(a, b)`: how two partial results become one.
     fn algebra(&self) -> String {
         let t = self.sum.name();
@@ -117,26 +93,6 @@ impl Kind {
         }
     }
 
-    pub fn shader(&self) -> Shader {
-        let mut code = Code::new(self.words(), self.sum);
-        code.operand("o", self.out, true, false);
-        code.operand("x", self.x, false, self.shared);
-        if self.candidates {
-            code.bind("chosen", "i32", false);
-        }
-        if self.center {
-            code.bind("centers", self.sum.name(), false);
-        }
-        code.push(&self.algebra());
-        match self.lanes {
-            GROUP => code.group_join("join_all", "Acc", "join(acc, next)", false),
-            lanes => code.lanes_join("join_all", "Acc", "join(acc, next)", lanes),
-        }
-        code.main_by_lanes(self.lanes);
-        self.main(&mut code);
-        code.finish()
-    }
-
     fn main(&self, code: &mut Code) {
         let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
         // Every invocation comes to the barriers; those beyond the last row have nothing to do before them. Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
@@ -186,6 +142,32 @@ impl Kind {
         };
         code.push(&format!("  let result = {result};\n"));
         code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_stored(self.out, "result")));
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        name(self.fold)
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(self.sum);
+        code.operand("o", self.out, true, false);
+        code.operand("x", self.x, false, self.shared);
+        if self.candidates {
+            code.bind("chosen", "i32", false);
+        }
+        if self.center {
+            code.bind("centers", self.sum.name(), false);
+        }
+        code.push(&self.algebra());
+        match self.lanes {
+            GROUP => code.group_join("join_all", "Acc", "join(acc, next)", false),
+            lanes => code.lanes_join("join_all", "Acc", "join(acc, next)", lanes),
+        }
+        code.main_by_lanes(self.lanes);
+        self.main(&mut code);
+        code.finish()
     }
 }
 

@@ -3,7 +3,7 @@
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::stored::Stored;
 use super::stream::Launch;
@@ -42,7 +42,7 @@ pub fn resample(
     let mut words = Words::new();
     words.extend([out.numel(), n, taps.length, inner, out.offset, x.offset].map(|n| n as u32));
     let stored = Stored::of(dtype);
-    let kernel = gpu.kernel(&Key::new("resample", "resample").with(stored as u8), || Ok(shader(stored)))?;
+    let kernel = gpu.kernel(&Resample { stored })?;
     let buffers = [out.buffer, x.buffer, &table, &weights];
     let launch = Launch {
         kernel: &kernel,
@@ -61,16 +61,28 @@ pub(super) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
     Ok(buffer)
 }
 
-fn shader(stored: Stored) -> Shader {
-    let mut code = Code::new(6, stored.value());
-    code.operand("o", stored, true, false);
-    code.operand("x", stored, false, false);
-    code.operand("table", Stored::I32, false, false);
-    code.operand("weights", stored, false, false);
-    code.main_by_item();
-    let [total, n, length, inner, to, from] = [(); 6].map(|()| code.word());
-    code.push(&format!(
-        "  if (i >= {total}) {{ return; }}
+/// Sums the weighted neighbours of each resized element.
+#[derive(Hash)]
+struct Resample {
+    stored: Stored,
+}
+
+impl ShaderKind for Resample {
+    fn name(&self) -> &'static str {
+        "interpolate"
+    }
+
+    fn shader(&self) -> Shader {
+        let stored = self.stored;
+        let mut code = Code::new(stored.value());
+        code.operand("o", stored, true, false);
+        code.operand("x", stored, false, false);
+        code.operand("table", Stored::I32, false, false);
+        code.operand("weights", stored, false, false);
+        code.main_by_item();
+        let [total, n, length, inner, to, from] = [(); 6].map(|()| code.word());
+        code.push(&format!(
+            "  if (i >= {total}) {{ return; }}
   let row = i / {inner};
   let place = row % {n};
   let start = (row / {n}) * {length};
@@ -83,16 +95,20 @@ fn shader(stored: Stored) -> Shader {
   o_set({to} + i, sum);
 }}
 "
-    ));
-    code.finish()
+        ));
+        code.finish()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+
     #[test]
     fn kernels_are_valid() {
-        for stored in [super::Stored::F32, super::Stored::F64] {
-            super::super::pipeline::validate(&super::shader(stored));
+        for stored in [Stored::F32, Stored::F64] {
+            validate(&Resample { stored }.shader());
         }
     }
 }

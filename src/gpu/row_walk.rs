@@ -55,11 +55,6 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// How many words [`Rows::push`] pushes for `operands` operands.
-    pub fn words(rank: usize, operands: usize) -> usize {
-        2 + (rank - 1) + operands * (rank + 2)
-    }
-
     /// Defines `length`, and for each name `NAME_at` (the first element of row `row`) and `NAME_step`. Invocations
     /// whose `row` does not exist return.
     pub fn code(code: &mut Code, rank: usize, names: &[&str], row: &str) {

@@ -4,7 +4,7 @@
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::row_walk::Rows;
 use super::stored::{Stored, Value};
@@ -14,7 +14,7 @@ use crate::base::{DType, Error, Fault, Result, contiguous_strides};
 use smallvec::{SmallVec, smallvec};
 
 /// What runs along.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Hash, PartialEq, Eq, Debug)]
 pub enum Scan {
     Sum,
     Prod,
@@ -123,7 +123,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     buffers.push(&totals);
     let launch = |step: Step, groups: [u32; 3]| {
         let kind = Kind { step, ..kind };
-        let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+        let kernel = gpu.kernel(&kind)?;
         gpu.stream()
             .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
     };
@@ -140,7 +140,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     launch(Step::Shift, groups(rows.count * rows.length, GROUP))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
     /// An invocation scans a row.
     Single,
@@ -154,7 +154,7 @@ enum Step {
 
 /// What tells one kernel from another. What runs along, the state, is a number of the output's type, or the place of an
 /// extreme (all ones where there is none yet).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 struct Kind {
     scan: Scan,
     o: Stored,
@@ -165,15 +165,6 @@ struct Kind {
 }
 
 impl Kind {
-    fn key(&self) -> Key {
-        Key::new("scan", self.scan.name())
-            .with(self.o as u8)
-            .with(self.x as u8)
-            .with(self.rank as u8)
-            .with(u8::from(self.shared))
-            .with(self.step as u8)
-    }
-
     fn value(&self) -> Value {
         if self.scan.is_extreme() { self.x.value() } else { self.o.value() }
     }
@@ -217,11 +208,29 @@ impl Kind {
         let value = self.x.value().convert_to_stored(self.o, "x_get(x_at + s * x_step)");
         format!("o_set(o_at + k * o_step, {value}); w[w_at + k * w_step] = vec2<u32>(s, 0u);")
     }
+}
+
+/// The place of an extreme where there is none yet: the largest number, so that of two the smaller one is a place.
+const NONE: &str = "0xffffffffu";
+
+/// From each invocation's `run` to `runs`, scanned over the workgroup, and `before`, what came before this one.
+fn across(start: &str, join: &str) -> String {
+    format!(
+        "  runs[me] = run;\n  workgroupBarrier();\n  for (var step = 1u; step < {GROUP}u; step *= 2u) {{\n    \
+         var v = runs[me];\n    if (me >= step) {{ v = {join}; }}\n    workgroupBarrier();\n    runs[me] = v;\n    \
+         workgroupBarrier();\n  }}\n  var before: State = {start};\n  if (me > 0u) {{ before = runs[me - 1u]; }}\n"
+    )
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        self.scan.name()
+    }
 
     fn shader(&self) -> Shader {
         let extreme = self.scan.is_extreme();
         let names: SmallVec<[&str; 3]> = if extreme { smallvec!["o", "w", "x"] } else { smallvec!["o", "x"] };
-        let mut code = Code::new(Rows::words(self.rank, names.len()) + 1, self.value());
+        let mut code = Code::new(self.value());
         code.operand("o", self.o, true, false);
         if extreme {
             code.bind("w", "vec2<u32>", true);
@@ -306,18 +315,6 @@ impl Kind {
         }
         code.finish()
     }
-}
-
-/// The place of an extreme where there is none yet: the largest number, so that of two the smaller one is a place.
-const NONE: &str = "0xffffffffu";
-
-/// From each invocation's `run` to `runs`, scanned over the workgroup, and `before`, what came before this one.
-fn across(start: &str, join: &str) -> String {
-    format!(
-        "  runs[me] = run;\n  workgroupBarrier();\n  for (var step = 1u; step < {GROUP}u; step *= 2u) {{\n    \
-         var v = runs[me];\n    if (me >= step) {{ v = {join}; }}\n    workgroupBarrier();\n    runs[me] = v;\n    \
-         workgroupBarrier();\n  }}\n  var before: State = {start};\n  if (me > 0u) {{ before = runs[me - 1u]; }}\n"
-    )
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::View;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::{DType, Result};
@@ -38,13 +38,13 @@ pub fn search(
     }
     let kind =
         Kind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let groups = groups(n, GROUP);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 struct Kind {
     x: Stored,
     /// Whether places are int64.
@@ -53,14 +53,13 @@ struct Kind {
     right: bool,
 }
 
-impl Kind {
-    fn key(&self) -> Key {
-        let bits = u8::from(self.wide) | u8::from(self.sorter) << 1 | u8::from(self.right) << 2;
-        Key::new("search", "searchsorted").with(self.x as u8).with(bits)
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "searchsorted"
     }
 
     fn shader(&self) -> Shader {
-        let mut code = Code::new(7 + usize::from(self.sorter), self.x.value());
+        let mut code = Code::new(self.x.value());
         code.bind("o", if self.wide { "vec2<u32>" } else { "i32" }, true);
         code.operand("sorted", self.x, false, false);
         code.operand("x", self.x, false, false);

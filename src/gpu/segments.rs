@@ -10,7 +10,7 @@ use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
 use super::index::IndexBy;
 use super::index_space::{Space, Words, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::sort::sort_pairs;
 use super::stored::{Stored, Value};
@@ -91,7 +91,7 @@ fn find(
             Stored::of(by.index.dtype)
         });
     }
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let launch =
         Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
     gpu.stream().launch(gpu, &launch)?;
@@ -122,7 +122,7 @@ fn join(
         columns.push_strides(0, &mut words);
         columns.push_strides(1, &mut words);
         let from = values.as_ref().unwrap_or(src.buffer);
-        let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+        let kernel = gpu.kernel(&kind)?;
         let buffers = [dst.buffer, from, &places, &sources, &next_places, &next_values];
         let launch = Launch {
             kernel: &kernel,
@@ -139,20 +139,20 @@ fn join(
     }
 }
 
+#[derive(Hash)]
 struct Find {
     rank: usize,
     negative: bool,
     indices: SmallVec<[Stored; 4]>,
 }
 
-impl Find {
-    fn key(&self) -> Key {
-        let key = Key::new("segments", "find").with(self.rank as u8).with(u8::from(self.negative));
-        self.indices.iter().fold(key, |key, stored| key.with(*stored as u8))
+impl ShaderKind for Find {
+    fn name(&self) -> &'static str {
+        "index_put_find"
     }
 
     fn shader(&self) -> Shader {
-        let mut code = Code::new(Code::indexed_words(self.rank, self.indices.len()), Value::I32);
+        let mut code = Code::new(Value::I32);
         code.bind("places", "u32", true);
         code.bind("sources", "u32", true);
         for (k, stored) in self.indices.iter().enumerate() {
@@ -166,6 +166,7 @@ impl Find {
     }
 }
 
+#[derive(Hash)]
 struct Join {
     mode: Put,
     /// Of the destination; the source has it too, in the first round.
@@ -174,18 +175,14 @@ struct Join {
     first: bool,
 }
 
-impl Join {
-    fn key(&self) -> Key {
-        Key::new("segments", "join")
-            .with(self.mode as u8)
-            .with(self.stored as u8)
-            .with(self.rank as u8)
-            .with(u8::from(self.first))
+impl ShaderKind for Join {
+    fn name(&self) -> &'static str {
+        "index_put_join"
     }
 
     fn shader(&self) -> Shader {
         let value = self.stored.value();
-        let mut code = Code::new(3 + (self.rank - 1) + 2 * self.rank, value);
+        let mut code = Code::new(value);
         code.operand("o", self.stored, true, false);
         if self.first {
             code.operand("x", self.stored, false, false);

@@ -5,7 +5,7 @@ use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, check, groups};
 use super::map::{Map, run};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::scan::{Scan, scan};
 use super::stored::{Stored, Value};
@@ -22,8 +22,7 @@ pub fn nonzero(x: View<'_>) -> Result<(Buffer, usize)> {
     if count > 0 && rank > 0 {
         let mut words = Words::from_slice(&[x.numel() as u32]);
         words.extend(x.shape.iter().map(|&n| n as u32));
-        let key = Key::new("nonzero", "nonzero").with(rank as u8);
-        launch(gpu, &key, || coordinates(rank), &[&out, &running], &words, x.numel())?;
+        launch(gpu, &Coordinates { rank }, &[&out, &running], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -43,8 +42,7 @@ pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
         words.extend(x.shape.iter().chain(x.strides).map(|&n| n as u32));
         words.push(x.offset as u32);
         let stored = Stored::bits(x.dtype);
-        let key = Key::new("nonzero", "masked_select").with(rank as u8).with(stored as u8);
-        launch(gpu, &key, || elements(rank, stored), &[&out, &running, x.buffer], &words, x.numel())?;
+        launch(gpu, &Elements { rank, stored }, &[&out, &running, x.buffer], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -79,15 +77,8 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
     Ok(Some((running, u32::from_le_bytes(last) as usize)))
 }
 
-fn launch(
-    gpu: &Gpu,
-    key: &Key,
-    shader: impl FnOnce() -> Shader,
-    buffers: &[&Buffer],
-    words: &Words,
-    n: usize,
-) -> Result<()> {
-    let kernel = gpu.kernel(key, || Ok(shader()))?;
+fn launch(gpu: &Gpu, kind: &impl ShaderKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
+    let kernel = gpu.kernel(kind)?;
     let groups = groups(n, GROUP);
     gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
 }
@@ -107,29 +98,56 @@ fn find(code: &mut Code, rank: usize) -> Vec<String> {
     shape
 }
 
-fn coordinates(rank: usize) -> Shader {
-    let mut code = Code::new(1 + rank, Value::I32);
-    code.bind("o", "vec2<u32>", true);
-    code.bind("running", "i32", false);
-    find(&mut code, rank);
-    for d in 0..rank {
-        code.push(&format!("  o[to * {rank}u + {d}u] = vec2<u32>(c{d}, 0u);\n"));
-    }
-    code.push("}\n");
-    code.finish()
+/// Writes the coordinates of the elements that are not zero.
+#[derive(Hash)]
+struct Coordinates {
+    rank: usize,
 }
 
-fn elements(rank: usize, stored: Stored) -> Shader {
-    let mut code = Code::new(2 + 2 * rank, Value::I32);
-    code.operand("o", stored, true, false);
-    code.bind("running", "i32", false);
-    code.operand("x", stored, false, false);
-    find(&mut code, rank);
-    let strides = code.words(rank);
-    let offset = code.word();
-    let place = if rank == 0 { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
-    code.push(&format!("  o_set(to, x_get({place}));\n}}\n"));
-    code.finish()
+impl ShaderKind for Coordinates {
+    fn name(&self) -> &'static str {
+        "nonzero"
+    }
+
+    fn shader(&self) -> Shader {
+        let rank = self.rank;
+        let mut code = Code::new(Value::I32);
+        code.bind("o", "vec2<u32>", true);
+        code.bind("running", "i32", false);
+        find(&mut code, rank);
+        for d in 0..rank {
+            code.push(&format!("  o[to * {rank}u + {d}u] = vec2<u32>(c{d}, 0u);\n"));
+        }
+        code.push("}\n");
+        code.finish()
+    }
+}
+
+/// Copies the elements at which a mask is true.
+#[derive(Hash)]
+struct Elements {
+    rank: usize,
+    stored: Stored,
+}
+
+impl ShaderKind for Elements {
+    fn name(&self) -> &'static str {
+        "masked_select"
+    }
+
+    fn shader(&self) -> Shader {
+        let Elements { rank, stored } = *self;
+        let mut code = Code::new(Value::I32);
+        code.operand("o", stored, true, false);
+        code.bind("running", "i32", false);
+        code.operand("x", stored, false, false);
+        find(&mut code, rank);
+        let strides = code.words(rank);
+        let offset = code.word();
+        let place = if rank == 0 { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
+        code.push(&format!("  o_set(to, x_get({place}));\n}}\n"));
+        code.finish()
+    }
 }
 
 #[cfg(test)]
@@ -140,9 +158,9 @@ mod tests {
     #[test]
     fn kernels_are_valid() {
         for rank in [0, 1, 3, 20] {
-            validate(&coordinates(rank));
+            validate(&Coordinates { rank }.shader());
             for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
-                validate(&elements(rank, stored));
+                validate(&Elements { rank, stored }.shader());
             }
         }
     }

@@ -4,7 +4,7 @@
 use super::code::{Code, GROUP, Shader, lanes};
 use super::device::gpu;
 use super::index_space::{Words, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::row_walk::Rows;
 use super::stored::Stored;
@@ -52,7 +52,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let mut words = Words::new();
     rows.push(&mut words);
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let groups = groups(rows.count, GROUP / lanes);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
@@ -113,6 +113,7 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     compute("softmax_long", &["power", "total"], "power / total", out, &[Source::View(aside), row(&total)])
 }
 
+#[derive(Hash)]
 struct Kind {
     /// The output's, then the input's or those of gradient and result.
     stored: SmallVec<[Stored; 3]>,
@@ -122,22 +123,16 @@ struct Kind {
     log: bool,
 }
 
-impl Kind {
-    fn key(&self) -> Key {
-        let mut key = Key::new("softmax", if self.log { "log_softmax" } else { "softmax" })
-            .with(self.rank as u8)
-            .with(self.lanes.ilog2() as u8);
-        for (stored, shared) in self.stored.iter().zip(&self.shared) {
-            key = key.with(*stored as u8 | u8::from(*shared) << 7);
-        }
-        key
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
     }
 
     fn shader(&self) -> Shader {
         let backward = self.stored.len() == 3;
         let names: &[&str] = if backward { &["o", "g", "y"] } else { &["o", "x"] };
         let value = self.stored[0].value();
-        let mut code = Code::new(Rows::words(self.rank, names.len()), value);
+        let mut code = Code::new(value);
         for (k, (name, stored)) in names.iter().zip(&self.stored).enumerate() {
             code.operand(name, *stored, k == 0, self.shared[k]);
         }

@@ -4,7 +4,7 @@
 use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::index_space::{Words, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::pool::Buffer;
 use super::row_walk::Rows;
 use super::stored::{Stored, Value};
@@ -94,19 +94,19 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
 }
 
 fn launch(gpu: &Gpu, kind: Kind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let groups = groups(n, GROUP);
     gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
     Keys,
     Merge,
     Finish,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Hash)]
 struct Kind {
     x: Stored,
     rank: usize,
@@ -119,16 +119,6 @@ impl Kind {
     /// Whether keys take 64 bits.
     fn wide(&self) -> bool {
         self.x.size() == 8
-    }
-
-    fn key(&self) -> Key {
-        // Merging sees only the width of the keys.
-        let stored = if self.step == Step::Merge { u8::from(self.wide()) } else { self.x as u8 };
-        Key::new("sort", "sort")
-            .with(self.step as u8)
-            .with(stored)
-            .with(self.rank as u8)
-            .with(u8::from(self.descending) | u8::from(self.shared) << 1)
     }
 
     /// The key of a value `x`: zeros equal, NaN above all.
@@ -148,14 +138,6 @@ impl Kind {
         }
     }
 
-    fn shader(&self) -> Shader {
-        match self.step {
-            Step::Keys => self.keys(),
-            Step::Merge => self.merge(),
-            Step::Finish => self.gather(),
-        }
-    }
-
     /// Defines `n`, the row `line` and the place `k` of item `i` in it.
     fn place(code: &mut Code) {
         let (count, length) = (code.word(), code.word());
@@ -166,7 +148,7 @@ impl Kind {
     }
 
     fn keys(&self) -> Shader {
-        let mut code = Code::new(Rows::words(self.rank, 3), self.x.value());
+        let mut code = Code::new(self.x.value());
         code.bind("keys", if self.wide() { "u64" } else { "u32" }, true);
         code.bind("places", "u32", true);
         code.operand("x", self.x, false, false);
@@ -180,7 +162,7 @@ impl Kind {
     }
 
     fn merge(&self) -> Shader {
-        let mut code = Code::new(3, Value::I32);
+        let mut code = Code::new(Value::I32);
         let key = if self.wide() { "u64" } else { "u32" };
         for (name, element, write) in [
             ("new_keys", key, true),
@@ -207,7 +189,7 @@ impl Kind {
     }
 
     fn gather(&self) -> Shader {
-        let mut code = Code::new(Rows::words(self.rank, 3), Value::I32);
+        let mut code = Code::new(Value::I32);
         code.operand("sorted", self.x, true, false);
         code.bind("w", "vec2<u32>", true);
         code.operand("x", self.x, false, false);
@@ -220,6 +202,20 @@ impl Kind {
              w[w_at + k * w_step] = vec2<u32>(place, 0u);\n}\n",
         );
         code.finish()
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "sort"
+    }
+
+    fn shader(&self) -> Shader {
+        match self.step {
+            Step::Keys => self.keys(),
+            Step::Merge => self.merge(),
+            Step::Finish => self.gather(),
+        }
     }
 }
 

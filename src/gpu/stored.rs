@@ -4,7 +4,7 @@
 use crate::base::DType;
 
 /// An element type as a shader sees it in memory. `Bits64` moves eight bytes that it does not look into.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Stored {
     Bool,
@@ -21,7 +21,7 @@ pub(super) enum Stored {
 }
 
 /// The type of a value in a shader.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Value {
     Bool,
     I32,

@@ -117,6 +117,10 @@ impl Stream {
         if launch.groups.contains(&0) {
             return Ok(());
         }
+        if launch.words.len() != launch.kernel.words {
+            let (name, takes, given) = (launch.kernel.name, launch.kernel.words, launch.words.len());
+            return Err(Error::runtime(format!("GPU error: {name} takes {takes} parameter words, not {given}")));
+        }
         let ringed = launch.words.len() > INLINE_WORDS;
         if ringed && self.ring_words.len() + launch.words.len() > RING_WORDS {
             self.flush(gpu);

@@ -4,7 +4,7 @@ use super::View;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::{DType, Fault, Result};
@@ -39,31 +39,43 @@ pub fn add_rows(out: View<'_>, src: View<'_>, index: View<'_>, skipped: Option<u
     let mut words = Words::new();
     words.extend([rows, width, pieces, index.numel(), skipped.unwrap_or(rows)].map(|n| n as u32));
     words.extend([&out, &src, &index].map(|view| view.offset as u32));
-    let key = Key::new("table", "add_rows").with(stored as u8).with(named as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(stored, named)))?;
+    let kernel = gpu.kernel(&AddRows { stored, named })?;
     let buffers = [out.buffer, src.buffer, index.buffer];
     let groups = groups(rows * pieces, 1);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-fn shader(stored: Stored, named: Stored) -> Shader {
-    let mut code = Code::new(8, stored.value());
-    code.operand("o", stored, true, false);
-    code.operand("x", stored, false, false);
-    code.operand("t", named, false, false);
-    code.push(&format!("var<workgroup> hits: array<atomic<u32>, {}>;\n", GROUP / 32));
-    code.main_by_group();
-    for name in ["rows", "width", "pieces", "n", "skipped", "o_at", "x_at", "t_at"] {
-        let word = code.word();
-        code.push(&format!("  let {name} = {word};\n"));
+/// Sums rows of one table into those of another, a workgroup a row.
+#[derive(Hash)]
+struct AddRows {
+    stored: Stored,
+    named: Stored,
+}
+
+impl ShaderKind for AddRows {
+    fn name(&self) -> &'static str {
+        "embedding_backward"
     }
-    let is_own = if named == Stored::Bits64 {
-        "all(t_get(t_at + base + me) == vec2<u32>(own, 0u))"
-    } else {
-        "bitcast<u32>(t_get(t_at + base + me)) == own"
-    };
-    code.push(&format!(
+
+    fn shader(&self) -> Shader {
+        let AddRows { stored, named } = *self;
+        let mut code = Code::new(stored.value());
+        code.operand("o", stored, true, false);
+        code.operand("x", stored, false, false);
+        code.operand("t", named, false, false);
+        code.push(&format!("var<workgroup> hits: array<atomic<u32>, {}>;\n", GROUP / 32));
+        code.main_by_group();
+        for name in ["rows", "width", "pieces", "n", "skipped", "o_at", "x_at", "t_at"] {
+            let word = code.word();
+            code.push(&format!("  let {name} = {word};\n"));
+        }
+        let is_own = if named == Stored::Bits64 {
+            "all(t_get(t_at + base + me) == vec2<u32>(own, 0u))"
+        } else {
+            "bitcast<u32>(t_get(t_at + base + me)) == own"
+        };
+        code.push(&format!(
         "  let own = row / pieces;\n  let col = (row % pieces) * {GROUP}u + me;\n  \
          let there = own < rows && col < width;\n  var acc = T(0);\n  \
          for (var base = 0u; base < n; base += {GROUP}u) {{\n    \
@@ -76,19 +88,20 @@ fn shader(stored: Stored, named: Stored) -> Shader {
          if (there) {{ o_set(o_at + own * width + col, acc); }}\n}}\n",
         words = GROUP / 32
     ));
-    code.finish()
+        code.finish()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Stored, shader};
+    use super::*;
 
     #[test]
     fn kernels_are_valid() {
         for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
             for named in [Stored::Bits64, Stored::I32] {
-                validate(&shader(stored, named));
+                validate(&AddRows { stored, named }.shader());
             }
         }
     }

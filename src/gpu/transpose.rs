@@ -5,7 +5,7 @@ use super::View;
 use super::code::{Code, GROUP, Shader};
 use super::device::Gpu;
 use super::index_space::{Space, Words};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::Result;
@@ -38,8 +38,7 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
     for operand in &space.strides {
         words.extend(others.iter().map(|&d| operand[d] as u32));
     }
-    let key = Key::new("transpose", "copy_").with(stored as u8).with(rank as u8);
-    let kernel = gpu.kernel(&key, || Ok(shader(stored, rank)))?;
+    let kernel = gpu.kernel(&Transpose { stored, rank })?;
     let groups = super::index_space::groups(across * down * batch, 1);
     let buffers = [out.buffer, src.buffer];
     gpu.stream()
@@ -47,33 +46,45 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
     Ok(true)
 }
 
-/// `rank` dimensions beside the two of the tiles.
-fn shader(stored: Stored, rank: usize) -> Shader {
-    let mut code = Code::new(9 + rank.saturating_sub(1) + 2 * rank, stored.value());
-    let element = stored.single();
-    code.bind("o", element, true);
-    code.bind("x", element, false);
-    // One column more than needed: a column's elements then lie in different banks.
-    code.push(&format!("var<workgroup> tile: array<{element}, {}>;\n", SIDE * (SIDE + 1)));
-    code.main_by_group();
-    let [rows, columns, across, tiles, batch] = [(); 5].map(|()| code.word());
-    code.push(&format!(
+/// Copies tiles through workgroup memory, with `rank` dimensions beside the two of the tiles.
+#[derive(Hash)]
+struct Transpose {
+    stored: Stored,
+    rank: usize,
+}
+
+impl ShaderKind for Transpose {
+    fn name(&self) -> &'static str {
+        "copy_"
+    }
+
+    fn shader(&self) -> Shader {
+        let Transpose { stored, rank } = *self;
+        let mut code = Code::new(stored.value());
+        let element = stored.single();
+        code.bind("o", element, true);
+        code.bind("x", element, false);
+        // One column more than needed: a column's elements then lie in different banks.
+        code.push(&format!("var<workgroup> tile: array<{element}, {}>;\n", SIDE * (SIDE + 1)));
+        code.main_by_group();
+        let [rows, columns, across, tiles, batch] = [(); 5].map(|()| code.word());
+        code.push(&format!(
         "  if (row >= {tiles} * {batch}) {{ return; }}\n  let which = row / {tiles};\n  let part = row - which * {tiles};\n  \
          let left = (part % {across}) * {SIDE}u;\n  let top = (part / {across}) * {SIDE}u;\n"
     ));
-    let dims = code.words(rank.saturating_sub(1));
-    if rank > 0 {
-        code.push(&Code::split("which", "g", &dims));
-    }
-    let [out, src, out_down, src_right] = [(); 4].map(|()| code.word());
-    for (name, offset) in [("o", out), ("x", src)] {
-        let strides = code.words(rank);
-        let others = if rank > 0 { format!(" + {}", Code::dot("g", &strides)) } else { String::new() };
-        code.push(&format!("  let {name}_at = {offset}{others};\n"));
-    }
-    let step = GROUP / SIDE;
-    let width = SIDE + 1;
-    code.push(&format!(
+        let dims = code.words(rank.saturating_sub(1));
+        if rank > 0 {
+            code.push(&Code::split("which", "g", &dims));
+        }
+        let [out, src, out_down, src_right] = [(); 4].map(|()| code.word());
+        for (name, offset) in [("o", out), ("x", src)] {
+            let strides = code.words(rank);
+            let others = if rank > 0 { format!(" + {}", Code::dot("g", &strides)) } else { String::new() };
+            code.push(&format!("  let {name}_at = {offset}{others};\n"));
+        }
+        let step = GROUP / SIDE;
+        let width = SIDE + 1;
+        code.push(&format!(
         "  let fast = me % {SIDE}u;\n  let slow = me / {SIDE}u;\n  \
          for (var j = slow; j < {SIDE}u; j += {step}u) {{\n    \
          if (top + fast < {rows} && left + j < {columns}) {{ \
@@ -82,7 +93,8 @@ fn shader(stored: Stored, rank: usize) -> Shader {
          if (top + j < {rows} && left + fast < {columns}) {{ \
          o[o_at + (top + j) * {out_down} + left + fast] = tile[fast * {width}u + j]; }}\n  }}\n}}\n"
     ));
-    code.finish()
+        code.finish()
+    }
 }
 
 #[cfg(test)]
@@ -94,7 +106,7 @@ mod tests {
     fn kernels_are_valid() {
         for stored in [Stored::I32, Stored::Bits64] {
             for rank in [0, 1, 2, 12] {
-                validate(&shader(stored, rank));
+                validate(&Transpose { stored, rank }.shader());
             }
         }
     }

@@ -5,7 +5,7 @@ use super::View;
 use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::index_space::{Words, check, groups};
-use super::pipeline::Key;
+use super::pipeline::ShaderKind;
 use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::{Error, Result, Windows};
@@ -62,7 +62,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     words.extend([0, 1, 2].map(|d| if d < missing { 0 } else { images.strides[2 + d - missing] as u32 }));
     let shared = columns.buffer.same(images.buffer);
     let kind = Kind { stored: Stored::of(columns.dtype), back, shared };
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let kernel = gpu.kernel(&kind)?;
     let buffers = if back { [images.buffer, columns.buffer] } else { [columns.buffer, images.buffer] };
     let groups = groups(count, GROUP);
     gpu.stream()
@@ -72,22 +72,21 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
 /// Positions an invocation takes: finding the tap costs many divisions.
 const SHARE: usize = 4;
 
+#[derive(Hash)]
 struct Kind {
     stored: Stored,
     back: bool,
     shared: bool,
 }
 
-impl Kind {
-    fn key(&self) -> Key {
-        Key::new("unfold", if self.back { "fold" } else { "unfold" })
-            .with(self.stored as u8)
-            .with(u8::from(self.shared))
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        if self.back { "fold" } else { "unfold" }
     }
 
     fn shader(&self) -> Shader {
         let value = self.stored.value();
-        let mut code = Code::new(2 + 18 + 4 + 6, value);
+        let mut code = Code::new(value);
         code.operand("o", self.stored, true, false);
         code.operand("x", self.stored, false, self.shared);
         code.push(
