@@ -3,7 +3,7 @@
 use super::Result;
 
 /// What a step makes of the sums.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cell {
     Tanh,
     Relu,

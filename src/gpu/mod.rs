@@ -1,104 +1,46 @@
 //! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
 //! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
 //!
-//! A launch is recorded, not run: `stream` batches launches and only a read waits. `stored` knows how dtypes lie in
-//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `index_space` turns shapes into parameters, `fault`
-//! tells what kernels found wrong with values.
+//! `device` holds the adapter, its memory and its queue: a launch is recorded, and only a read waits. `shader` writes and
+//! compiles WGSL. `kernels` has one file for an operator's kernels, named as in `src/cpu`.
 
-mod code;
-mod conv;
-mod create;
-mod ctc;
 mod device;
-mod expect;
-mod fault;
-mod index;
-mod index_space;
-mod map;
-mod map_code;
-mod matmul;
-mod matmul_code;
-pub mod nll;
-pub mod norm;
-mod pipeline;
-mod pool;
-mod pooling;
-mod prelude;
-mod program;
-mod recurrent;
-mod reduce;
-mod reduce_code;
-mod resample;
-mod row_walk;
-mod scan;
-mod search;
-mod segments;
-mod select;
-mod softmax;
-mod sort;
-mod spirv;
-mod stored;
-mod stream;
-mod table;
-mod transfer;
-mod transpose;
-mod unfold;
+mod kernels;
+mod shader;
 
-pub use conv::{conv_backward_input, conv_backward_weight, conv_forward};
-pub use create::{
-    Draw, arange, bernoulli, cauchy, exponential, geometric, linspace, log_normal, normal, randint, randperm,
-    triangle, uniform,
-};
-pub use ctc::{ctc, ctc_backward};
+pub use device::fault::{Origin, Wrong};
+pub use device::memory::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
+pub use device::stream::{dispatches, report_faults, submits, synchronize, waits};
+pub use device::transfer::{download, upload};
+pub use device::view::{Source, View};
 pub use device::{Info, available, check_ordinal, count, info, is_open};
-pub use expect::expect;
-pub use fault::{Origin, Wrong};
-pub use index::{IndexBy, index_get, index_put};
-pub use map::{Expr, copy, fill, flip, pointwise};
+pub use kernels::conv::{conv_backward_input, conv_backward_weight, conv_forward};
+pub use kernels::ctc::{ctc, ctc_backward};
+pub use kernels::embedding::{add_rows, is_few};
+pub use kernels::expect::expect;
+pub use kernels::index::{IndexBy, index_get, index_put};
+pub use kernels::matmul::matmul;
 #[cfg(test)]
 #[allow(unused_imports, reason = "for the tests of whoever has expressions")]
-pub(crate) use map_code::validate_expression;
-pub use matmul::matmul;
-pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
-pub use pooling::{avg_pool, max_pool, max_pool_backward};
-pub use program::{MAX_OPERANDS, program};
-pub use recurrent::{recurrent, recurrent_backward};
-pub use reduce::{max_with_index, mean, reduce, var};
-pub use resample::resample;
-pub use scan::{Scan, cum_extreme, scan};
-pub use search::search;
-pub use select::{masked_select, nonzero};
-pub use softmax::{softmax, softmax_backward};
-pub use sort::sort;
-pub use stream::{dispatches, report_faults, submits, synchronize, waits};
-pub use table::{add_rows, is_few};
-pub use transfer::{download, upload};
-pub use unfold::{fold, unfold};
-
-use crate::base::{DType, Scalar, numel};
-
-/// GPU memory seen through a layout. Strides and offset count elements.
-#[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
-    pub buffer: &'a Buffer,
-    pub dtype: DType,
-    pub shape: &'a [usize],
-    pub strides: &'a [usize],
-    pub offset: usize,
-}
-
-impl View<'_> {
-    pub fn numel(&self) -> usize {
-        numel(self.shape)
-    }
-}
-
-/// An operand: memory, or a number.
-#[derive(Clone, Copy, Debug)]
-pub enum Source<'a> {
-    View(View<'a>),
-    Scalar(Scalar),
-}
+pub(crate) use kernels::pointwise::code::validate_expression;
+pub use kernels::pointwise::{Expr, copy, fill, flip, pointwise};
+pub use kernels::pool::{avg_pool, max_pool, max_pool_backward};
+pub use kernels::program::{MAX_OPERANDS, program};
+pub use kernels::random::{
+    Draw, bernoulli, cauchy, exponential, geometric, log_normal, normal, randint, randperm, uniform,
+};
+pub use kernels::reduce::{max_with_index, mean, reduce, var};
+pub use kernels::resample::resample;
+pub use kernels::rnn::{recurrent, recurrent_backward};
+pub use kernels::scan::{Scan, cum_extreme, scan};
+pub use kernels::search::search;
+pub use kernels::select::{masked_select, nonzero};
+pub use kernels::sequence::{arange, linspace};
+pub use kernels::softmax::{softmax, softmax_backward};
+pub use kernels::sort::sort;
+pub use kernels::triangle::triangle;
+pub use kernels::unfold::{fold, unfold};
+pub use kernels::{nll, norm};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,348 @@
+//! The adapter: found on first use, never before, and never twice. Its error state lives here too, because
+//! wgpu reports what goes wrong through callbacks that belong to the device.
+
+pub mod fault;
+pub mod memory;
+pub mod stream;
+pub mod transfer;
+pub mod view;
+
+use crate::base::lock;
+use crate::base::{DType, Error, Fault, Result};
+use crate::gpu::device::memory::Pool;
+use crate::gpu::device::stream::Stream;
+use crate::gpu::shader::code::IMMEDIATE_WORDS;
+use crate::gpu::shader::pipeline::Kernels;
+use crate::gpu::shader::spirv::Kept;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use wgpu::{Backends, DeviceType, Features};
+
+/// What is known of the adapter.
+#[derive(Clone, Debug)]
+pub struct Info {
+    pub name: String,
+    pub backend: String,
+    pub driver: String,
+    /// A software rasteriser: used only where the environment allows it.
+    pub software: bool,
+    pub integrated: bool,
+    /// The largest buffer that a kernel can see, in bytes: the largest tensor.
+    pub max_buffer: u64,
+    pub max_workgroup_memory: u32,
+    /// Bytes of device memory, where the backend tells.
+    pub total_memory: Option<u64>,
+    pub has_i64: bool,
+    pub has_f64: bool,
+    pub features: Vec<String>,
+}
+
+pub(in crate::gpu) struct Gpu {
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub info: Info,
+    /// Bounds checks in shaders: for tests, since our kernels check for themselves.
+    pub checked: bool,
+    /// What kernels may ask the driver to keep.
+    pub kept: Kept,
+    trouble: Arc<Trouble>,
+    stream: Mutex<Stream>,
+    pool: Mutex<Pool>,
+    pub kernels: Kernels,
+}
+
+/// What the callbacks have reported. Only the flag is looked at on the fast path.
+#[derive(Default)]
+struct Trouble {
+    state: AtomicU8,
+    message: Mutex<String>,
+}
+
+const FINE: u8 = 0;
+const SHORT: u8 = 1;
+const FAILED: u8 = 2;
+const LOST: u8 = 3;
+
+impl Trouble {
+    fn report(&self, state: u8, message: String) {
+        let mut first = lock(&self.message);
+        let before = self.state.load(Ordering::Relaxed);
+        if state > before {
+            *first = message;
+            self.state.store(state, Ordering::Release);
+        }
+    }
+
+    #[cold]
+    fn raise(&self) -> Error {
+        let mut message = lock(&self.message);
+        match self.state.load(Ordering::Acquire) {
+            LOST => Error::runtime(format!("CUDA error: the GPU was lost: {message}")),
+            state => {
+                self.state.store(FINE, Ordering::Release);
+                let message = std::mem::take(&mut *message);
+                match state {
+                    SHORT => Fault::OutOfMemory { message: format!("CUDA out of memory. {message}") }.into(),
+                    _ => Error::runtime(format!("CUDA error: {message}")),
+                }
+            }
+        }
+    }
+}
+
+static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// The adapter, ready for work; or why not.
+pub(in crate::gpu) fn gpu() -> Result<&'static Gpu> {
+    if forked() {
+        return Err(Error::runtime(
+            "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the \
+             'spawn' start method",
+        ));
+    }
+    // `get_or_init` is also the lock under which drivers want instances to be made.
+    match GPU.get_or_init(open) {
+        Ok(gpu) => gpu.healthy().map(|()| gpu),
+        Err(message) => Err(Error::runtime(message.clone())),
+    }
+}
+
+/// The adapter if it has been opened: freeing memory must neither open it nor fail.
+pub(in crate::gpu) fn opened() -> Option<&'static Gpu> {
+    if forked() { None } else { GPU.get()?.as_ref().ok() }
+}
+
+pub(in crate::gpu) fn forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Whether the adapter was used already.
+pub fn is_open() -> bool {
+    opened().is_some()
+}
+
+/// Refuses the number of an adapter that is not there.
+pub fn check_ordinal(index: u8) -> Result<()> {
+    gpu()?;
+    if usize::from(index) < count() {
+        return Ok(());
+    }
+    Err(Error::runtime(
+        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?",
+    ))
+}
+
+/// Whether there is an adapter that works. The first call looks for it.
+pub fn available() -> bool {
+    gpu().is_ok()
+}
+
+/// How many adapters tensors may live on.
+pub fn count() -> usize {
+    usize::from(available())
+}
+
+pub fn info() -> Result<Info> {
+    Ok(gpu()?.info.clone())
+}
+
+impl Gpu {
+    #[inline]
+    pub fn healthy(&self) -> Result<()> {
+        if self.trouble.state.load(Ordering::Relaxed) == FINE { Ok(()) } else { Err(self.trouble.raise()) }
+    }
+
+    /// The stream, then (if at all) the pool: in this order, so that no two threads wait for each other.
+    pub fn stream(&self) -> MutexGuard<'_, Stream> {
+        lock(&self.stream)
+    }
+
+    pub fn pool(&self) -> MutexGuard<'_, Pool> {
+        lock(&self.pool)
+    }
+
+    /// Refuses an element type that this adapter's shaders cannot compute with.
+    pub fn supports(&self, op: &'static str, dtype: DType) -> Result<()> {
+        let missing = match dtype {
+            DType::I64 => !self.info.has_i64,
+            DType::F64 => !self.info.has_f64,
+            _ => false,
+        };
+        if missing { Err(Fault::NoShader { op, dtype }.into()) } else { Ok(()) }
+    }
+}
+
+/// Looks for adapters. Where there is no display, Mesa's layer that asks it for the favourite GPU would print an error.
+fn without_display<T>(look: impl FnOnce() -> T) -> T {
+    const OFF: &str = "NODEVICE_SELECT";
+    let silence =
+        cfg!(unix) && std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::env::var_os(OFF).is_none();
+    if silence {
+        // SAFETY: as with Python's `os.environ`, a thread of other code that reads the environment right now could see it move;
+        // Rust's own readers take a lock.
+        unsafe { std::env::set_var(OFF, "1") };
+    }
+    let found = look();
+    if silence {
+        // SAFETY: as above.
+        unsafe { std::env::remove_var(OFF) };
+    }
+    found
+}
+
+fn open() -> std::result::Result<Gpu, String> {
+    let software = std::env::var("GRADIRON_SOFTWARE_GPU").is_ok_and(|v| v == "1");
+    let mut wanted = wgpu::InstanceDescriptor::new_without_display_handle();
+    wanted.backends = Backends::VULKAN | Backends::METAL | Backends::DX12;
+    wanted.flags = wgpu::InstanceFlags::empty();
+    let backends = wanted.backends;
+    let adapters = without_display(|| {
+        let instance = wgpu::Instance::new(wanted);
+        pollster::block_on(instance.enumerate_adapters(backends))
+    });
+    let adapter = adapters
+        .iter()
+        .filter(|a| usable(a) && (software || a.get_info().device_type != DeviceType::Cpu))
+        .min_by_key(|a| rank(a.get_info().device_type))
+        .ok_or_else(|| none_found(&adapters))?;
+    let about = adapter.get_info();
+    let features = adapter.features()
+        & (Features::IMMEDIATES
+            | Features::SHADER_INT64
+            | Features::SHADER_F64
+            | Features::SUBGROUP
+            | Features::PASSTHROUGH_SHADERS);
+    let kept =
+        if features.contains(Features::PASSTHROUGH_SHADERS) { Kept::of(adapter) } else { Kept::default() };
+    let limits = adapter.limits();
+    let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        label: Some("gradiron"),
+        required_features: features,
+        required_limits: limits.clone(),
+        experimental_features: wgpu::ExperimentalFeatures::disabled(),
+        memory_hints: wgpu::MemoryHints::Performance,
+        trace: wgpu::Trace::Off,
+    }))
+    .map_err(|error| format!("CUDA error: the GPU \"{}\" could not be opened: {error}", about.name))?;
+
+    let trouble = Arc::new(Trouble::default());
+    let seen = Arc::clone(&trouble);
+    device.on_uncaptured_error(Arc::new(move |error| {
+        let state = if matches!(error, wgpu::Error::OutOfMemory { .. }) { SHORT } else { FAILED };
+        seen.report(state, error.to_string());
+    }));
+    let seen = Arc::clone(&trouble);
+    device.set_device_lost_callback(move |reason, message| {
+        seen.report(LOST, format!("{message} ({reason:?})"))
+    });
+    watch_forks();
+
+    let info = Info {
+        name: about.name,
+        backend: about.backend.to_string(),
+        driver: format!("{} {}", about.driver, about.driver_info).trim().to_owned(),
+        software: about.device_type == DeviceType::Cpu,
+        integrated: about.device_type == DeviceType::IntegratedGpu,
+        max_buffer: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
+        max_workgroup_memory: limits.max_compute_workgroup_storage_size,
+        total_memory: total_memory(adapter),
+        has_i64: features.contains(Features::SHADER_INT64),
+        // Its functions look at bits.
+        has_f64: features.contains(Features::SHADER_F64 | Features::SHADER_INT64),
+        features: features.iter_names().map(|(name, _)| name.to_owned()).collect(),
+    };
+    Ok(Gpu {
+        stream: Mutex::new(Stream::new(&device)),
+        pool: Mutex::new(Pool::default()),
+        kernels: Kernels::default(),
+        checked: std::env::var("GRADIRON_GPU_CHECKED").is_ok_and(|v| v == "1"),
+        kept,
+        device,
+        queue,
+        info,
+        trouble,
+    })
+}
+
+/// What was looked for, what was seen instead, and what helps.
+fn none_found(seen: &[wgpu::Adapter]) -> String {
+    let mut text =
+        "No CUDA GPUs are available: gradiron looked for a GPU that Vulkan, Metal or DirectX 12 can compute \
+                    with and found none. Please check that there is one and that its driver is installed."
+            .to_owned();
+    for adapter in seen {
+        let about = adapter.get_info();
+        let why = match about.device_type {
+            DeviceType::Cpu => {
+                "a software adapter: the environment variable GRADIRON_SOFTWARE_GPU=1 allows it"
+            }
+            _ => "without what gradiron's kernels need",
+        };
+        text += &format!(" Seen: {} ({}), {why}.", about.name, about.backend);
+    }
+    if seen.is_empty() {
+        text += " For tests, Mesa's software adapter serves as well, with the environment variable GRADIRON_SOFTWARE_GPU=1.";
+    }
+    text
+}
+
+/// Our kernels take their parameters as immediates, and up to eight buffers.
+fn usable(adapter: &wgpu::Adapter) -> bool {
+    let limits = adapter.limits();
+    adapter.features().contains(Features::IMMEDIATES)
+        && limits.max_immediate_size as usize >= 4 * IMMEDIATE_WORDS
+        && limits.max_storage_buffers_per_shader_stage >= 8
+        && limits.max_compute_invocations_per_workgroup >= 256
+}
+
+/// What Vulkan tells of the device's own memory; wgpu itself does not.
+#[cfg(not(target_vendor = "apple"))]
+fn total_memory(adapter: &wgpu::Adapter) -> Option<u64> {
+    // SAFETY: the handles are only asked for properties, while the adapter lives.
+    unsafe {
+        let vulkan = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
+        let instance = vulkan.shared_instance().raw_instance();
+        let properties = instance.get_physical_device_memory_properties(vulkan.raw_physical_device());
+        let heaps = properties.memory_heaps.iter().take(properties.memory_heap_count as usize);
+        // The lowest flag of a heap says that it is local to the device.
+        heaps.filter(|heap| heap.flags.as_raw() & 1 == 1).map(|heap| heap.size).max()
+    }
+}
+
+#[cfg(target_vendor = "apple")]
+fn total_memory(_adapter: &wgpu::Adapter) -> Option<u64> {
+    None
+}
+
+fn rank(kind: DeviceType) -> u8 {
+    match kind {
+        DeviceType::DiscreteGpu => 0,
+        DeviceType::IntegratedGpu => 1,
+        DeviceType::VirtualGpu => 2,
+        DeviceType::Other => 3,
+        DeviceType::Cpu => 4,
+    }
+}
+
+/// A child of `fork` inherits a driver without its threads, and would hang: an error is raised instead.
+#[cfg(unix)]
+fn watch_forks() {
+    extern "C" fn in_child() {
+        FORKED.store(true, Ordering::Relaxed);
+    }
+    unsafe extern "C" {
+        fn pthread_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+        ) -> i32;
+    }
+    // SAFETY: the handler lives as long as the process (extension modules are never unloaded) and only stores a flag.
+    unsafe {
+        pthread_atfork(None, None, Some(in_child));
+    }
+}
+
+#[cfg(not(unix))]
+fn watch_forks() {}

@@ -1,0 +1,262 @@
+//! Indexing: gather, scatter, and all that is made of them. An element is found by its regular strides plus, for each
+//! index, a wrapped value times a stride. Indices are checked where they are used: a bad one touches nothing, leaves
+//! a record, and becomes an IndexError at the next read.
+
+use crate::base::{DType, Error, Put, Result};
+use crate::gpu::device::fault::{self, Origin};
+use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::stream::Launch;
+use crate::gpu::device::view::View;
+use crate::gpu::device::{Gpu, gpu};
+use crate::gpu::kernels::segments;
+use crate::gpu::shader::code::{Code, GROUP, Shader};
+use crate::gpu::shader::index_space::{Space, Words, check, groups};
+use crate::gpu::shader::pipeline::ShaderKind;
+use crate::gpu::shader::stored::{Stored, Value};
+use smallvec::SmallVec;
+
+/// An index operand: `index` has the shape of the elements; each value `v`, wrapped into `0..size`, moves the place
+/// by `v * stride` elements. `dim` is for the message.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexBy<'a> {
+    pub index: View<'a>,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// `out[i] = src[regular place + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in indexed
+/// dimensions. `negative`: indices may count from the end.
+pub fn index_get(
+    origin: Origin,
+    out: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    negative: bool,
+) -> Result<()> {
+    if out.dtype != src.dtype {
+        return Err(Error::runtime("index: the result has the dtype of the source"));
+    }
+    let kind = Kind { stored: Stored::bits(out.dtype), ..Kind::of(by, negative) };
+    run(gpu()?, origin, kind, out, src, by)
+}
+
+/// `dst[regular place + sum of index(i) * stride]` takes `src[i]` as `mode` says. `dst` has the shape of `src`, and
+/// stride 0 in indexed dimensions. Which of several assigned values stays is not defined.
+pub fn index_put(
+    origin: Origin,
+    dst: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    mode: Put,
+    negative: bool,
+) -> Result<()> {
+    let gpu = gpu()?;
+    if dst.dtype != src.dtype {
+        return Err(Error::type_error("index_put: the source has the dtype of the destination"));
+    }
+    gpu.supports("index_put_", dst.dtype)
+        .or_else(|error| if mode == Put::Assign || dst.dtype == DType::I64 { Ok(()) } else { Err(error) })?;
+    let wide = dst.dtype.size() == 8;
+    // Sums of floats depend on their order, and there are no atomic operations of eight bytes but our addition.
+    if mode != Put::Assign && (dst.dtype.is_float() || (wide && mode != Put::Add)) {
+        gpu.supports("index_put_", dst.dtype)?;
+        check_reach(&dst, by)?;
+        check(&src)?;
+        by.iter().try_for_each(|by| check(&by.index))?;
+        return if dst.numel() == 0 { Ok(()) } else { segments::put(origin, dst, src, by, mode, negative) };
+    }
+    let stored = if mode == Put::Assign || wide { Stored::bits(dst.dtype) } else { Stored::of(dst.dtype) };
+    run(gpu, origin, Kind { put: Some(mode), stored, ..Kind::of(by, negative) }, dst, src, by)
+}
+
+/// What the indices reach is known to the caller only; the regular part is checked here.
+fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
+    check(indexed)?;
+    if indexed.numel() == 0 {
+        return Ok(());
+    }
+    let reach = by.iter().try_fold(indexed.offset, |end, by| {
+        by.size.saturating_sub(1).checked_mul(by.stride).and_then(|step| end.checked_add(step))
+    });
+    let regular: usize = indexed.shape.iter().zip(indexed.strides).map(|(n, s)| (n - 1) * s).sum();
+    let end = reach.and_then(|at| (at + regular + 1).checked_mul(indexed.dtype.size()));
+    if by.iter().all(|by| by.size > 0) && end.is_none_or(|end| end > indexed.buffer.len()) {
+        return Err(Error::runtime("CUDA error: an indexed view reaches outside its GPU memory"));
+    }
+    Ok(())
+}
+
+/// `regular` is what is indexed; `other` is what goes with the indices, element by element.
+fn run(
+    gpu: &Gpu,
+    origin: Origin,
+    mut kind: Kind,
+    out: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+) -> Result<()> {
+    check(&out)?;
+    check(&src)?;
+    let n = out.numel();
+    if n == 0 {
+        return Ok(());
+    }
+    check_reach(if kind.put.is_some() { &out } else { &src }, by)?;
+    let mut operands: SmallVec<[&[usize]; 8]> = SmallVec::new();
+    operands.extend([out.strides, src.strides]);
+    for by in by {
+        check(&by.index)?;
+        operands.push(by.index.strides);
+    }
+    let space = Space::new(out.shape, &operands);
+    kind.rank = space.rank();
+    kind.shared = out.buffer.same(src.buffer);
+
+    let mut words = Words::new();
+    let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+    words.extend([n as u32, fault::ticket(origin)]);
+    space.push_dims(&mut words);
+    for (k, view) in [out, src].iter().enumerate() {
+        buffers.push(view.buffer);
+        words.push(view.offset as u32);
+        space.push_strides(k, &mut words);
+    }
+    for (k, by) in by.iter().enumerate() {
+        buffers.push(by.index.buffer);
+        words.push(by.index.offset as u32);
+        space.push_strides(2 + k, &mut words);
+        words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
+        kind.shared_index |= u32::from(by.index.buffer.same(out.buffer)) << k;
+    }
+    let kernel = gpu.kernel(&kind)?;
+    let launch =
+        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
+    gpu.stream().launch(gpu, &launch)
+}
+
+/// What tells one indexing kernel from another.
+#[derive(Clone, Hash)]
+struct Kind {
+    put: Option<Put>,
+    stored: Stored,
+    negative: bool,
+    rank: usize,
+    shared: bool,
+    shared_index: u32,
+    indices: SmallVec<[Stored; 4]>,
+}
+
+impl Kind {
+    fn of(by: &[IndexBy<'_>], negative: bool) -> Kind {
+        // Eight-byte indices are read as two words: that needs no 64-bit integers.
+        let stored = |by: &IndexBy<'_>| match by.index.dtype {
+            DType::I64 => Stored::Bits64,
+            other => Stored::of(other),
+        };
+        Kind {
+            put: None,
+            stored: Stored::I32,
+            negative,
+            rank: 1,
+            shared: false,
+            shared_index: 0,
+            indices: by.iter().map(stored).collect(),
+        }
+    }
+
+    /// Whether the destination is changed by atomic operations on its words.
+    fn atomic(&self) -> bool {
+        self.put.is_some_and(|put| put != Put::Assign || self.stored.packed())
+    }
+
+    /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
+    fn update(&self) -> String {
+        let put = self.put.unwrap_or(Put::Assign);
+        if self.stored == Stored::Bits64 {
+            // The carry of each addition is added once, whatever the order.
+            return "fn o_update(i: u32, v: vec2<u32>) {\n  let old = atomicAdd(&o[2u * i], v.x);\n  \
+                    let carry = select(0u, 1u, old + v.x < old);\n  atomicAdd(&o[2u * i + 1u], v.y + carry);\n}\n"
+                .to_owned();
+        }
+        if self.stored == Stored::I32 && put == Put::Add {
+            return "fn o_update(i: u32, v: i32) { atomicAdd(&o[i], bitcast<u32>(v)); }\n".to_owned();
+        }
+        let value = self.stored.value();
+        let combined = match put {
+            Put::Assign => "v",
+            Put::Add => "old + v",
+            Put::Mul => "old * v",
+            Put::Max => "maximum(old, v)",
+            Put::Min => "minimum(old, v)",
+        };
+        let next = value.convert_to_stored(self.stored, &format!("({combined})"));
+        let (find, old, word) = self.stored.lane("i", "next");
+        format!(
+            "fn o_update(i: u32, v: {t}) {{\n  {find}\n  loop {{\n    let word = atomicLoad(&o[at]);\n    \
+             let old = {old};\n    let next = {next};\n    \
+             if (atomicCompareExchangeWeak(&o[at], word, {word}).exchanged) {{ break; }}\n  }}\n}}\n",
+            t = value.name()
+        )
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "index"
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(Value::I32);
+        if self.atomic() {
+            code.bind("o", "atomic<u32>", true);
+            code.push(&self.update());
+        } else {
+            code.operand("o", self.stored, true, false);
+        }
+        code.operand("x", self.stored, false, self.shared);
+        for (k, stored) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *stored, false, self.shared_index >> k & 1 == 1);
+        }
+        let moved = if self.put.is_some() { "o_at" } else { "x_at" };
+        code.indexed((self.rank, &self.indices, self.negative), ["o_at", "x_at"], moved, "");
+        code.push(if self.atomic() {
+            "  o_update(o_at, x_get(x_at));\n}\n"
+        } else {
+            "  o_set(o_at, x_get(x_at));\n}\n"
+        });
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::shader::pipeline::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for stored in [Stored::Bool, Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
+            for put in
+                [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)]
+            {
+                if stored == Stored::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
+                    continue;
+                }
+                for (rank, indices) in [(1, &[Stored::Bits64][..]), (3, &[Stored::I32, Stored::U8]), (6, &[])]
+                {
+                    let kind = Kind {
+                        put,
+                        stored,
+                        negative: rank == 1,
+                        rank,
+                        shared: rank == 3,
+                        shared_index: 1,
+                        indices: indices.into(),
+                    };
+                    validate(&kind.shader());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The loss of target classes and its gradient, each in one kernel: of few samples, which a workgroup sums.
+
+use crate::base::{DType, Fault, Joined, Line, Result};
+use crate::gpu::device::fault::{self, Origin, Wrong};
+use crate::gpu::device::gpu;
+use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::stream::Launch;
+use crate::gpu::device::view::View;
+use crate::gpu::shader::code::{Code, GROUP, Shader};
+use crate::gpu::shader::index_space::{Words, check, groups};
+use crate::gpu::shader::pipeline::ShaderKind;
+use crate::gpu::shader::stored::Stored;
+use smallvec::SmallVec;
+
+/// The most samples that one workgroup shall sum.
+pub const MOST: usize = 1 << 16;
+
+/// Dense samples `[n, classes, run]`, the class of each `[n, run]`, what each class counts, and the class that counts nothing.
+#[derive(Clone, Copy)]
+pub struct Nll<'a> {
+    pub target: View<'a>,
+    pub weight: Option<View<'a>>,
+    pub ignored: i64,
+    pub planes: [usize; 3],
+}
+
+/// The losses, or what they come to. A class that there is not is a fault.
+pub fn nll(line: Option<Line>, out: View<'_>, x: View<'_>, classes: Nll<'_>, joined: Joined) -> Result<()> {
+    let origin = Origin { op: "nll_loss", line, wrong: Wrong::Index };
+    let part = if joined == Joined::No { Part::Each } else { Part::Loss { mean: joined == Joined::Mean } };
+    let n = if joined == Joined::No { classes.samples().div_ceil(GROUP) } else { 1 };
+    classes.launch(part, Some(origin), &[out, x], n)
+}
+
+/// What the targets count together.
+pub fn nll_total(out: View<'_>, classes: Nll<'_>) -> Result<()> {
+    classes.launch(Part::Total, None, &[out], 1)
+}
+
+/// The gradient of the input, from that of each loss (`each`), or from that of their sum, which is divided by `total`.
+pub fn nll_backward(
+    out: View<'_>,
+    grad: View<'_>,
+    total: Option<View<'_>>,
+    classes: Nll<'_>,
+    each: bool,
+) -> Result<()> {
+    let n = (classes.samples() * classes.planes[1]).div_ceil(GROUP);
+    let part = Part::Slope { each, mean: total.is_some() };
+    let views: SmallVec<[View<'_>; 3]> = [Some(out), Some(grad), total].into_iter().flatten().collect();
+    classes.launch(part, None, &views, n)
+}
+
+/// What a kernel writes.
+#[derive(Clone, Copy, Hash, PartialEq, Eq)]
+enum Part {
+    Each,
+    Loss { mean: bool },
+    Total,
+    Slope { each: bool, mean: bool },
+}
+
+impl Nll<'_> {
+    fn samples(&self) -> usize {
+        self.planes[0] * self.planes[2]
+    }
+
+    fn launch(&self, part: Part, origin: Option<Origin>, views: &[View<'_>], count: usize) -> Result<()> {
+        let gpu = gpu()?;
+        let stored = Stored::of(views[0].dtype);
+        let operands: SmallVec<[View<'_>; 5]> =
+            views.iter().copied().chain(self.weight).chain([self.target]).collect();
+        let floats = operands.len() - 1;
+        for view in &operands[..floats] {
+            if !view.dtype.is_float() || Stored::of(view.dtype) != stored {
+                return Err(Fault::NoShader { op: "nll_loss", dtype: view.dtype }.into());
+            }
+            gpu.supports("nll_loss", view.dtype)?;
+        }
+        operands.iter().try_for_each(check)?;
+        let target = match self.target.dtype {
+            DType::I64 => Stored::Bits64,
+            other => Stored::of(other),
+        };
+        let kind = Kind { part, stored, target, weight: self.weight.is_some() };
+        let [_, classes, run] = self.planes;
+        let mut words = Words::from_slice(&[self.samples() as u32, classes as u32, run as u32]);
+        words.extend([self.ignored as u32, (self.ignored >> 32) as u32]);
+        words.push(origin.map_or(0, fault::ticket));
+        words.extend(operands.iter().map(|view| view.offset as u32));
+        let flags = kind.looks();
+        let kernel = gpu.kernel(&kind)?;
+        let buffers: SmallVec<[&Buffer; 5]> = operands.iter().map(|view| view.buffer).collect();
+        let groups = groups(count, 1);
+        gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags })
+    }
+}
+
+/// What a kernel is made for.
+#[derive(Clone, Copy, Hash)]
+struct Kind {
+    part: Part,
+    stored: Stored,
+    target: Stored,
+    weight: bool,
+}
+
+impl Kind {
+    /// Whether it tells of classes that there are not.
+    fn looks(&self) -> bool {
+        matches!(self.part, Part::Each | Part::Loss { .. })
+    }
+
+    /// The class of sample `s`, and whether it counts.
+    fn class(&self) -> String {
+        let class = if self.target == Stored::Bits64 { "t_get(t_at + s)" } else { "widen(t_get(t_at + s))" };
+        format!("  let class_ = {class};\n  let counted = class_.x != low || class_.y != high;\n")
+    }
+
+    fn share(&self, class: &str) -> String {
+        if self.weight { format!("w_get(w_at + {class})") } else { "T(1)".to_owned() }
+    }
+
+    /// `loss` and `share` of sample `s`.
+    fn sample(&self) -> String {
+        let (class, share) = (self.class(), self.share("c"));
+        // A class that counts nothing does so even where its loss is infinite.
+        format!(
+            "{class}  var loss = T(0);\n  var share = T(0);\n  if (counted) {{\n    \
+             let c = place(class_, classes, 1u, false, ticket);\n    if (c < classes) {{\n      share = {share};\n      \
+             if (share != T(0)) {{ loss = -(x_get(x_at + ((s / run) * classes + c) * run + s % run) * share); }}\n    }}\n  }}\n"
+        )
+    }
+
+    /// `all_loss` and `total` of all samples.
+    fn over_samples(&self, loss: bool) -> String {
+        let body = if loss {
+            format!("{}    sum += loss;\n    shares += share;\n", self.sample())
+        } else {
+            format!(
+                "{}    if (counted && class_.y == 0u && class_.x < classes) {{ shares += {}; }}\n",
+                self.class(),
+                self.share("class_.x")
+            )
+        };
+        let joined = if loss { "  let all_loss = all_sum(sum, me);\n" } else { "" };
+        format!(
+            "  var sum = T(0);\n  var shares = T(0);\n  for (var s = me; s < n; s += 256u) {{\n{body}  }}\n{joined}  \
+             let total = all_sum(shares, me);\n"
+        )
+    }
+
+    fn slope(&self, each: bool, mean: bool) -> String {
+        let g = if each { "g_get(g_at + s)" } else { "g_get(g_at)" };
+        let g = if mean { format!("({g} / total_get(total_at))") } else { g.to_owned() };
+        let (class, share) = (self.class(), self.share("c"));
+        format!(
+            "  if (i >= n * classes) {{ return; }}\n  let c = (i / run) % classes;\n  \
+             let s = (i / (run * classes)) * run + i % run;\n{class}  var slope = T(0);\n  \
+             if (counted && class_.y == 0u && class_.x == c) {{\n    let share = {share};\n    \
+             if (share != T(0)) {{ slope = -({g} * share); }}\n  }}\n  o_set(o_at + i, slope);\n"
+        )
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        "nll_loss"
+    }
+
+    fn shader(&self) -> Shader {
+        let names: &[&str] = match self.part {
+            Part::Each | Part::Loss { .. } => &["o", "x"],
+            Part::Total => &["o"],
+            Part::Slope { mean: true, .. } => &["o", "g", "total"],
+            Part::Slope { mean: false, .. } => &["o", "g"],
+        };
+        let names: SmallVec<[&str; 4]> = names.iter().copied().chain(self.weight.then_some("w")).collect();
+        let mut code = Code::new(self.stored.value());
+        for name in &names {
+            code.operand(name, self.stored, *name == "o", false);
+        }
+        code.operand("t", self.target, false, false);
+        if self.looks() {
+            code.flags();
+            code.push(crate::gpu::shader::code::INDEX);
+        } else {
+            code.push("fn widen(v: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(v), bitcast<u32>(v >> 31u)); }\n");
+        }
+        if matches!(self.part, Part::Loss { .. } | Part::Total) {
+            code.group_join("all_sum", "T", "acc + next", true);
+        }
+        code.main_by_group();
+        for name in ["n", "classes", "run", "low", "high", "ticket"] {
+            let word = code.word();
+            code.push(&format!("  let {name} = {word};\n"));
+        }
+        for name in names.iter().chain(&["t"]) {
+            let at = code.word();
+            code.push(&format!("  let {name}_at = {at};\n"));
+        }
+        code.push("  let i = row * 256u + me;\n");
+        code.push(&match self.part {
+            Part::Each => format!(
+                "  if (i >= n) {{ return; }}\n  let s = i;\n{}  o_set(o_at + i, loss);\n",
+                self.sample()
+            ),
+            Part::Loss { mean } => format!(
+                "{}  if (me == 0u) {{ o_set(o_at, {}); }}\n",
+                self.over_samples(true),
+                if mean { "all_loss / total" } else { "all_loss" }
+            ),
+            Part::Total => format!("{}  if (me == 0u) {{ o_set(o_at, total); }}\n", self.over_samples(false)),
+            Part::Slope { each, mean } => self.slope(each, mean),
+        });
+        code.push("}\n");
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::shader::pipeline::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        let parts = [
+            Part::Each,
+            Part::Loss { mean: false },
+            Part::Loss { mean: true },
+            Part::Total,
+            Part::Slope { each: true, mean: false },
+            Part::Slope { each: false, mean: false },
+            Part::Slope { each: false, mean: true },
+        ];
+        for part in parts {
+            for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+                for target in [Stored::Bits64, Stored::U8] {
+                    for weight in [false, true] {
+                        validate(&Kind { part, stored, target, weight }.shader());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The kernels of [`crate::gpu::kernels::reduce`]: which choices tell them apart, and their code. The code names its parameters in
+//! the order in which a launch pushes them.
+
+use crate::base::Reduction;
+use crate::gpu::kernels::pointwise::code::number;
+use crate::gpu::kernels::reduce::name;
+use crate::gpu::shader::code::{Code, GROUP, Shader};
+use crate::gpu::shader::pipeline::ShaderKind;
+use crate::gpu::shader::stored::{Stored, Value};
+
+/// What tells one kernel from another.
+#[derive(Clone, Copy, Hash)]
+pub(in crate::gpu) struct Kind {
+    pub fold: Reduction,
+    pub sum: Value,
+    pub x: Stored,
+    pub out: Stored,
+    pub row_rank: usize,
+    pub rank: usize,
+    /// How many invocations share a row.
+    pub lanes: usize,
+    pub parted: bool,
+    pub candidates: bool,
+    pub center: bool,
+    pub shared: bool,
+    pub finish: u8,
+}
+
+impl Kind {
+    /// `Acc`, `nothing()`, `join(a, b)`: how two partial results become one.
+    fn algebra(&self) -> String {
+        let t = self.sum.name();
+        if self.fold.is_arg() {
+            let better = if self.fold == Reduction::ArgMax { ">" } else { "<" };
+            let nan = if matches!(self.sum, Value::F32 | Value::F64) {
+                "if (is_nan(a.v) != is_nan(b.v)) { if (is_nan(a.v)) { return a; } return b; }\n  \
+                 if (!is_nan(a.v) && !(a.v == b.v)) {"
+            } else {
+                "if (a.v != b.v) {"
+            };
+            return format!(
+                "struct Acc {{ v: {t}, i: u32 }}\n\
+                 fn nothing() -> Acc {{ return Acc(T(0), 0xffffffffu); }}\n\
+                 fn join(a: Acc, b: Acc) -> Acc {{\n  if (a.i == 0xffffffffu) {{ return b; }}\n  \
+                 if (b.i == 0xffffffffu) {{ return a; }}\n  {nan}\n    \
+                 if (a.v {better} b.v) {{ return a; }}\n    return b;\n  }}\n  \
+                 if (a.i < b.i) {{ return a; }}\n  return b;\n}}\n"
+            );
+        }
+        let (start, join) = match self.fold {
+            Reduction::Prod => ("T(1)".to_owned(), "a * b"),
+            Reduction::Max => (self.least(), "maximum(a, b)"),
+            Reduction::Min => (self.most(), "minimum(a, b)"),
+            Reduction::All => ("1".to_owned(), "min(a, b)"),
+            Reduction::Any => ("0".to_owned(), "max(a, b)"),
+            _ => ("T(0)".to_owned(), "a + b"),
+        };
+        format!(
+            "alias Acc = {t};\nfn nothing() -> Acc {{ return {start}; }}\n\
+             fn join(a: Acc, b: Acc) -> Acc {{ return {join}; }}\n"
+        )
+    }
+
+    fn least(&self) -> String {
+        match self.sum {
+            Value::F32 | Value::F64 => "-inf()".to_owned(),
+            Value::I64 => "i64(0x8000000000000000lu)".to_owned(),
+            _ => "bitcast<i32>(0x80000000u)".to_owned(),
+        }
+    }
+
+    fn most(&self) -> String {
+        match self.sum {
+            Value::F32 | Value::F64 => "inf()".to_owned(),
+            Value::I64 => "0x7fffffffffffffffli".to_owned(),
+            _ => "0x7fffffff".to_owned(),
+        }
+    }
+
+    /// An element, read as `x` at position `k`, as a partial result.
+    fn lift(&self) -> String {
+        let value = self.x.value();
+        if matches!(self.fold, Reduction::All | Reduction::Any) {
+            return Value::Bool.convert(Value::I32, &value.convert(Value::Bool, "x"));
+        }
+        let x = value.convert(self.sum, "x");
+        match self.fold {
+            Reduction::ArgMax | Reduction::ArgMin => format!("Acc({x}, k)"),
+            Reduction::SumSq if self.center => format!("square({x} - middle)"),
+            Reduction::SumSq => format!("square({x})"),
+            Reduction::SumAbs => format!("abs({x})"),
+            _ => x,
+        }
+    }
+
+    fn main(&self, code: &mut Code) {
+        let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
+        // Every invocation comes to the barriers; those beyond the last row have nothing to do before them. Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
+        code.push(&format!(
+            "  let there = job < {rows} * {parts};\n  let m = job % {rows};\n  let part = job / {rows};\n  \
+             let low = part * {chunk};\n  let high = select(low, min(low + {chunk}, {count}), there);\n"
+        ));
+        let dims = code.words(self.row_rank - 1);
+        code.push(&Code::split("m", "r", &dims));
+        let offset = code.word();
+        let strides = code.words(self.row_rank);
+        code.push(&format!("  let x_row = {offset} + {};\n", Code::dot("r", &strides)));
+        let out = code.word();
+        let out_at = if self.parted {
+            format!("{out} + part * {rows} + m")
+        } else {
+            let strides = code.words(self.row_rank);
+            format!("{out} + {}", Code::dot("r", &strides))
+        };
+        let dims = code.words(self.rank - 1);
+        let strides = code.words(self.rank);
+        let find = format!(
+            "{}    let x = x_get(x_row + {});\n",
+            Code::split("k", "c", &dims).replace("\n  ", "\n    "),
+            Code::dot("c", &strides)
+        );
+        let position = if self.candidates {
+            format!("    let k = u32(chosen[q * {} + m]);\n", code.word())
+        } else {
+            "    let k = q;\n".to_owned()
+        };
+        if self.center {
+            code.push("  let middle = centers[m];\n");
+        }
+        let step = self.lanes;
+        code.push(&format!(
+            "  var acc = nothing();\n  for (var q = low + lane; q < high; q += {step}u) {{\n{position}{find}    \
+             acc = join(acc, {});\n  }}\n",
+            self.lift()
+        ));
+        code.push("  acc = join_all(acc, me);\n  if (lane > 0u || !there) { return; }\n");
+        let (result, from) = match self.finish {
+            _ if self.fold.is_arg() => ("i32(acc.i)".to_owned(), Value::I32),
+            1 => (format!("acc * {}", number(self.sum, code)), self.sum),
+            2 => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
+            _ => ("acc".to_owned(), self.sum),
+        };
+        code.push(&format!("  let result = {result};\n"));
+        code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_stored(self.out, "result")));
+    }
+}
+
+impl ShaderKind for Kind {
+    fn name(&self) -> &'static str {
+        name(self.fold)
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(self.sum);
+        code.operand("o", self.out, true, false);
+        code.operand("x", self.x, false, self.shared);
+        if self.candidates {
+            code.bind("chosen", "i32", false);
+        }
+        if self.center {
+            code.bind("centers", self.sum.name(), false);
+        }
+        code.push(&self.algebra());
+        match self.lanes {
+            GROUP => code.group_join("join_all", "Acc", "join(acc, next)", false),
+            lanes => code.lanes_join("join_all", "Acc", "join(acc, next)", lanes),
+        }
+        code.main_by_lanes(self.lanes);
+        self.main(&mut code);
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::DType;
+    use crate::gpu::kernels::reduce::accumulator;
+    use crate::gpu::shader::pipeline::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        use Reduction::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
+        for fold in [Sum, Prod, Max, Min, ArgMax, ArgMin, All, Any, SumSq, SumAbs] {
+            for dtype in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64] {
+                let sum = accumulator(fold, dtype);
+                for bits in 0..8 {
+                    let kind = Kind {
+                        fold,
+                        sum,
+                        x: Stored::of(dtype),
+                        out: if fold.is_arg() { Stored::I64 } else { Stored::Bool },
+                        row_rank: 1 + bits,
+                        rank: 1 + 2 * bits,
+                        lanes: [1, 32, GROUP][bits % 3],
+                        parted: bits & 2 > 0,
+                        candidates: fold.is_arg() && bits & 4 > 0,
+                        center: fold == SumSq && bits & 4 > 0,
+                        shared: bits & 4 > 0,
+                        finish: if matches!(sum, Value::F32 | Value::F64) && !fold.is_arg() {
+                            bits as u8 % 3
+                        } else {
+                            0
+                        },
+                    };
+                    validate(&kind.shader());
+                }
+            }
+        }
+    }
+}

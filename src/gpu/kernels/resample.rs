@@ -1,0 +1,116 @@
+//! Weighted sums along one dimension, as `cpu::resample` has them: an invocation is an element of the result.
+
+use crate::base::{DType, Error, Fault, ResampleWeights, Result};
+use crate::gpu::device::gpu;
+use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::memory::alloc;
+use crate::gpu::device::stream::Launch;
+use crate::gpu::device::transfer::upload;
+use crate::gpu::device::view::View;
+use crate::gpu::shader::code::{Code, GROUP, Shader};
+use crate::gpu::shader::index_space::{Words, check, groups};
+use crate::gpu::shader::pipeline::ShaderKind;
+use crate::gpu::shader::stored::Stored;
+
+/// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense, in float32 or float64.
+pub fn resample(
+    out: View<'_>,
+    x: View<'_>,
+    outer: usize,
+    inner: usize,
+    taps: &ResampleWeights,
+) -> Result<()> {
+    let gpu = gpu()?;
+    let dtype = out.dtype;
+    if !matches!(dtype, DType::F32 | DType::F64) || x.dtype != dtype {
+        return Err(Fault::NoShader { op: "interpolate", dtype: x.dtype }.into());
+    }
+    gpu.supports("interpolate", dtype)?;
+    check(&out)?;
+    check(&x)?;
+    let n = taps.places();
+    if out.numel() != outer * n * inner || x.numel() != outer * taps.length * inner {
+        return Err(Error::runtime("CUDA error: a resized tensor has another size than its taps"));
+    }
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let numbers: Vec<u32> = taps.starts.iter().chain(&taps.from).copied().collect();
+    let table = uploaded(bytemuck::cast_slice(&numbers))?;
+    let weights = match dtype {
+        DType::F64 => uploaded(bytemuck::cast_slice(&taps.weights))?,
+        _ => uploaded(bytemuck::cast_slice(&taps.weights.iter().map(|w| *w as f32).collect::<Vec<f32>>()))?,
+    };
+    let mut words = Words::new();
+    words.extend([out.numel(), n, taps.length, inner, out.offset, x.offset].map(|n| n as u32));
+    let stored = Stored::of(dtype);
+    let kernel = gpu.kernel(&Resample { stored })?;
+    let buffers = [out.buffer, x.buffer, &table, &weights];
+    let launch = Launch {
+        kernel: &kernel,
+        buffers: &buffers,
+        words: &words,
+        groups: groups(out.numel(), GROUP),
+        flags: false,
+    };
+    gpu.stream().launch(gpu, &launch)
+}
+
+pub(in crate::gpu) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
+    // A binding has at least one element.
+    let buffer = alloc(bytes.len().max(8))?;
+    upload(&buffer, 0, bytes)?;
+    Ok(buffer)
+}
+
+/// Sums the weighted neighbours of each resized element.
+#[derive(Hash)]
+struct Resample {
+    stored: Stored,
+}
+
+impl ShaderKind for Resample {
+    fn name(&self) -> &'static str {
+        "interpolate"
+    }
+
+    fn shader(&self) -> Shader {
+        let stored = self.stored;
+        let mut code = Code::new(stored.value());
+        code.operand("o", stored, true, false);
+        code.operand("x", stored, false, false);
+        code.operand("table", Stored::I32, false, false);
+        code.operand("weights", stored, false, false);
+        code.main_by_item();
+        let [total, n, length, inner, to, from] = [(); 6].map(|()| code.word());
+        code.push(&format!(
+            "  if (i >= {total}) {{ return; }}
+  let row = i / {inner};
+  let place = row % {n};
+  let start = (row / {n}) * {length};
+  let end = u32(table_get(place + 1u));
+  var sum = T();
+  for (var k = u32(table_get(place)); k < end; k++) {{
+    let line = start + u32(table_get({n} + 1u + k));
+    sum += weights_get(k) * x_get({from} + line * {inner} + i % {inner});
+  }}
+  o_set({to} + i, sum);
+}}
+"
+        ));
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::shader::pipeline::validate;
+
+    #[test]
+    fn kernels_are_valid() {
+        for stored in [Stored::F32, Stored::F64] {
+            validate(&Resample { stored }.shader());
+        }
+    }
+}
