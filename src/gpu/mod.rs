@@ -1,17 +1,17 @@
 //! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
 //! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
 //!
-//! `device` holds the adapter, its memory and its queue: a launch is recorded, and only a read waits. `shader` writes and
-//! compiles WGSL. `kernels` has one file for an operator's kernels, named as in `src/cpu`.
+//! `shader` writes WGSL. `device` holds the adapter, its memory, its compiled shaders and its queue: a launch is recorded, and
+//! only a read waits. `launch` turns shapes into parameters. `kernels` has one file for each kind, named as in `src/cpu`.
 
 mod device;
 mod kernels;
+mod launch;
 mod shader;
 
 pub use device::fault::{Origin, Wrong};
 pub use device::memory::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
 pub use device::stream::{dispatches, report_faults, submits, synchronize, waits};
-pub use device::transfer::{download, upload};
 pub use device::view::{Source, View};
 pub use device::{Info, available, check_ordinal, count, info, is_open};
 pub use kernels::conv::{conv_backward_input, conv_backward_weight, conv_forward};
@@ -38,6 +38,7 @@ pub use kernels::select::{masked_select, nonzero};
 pub use kernels::sequence::{arange, linspace};
 pub use kernels::softmax::{softmax, softmax_backward};
 pub use kernels::sort::sort;
+pub use kernels::transfer::{download, upload};
 pub use kernels::triangle::triangle;
 pub use kernels::unfold::{fold, unfold};
 pub use kernels::{nll, norm};

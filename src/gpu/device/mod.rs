@@ -3,16 +3,16 @@
 
 pub mod fault;
 pub mod memory;
+pub mod pipeline;
 pub mod stream;
-pub mod transfer;
 pub mod view;
 
 use crate::base::lock;
 use crate::base::{DType, Error, Fault, Result};
 use crate::gpu::device::memory::Pool;
+use crate::gpu::device::pipeline::Kernels;
 use crate::gpu::device::stream::Stream;
 use crate::gpu::shader::code::IMMEDIATE_WORDS;
-use crate::gpu::shader::pipeline::Kernels;
 use crate::gpu::shader::spirv::Kept;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

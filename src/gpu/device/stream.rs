@@ -4,9 +4,9 @@
 use crate::base::{Error, Result};
 use crate::gpu::device::fault::{self, RECORD};
 use crate::gpu::device::memory::{Buffer, out_of_memory};
+use crate::gpu::device::pipeline::Kernel;
 use crate::gpu::device::{Gpu, gpu, opened};
 use crate::gpu::shader::code::{IMMEDIATE_WORDS, INLINE_WORDS};
-use crate::gpu::shader::pipeline::Kernel;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,12 +5,12 @@ use crate::base::{Alignments, DType, Fault, Result, try_alloc};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::resample::uploaded;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 
 /// Labels with blanks between them and around them, and the sum of what probabilities' logarithms stand for.
@@ -322,7 +322,7 @@ impl ShaderKind for Gradient {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -3,11 +3,11 @@
 use crate::base::Result;
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::gpu;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
+use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 
 /// Leaves a fault of `origin` where the WGSL condition `holds` is false of a value `x`.
@@ -72,7 +72,7 @@ impl ShaderKind for Expect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -5,13 +5,13 @@
 use crate::base::{DType, Error, Put, Result};
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::segments;
+use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
@@ -232,7 +232,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

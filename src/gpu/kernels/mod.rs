@@ -22,6 +22,7 @@ pub mod select;
 pub mod sequence;
 pub mod softmax;
 pub mod sort;
+pub mod transfer;
 pub mod transpose;
 pub mod triangle;
 pub mod unfold;

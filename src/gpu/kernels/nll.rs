@@ -4,11 +4,11 @@ use crate::base::{DType, Fault, Joined, Line, Result};
 use crate::gpu::device::fault::{self, Origin, Wrong};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
@@ -221,7 +221,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -5,11 +5,11 @@ use crate::base::pool::{Count, Pool};
 use crate::base::{DType, Error, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
@@ -231,7 +231,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
     #[test]

@@ -4,12 +4,12 @@ use crate::base::program::{self, Op, Source};
 use crate::base::{DType, Error, Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
+use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
@@ -241,7 +241,7 @@ impl ShaderKind for Plan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
     #[test]

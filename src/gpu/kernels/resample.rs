@@ -4,12 +4,12 @@ use crate::base::{DType, Error, Fault, ResampleWeights, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
-use crate::gpu::device::transfer::upload;
 use crate::gpu::device::view::View;
+use crate::gpu::kernels::transfer::upload;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 
 /// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense, in float32 or float64.
@@ -105,7 +105,7 @@ impl ShaderKind for Resample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -5,12 +5,12 @@ use crate::base::recurrent::{self, Layer};
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::matmul::matmul;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
@@ -269,7 +269,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

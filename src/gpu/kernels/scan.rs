@@ -4,14 +4,14 @@
 use crate::base::{DType, Error, Fault, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::copy;
+use crate::gpu::launch::index_space::{Words, groups};
+use crate::gpu::launch::row_walk::Rows;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
-use crate::gpu::shader::row_walk::Rows;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::{SmallVec, smallvec};
 
@@ -322,7 +322,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -9,15 +9,15 @@ use crate::base::{DType, Dims, Put, Result, contiguous_strides};
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::index::IndexBy;
 use crate::gpu::kernels::pointwise::copy;
 use crate::gpu::kernels::sort::sort_pairs;
+use crate::gpu::launch::index_space::{Space, Words, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
@@ -251,7 +251,7 @@ impl ShaderKind for Join {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

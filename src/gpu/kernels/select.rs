@@ -4,15 +4,15 @@
 use crate::base::{DType, Error, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
-use crate::gpu::device::transfer::download;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::{Map, run};
 use crate::gpu::kernels::scan::{Scan, scan};
+use crate::gpu::kernels::transfer::download;
+use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 
 /// The coordinates of all elements that are not zero, row by row: int64, `count` by `ndim`; and the count.
@@ -155,7 +155,7 @@ impl ShaderKind for Elements {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -5,14 +5,14 @@ use crate::base::{DType, Dims, Fault, Reduction, Result, contiguous_strides, num
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
+use crate::gpu::launch::index_space::{Words, groups};
+use crate::gpu::launch::row_walk::Rows;
 use crate::gpu::shader::code::{Code, GROUP, Shader, lanes};
-use crate::gpu::shader::index_space::{Words, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
-use crate::gpu::shader::row_walk::Rows;
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
@@ -181,7 +181,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
     #[test]

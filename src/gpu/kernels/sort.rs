@@ -4,13 +4,13 @@
 use crate::base::Result;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
+use crate::gpu::launch::index_space::{Words, groups};
+use crate::gpu::launch::row_walk::Rows;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Words, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
-use crate::gpu::shader::row_walk::Rows;
 use crate::gpu::shader::stored::{Stored, Value};
 
 /// Sorts along `dim`, NaN above all numbers; `indices` (int64) tell where each value was. Equals keep their order.
@@ -228,7 +228,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

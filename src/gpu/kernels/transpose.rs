@@ -3,11 +3,11 @@
 
 use crate::base::Result;
 use crate::gpu::device::Gpu;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
+use crate::gpu::launch::index_space::{Space, Words};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::Stored;
 
 /// The side of a tile.
@@ -39,7 +39,7 @@ pub(in crate::gpu) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Resu
         words.extend(others.iter().map(|&d| operand[d] as u32));
     }
     let kernel = gpu.kernel(&Transpose { stored, rank })?;
-    let groups = crate::gpu::shader::index_space::groups(across * down * batch, 1);
+    let groups = crate::gpu::launch::index_space::groups(across * down * batch, 1);
     let buffers = [out.buffer, src.buffer];
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })?;
@@ -100,7 +100,7 @@ impl ShaderKind for Transpose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

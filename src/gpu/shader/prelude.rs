@@ -295,7 +295,7 @@ mod tests {
                 "var<immediate> given: array<vec4<u32>, 8>;\n{}\n@compute @workgroup_size(1) fn main() {{}}",
                 gather(language, &names.join(" "))
             );
-            crate::gpu::shader::pipeline::validate(&crate::gpu::shader::code::Shader {
+            crate::gpu::shader::code::validate(&crate::gpu::shader::code::Shader {
                 text,
                 bindings: 0,
                 read_only: 0,

@@ -6,15 +6,15 @@ pub mod code;
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguous_strides, numel};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::alloc;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::matmul::code::DEPTH;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
+use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::index_space::{Space, Words, check, groups};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 
 /// How the work is shared out.
@@ -341,7 +341,7 @@ impl ShaderKind for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -2,10 +2,10 @@
 //! the order in which a launch pushes them.
 
 use crate::base::Scalar;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::kernels::pointwise::Map;
+use crate::gpu::launch::index_space::Words;
 use crate::gpu::shader::code::{Code, Shader};
-use crate::gpu::shader::index_space::Words;
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
@@ -180,7 +180,7 @@ pub(crate) fn validate_expression(expr: &Expr, dtype: crate::base::DType) -> boo
             (3, false, Access::Number),
         ] {
             let inputs = inputs.iter().enumerate().map(|(k, _)| (access, k == 1)).collect();
-            crate::gpu::shader::pipeline::validate(
+            crate::gpu::shader::code::validate(
                 &Plan { map: &map, out: stored, rank, quads, inputs }.shader(),
             );
         }
@@ -192,7 +192,7 @@ pub(crate) fn validate_expression(expr: &Expr, dtype: crate::base::DType) -> boo
 mod tests {
     use super::*;
     use crate::base::DType;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
     const STORED: [Stored; 11] = [

@@ -2,10 +2,10 @@
 //! the order in which a launch pushes them.
 
 use crate::base::Reduction;
+use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::kernels::pointwise::code::number;
 use crate::gpu::kernels::reduce::name;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::pipeline::ShaderKind;
 use crate::gpu::shader::stored::{Stored, Value};
 
 /// What tells one kernel from another.
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::base::DType;
     use crate::gpu::kernels::reduce::accumulator;
-    use crate::gpu::shader::pipeline::validate;
+    use crate::gpu::shader::code::validate;
 
     #[test]
     fn kernels_are_valid() {

@@ -15,8 +15,8 @@ use crate::gpu::kernels::index::{IndexBy, index_get};
 use crate::gpu::kernels::pointwise::code::push_number;
 use crate::gpu::kernels::pointwise::fill;
 use crate::gpu::kernels::reduce::code::Kind;
+use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{GROUP, lanes};
-use crate::gpu::shader::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 

@@ -155,20 +155,3 @@ impl Gpu {
         }
     }
 }
-
-/// Checks a kernel as wgpu will, without a GPU.
-#[cfg(test)]
-pub(in crate::gpu) fn validate(shader: &Shader) {
-    use wgpu::naga::{front::wgsl, valid};
-    let module = wgsl::parse_str(&shader.text)
-        .unwrap_or_else(|e| panic!("{}\n{}", e.emit_to_string(&shader.text), shader.text));
-    let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all());
-    if let Err(error) = validator.validate(&module) {
-        panic!("{}\n{}", error.emit_to_string(&shader.text), shader.text);
-    }
-    for (_, variable) in module.global_variables.iter() {
-        if let Some(binding) = &variable.binding {
-            assert!((binding.binding as usize) < shader.bindings, "{}", shader.text);
-        }
-    }
-}

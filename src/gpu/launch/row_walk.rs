@@ -2,8 +2,8 @@
 
 use crate::base::{Dims, Error, Result};
 use crate::gpu::device::view::View;
+use crate::gpu::launch::index_space::{Space, Words, check};
 use crate::gpu::shader::code::Code;
-use crate::gpu::shader::index_space::{Space, Words, check};
 
 /// The other dimensions, merged, and each operand's offset and stride along the dimension.
 pub(in crate::gpu) struct Rows<'a> {
