@@ -1,4 +1,4 @@
-//! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
+//! Runs an optimizer's program over lists of tensors: checks, dispatch by device, version counts.
 
 #[cfg(feature = "gpu")]
 use crate::base::Dims;
@@ -12,21 +12,22 @@ use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
-/// A program, and the code of it that was asked for so far.
+/// A program, and the code compiled from it so far.
 pub struct Rule {
     program: Program,
     lowered: Mutex<Vec<Arc<Lowered>>>,
 }
 
 struct Lowered {
-    /// Of each scalar, whether it is read by the kernel: its value is not at hand.
+    /// For each scalar, true if it is on the GPU, so that the kernel reads it and the host does not know its
+    /// value.
     far: Vec<bool>,
     code: Code,
-    /// What becomes of such scalars.
+    /// The code that updates such scalars.
     scalars: Option<Code>,
 }
 
-/// Tensors of one element: one for all, or each in turn.
+/// Tensors of one element: one for all items, or one for each.
 pub enum Scalars {
     One(Tensor),
     Each(Vec<Tensor>),
@@ -41,12 +42,12 @@ impl Scalars {
     }
 }
 
-/// What a program is run over: lists of as many tensors each; and its numbers.
+/// The arguments of a program: lists of tensors of the same length, and numbers.
 pub struct Run<'a> {
     pub operands: &'a [Vec<Tensor>],
     pub scalars: &'a [Scalars],
     pub numbers: &'a [f64],
-    /// Whether each instruction rounds to a half's dtype, as operators do.
+    /// True if each instruction rounds to the tensors' half dtype, like separate operators do.
     pub rounds: bool,
 }
 
@@ -68,15 +69,15 @@ impl Rule {
         }
         let (code, scalars) = (self.program.lower(far)?, self.program.lower_scalars(far)?);
         if code.operands > MAX_OPERANDS || code.registers > MAX_REGISTERS {
-            return Err(Error::runtime("a program has too many operands, or values at a time"));
+            return Err(Error::runtime("invalid program: too many tensors, or too many values at a time"));
         }
         let lowered = Arc::new(Lowered { far: far.to_vec(), code, scalars });
         known.push(Arc::clone(&lowered));
         Ok(lowered)
     }
 
-    /// Runs the program over all tensors of the lists. False: it is not for programs, but for operators, because
-    /// somebody wants to differentiate or the tensors are not plain numbers alike; nothing was done then.
+    /// Runs the program over all tensors of the lists. Returns false and does nothing if operators must do it
+    /// instead: if gradients are recorded, or if the tensors do not match or are not plain.
     pub fn run(&self, run: &Run) -> Result<bool> {
         let Some(first) = run.operands.first() else { return Ok(true) };
         let count = first.len();
@@ -92,7 +93,9 @@ impl Rule {
             || run.scalars.len() != self.program.scalars
             || run.numbers.len() != self.program.numbers
         {
-            return Err(Error::runtime("a program got more or fewer lists than it has"));
+            return Err(Error::runtime(
+                "a program was called with the wrong number of tensor lists or numbers",
+            ));
         }
         match self.read(run, count)? {
             Some(items) => Write::put_all(&items.writes, || self.write(run, &items)).map(|()| true),
@@ -100,7 +103,7 @@ impl Rule {
         }
     }
 
-    /// The items, one for each place of the lists, all checked; nothing if one of them needs operators instead.
+    /// The checked items, one for each position of the lists; `None` if one of them needs operators instead.
     fn read<'a>(&self, run: &'a Run, count: usize) -> Result<Option<Items<'a>>> {
         let mut items = Items {
             width: run.operands.len(),
@@ -149,7 +152,7 @@ impl Rule {
         Ok(Some(items))
     }
 
-    /// Whether the operands of an item are plain numbers alike. What would be overwritten before it is read is copied.
+    /// True if the operands of an item are plain tensors of the same dtype and shape.
     fn takes_operands(&self, run: &Run, items: &Items, i: usize) -> Result<bool> {
         let (lead, bodies) = items.of(i);
         let recording = mode::grad_enabled();
@@ -166,7 +169,7 @@ impl Rule {
         }
         for &(k, _) in &self.program.results {
             check_writable(&bodies[k])?;
-            // What is written twice, or is not its bytes, is for operators.
+            // Results that overlap each other or are lazily conjugated or negated need operators.
             let meets = |other: usize| other != k && overlaps(&bodies[k], &bodies[other]);
             if !bodies[k].conj_neg.is_none() || self.program.results.iter().any(|&(other, _)| meets(other)) {
                 return Ok(false);
@@ -175,7 +178,7 @@ impl Rule {
         Ok(true)
     }
 
-    /// All is checked: from here on nothing is refused but memory.
+    /// Writes the results. All is checked: from here on only memory can run out.
     fn write(&self, run: &Run, items: &Items) -> Result<()> {
         let program = &self.program;
         let owned = self.owned(items)?;
@@ -184,7 +187,7 @@ impl Rule {
         let mut values = Vec::new();
         for (i, lowered) in items.lowered.iter().enumerate() {
             let scalars = items.scalars(i);
-            // Mostly, all parameters have taken as many steps.
+            // Usually all parameters have taken the same number of steps.
             if i == 0 || !items.have_same_numbers(i - 1, i) {
                 let round = |k: usize, x| scalars[k].dtype.round(x);
                 program.numbers(&lowered.far, run.numbers, |k| scalars[k].value, round, &mut values);
@@ -229,8 +232,9 @@ impl Rule {
         Ok(())
     }
 
-    /// Bodies that kernels get instead of the tensors' own, by number: parts of complex ones; copies of those that are not
-    /// their bytes, or that would be overwritten before they are read.
+    /// Bodies that kernels get instead of the tensors' own, by number: the parts of complex tensors, and
+    /// copies of tensors that are lazily conjugated or negated or that would be overwritten before they are
+    /// read.
     fn owned(&self, items: &Items) -> Result<Vec<(usize, Body)>> {
         let mut owned = Vec::new();
         for (at, body) in items.bodies.iter().enumerate() {
@@ -288,18 +292,18 @@ impl Rule {
     }
 }
 
-/// What a program is run over, place by place of the lists.
+/// The data that a program runs over, item by item.
 struct Items<'a> {
-    /// How many operands an item has.
+    /// The number of operands in an item.
     width: usize,
     bodies: Vec<BodyRef<'a>>,
     scalars: Vec<Single>,
     lowered: Vec<Arc<Lowered>>,
-    /// The tensors that are written, over all items.
+    /// The writes of all items.
     writes: Vec<Write<'a>>,
 }
 
-/// A tensor of one element, as far as its value is at hand.
+/// A tensor of one element; the value is NaN if the host does not know it.
 #[derive(Clone, Copy)]
 struct Single {
     value: f64,
@@ -307,7 +311,7 @@ struct Single {
 }
 
 impl<'a> Items<'a> {
-    /// The first operand of an item, and all of them.
+    /// The first operand of an item, and all operands.
     fn of(&self, i: usize) -> (&Body, &[BodyRef<'a>]) {
         let bodies = &self.bodies[i * self.width..(i + 1) * self.width];
         (&bodies[0], bodies)
@@ -325,7 +329,8 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The numbers of an item: of the code over elements, of that over scalars, and what scalars at hand become.
+/// The numbers of an item: for the code over elements, for the code over GPU scalars, and the new values of
+/// host scalars.
 struct Numbers {
     elements: SmallVec<[f64; 16]>,
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
@@ -333,7 +338,7 @@ struct Numbers {
     kept: SmallVec<[f64; 4]>,
 }
 
-/// Whether a tensor is one plain number, which can be overwritten if it is `kept`.
+/// True if a tensor is one plain number, which can be overwritten if it is `kept`.
 fn is_single(tensor: &Tensor, kept: bool) -> bool {
     let body = tensor.body();
     let special = tensor.is_batched() || tensor.is_dual() || !body.conj_neg.is_none();
@@ -345,7 +350,7 @@ fn is_single(tensor: &Tensor, kept: bool) -> bool {
         && (body.dtype.is_differentiable() || !kept)
 }
 
-/// Items in host memory, all at once.
+/// Runs all items that are in host memory.
 fn write_host<'a>(
     code: &Code,
     bodies: impl Iterator<Item = &'a Body>,
@@ -367,8 +372,8 @@ fn write_host<'a>(
     let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     let job = |(operands, numbers)| Job { operands, numbers, rounds };
     let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
-    // SAFETY: the bodies are live and of one shape; what shares memory with a result in an item lies alike or was copied;
-    // items of which one might write what another reads are not `apart`.
+    // SAFETY: the bodies are live and have one shape. In an item, an operand that overlaps a result has the
+    // same layout or was copied; items that overlap each other are not `apart`.
     unsafe { crate::cpu::program::run(code, &jobs, apart) };
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
+//! The possible results of a primitive's `forward`, values or views of its first operand, and the results of
+//! its call.
 
 use crate::base::{ConjNeg, DType, Error, Layout, Result, try_alloc};
 use crate::operator::conj_neg;
@@ -9,7 +10,7 @@ use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
 
-/// Where a `forward` puts what it made: values, or views of the first operand.
+/// The results of a `forward`: values, or views of the first operand.
 #[derive(Default)]
 pub struct Made {
     pub(crate) bodies: SmallVec<[Body; 2]>,
@@ -21,14 +22,14 @@ pub(crate) enum Views {
     #[default]
     None,
     One(Layout),
-    /// As elements of another dtype.
+    /// A view as another dtype.
     Reread(Layout, DType),
-    /// With this conj or neg bit.
+    /// A view with this conj or neg bit.
     ConjNeg(ConjNeg),
     Several(Vec<Layout>),
 }
 
-/// The type that a `forward` gives says what its call returns.
+/// The result type of a `forward`, which determines what the call returns.
 pub trait Forward {
     type Tensors;
     const VIEWS: bool = false;
@@ -36,14 +37,14 @@ pub trait Forward {
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
-/// A view that knows how its history is made anew.
+/// A view whose edge can be made again from its base.
 #[inline]
 pub fn view_of(of: &Tensor, body: Body, edge: Option<Edge>, viewing: CreationMeta) -> Tensor {
     Tensor::view_of(of, body, edge, viewing, &VIEW_FUNC)
 }
 
 pub(crate) fn one(mut made: Tensors) -> Result<Tensor> {
-    made.pop().ok_or_else(|| Error::runtime("a primitive made nothing"))
+    made.pop().ok_or_else(|| Error::runtime("a primitive returned no result"))
 }
 
 macro_rules! one_tensor {
@@ -68,7 +69,7 @@ one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
 one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
 one_tensor!(ConjNeg, true, |x, made| made.views = Views::ConjNeg(x));
 
-/// One view of an operand, without a history.
+/// One view of an operand, without an edge.
 pub trait PlainView: Sized {
     fn body(self, of: &Tensor) -> Body;
     #[inline]
@@ -93,7 +94,7 @@ seen! {
     ConjNeg, |x, body| Body { conj_neg: body.conj_neg.then(x), ..body.clone() };
 }
 
-/// Copies of what views of an operand show.
+/// Makes copies in place of views of an operand.
 pub trait Copied {
     type Bodies: Forward;
     fn copied(self, of: &Tensor) -> Result<Self::Bodies>;
@@ -134,7 +135,7 @@ impl<const N: usize> Forward for [Body; N] {
     }
     fn tensors(made: Tensors) -> Result<[Tensor; N]> {
         if made.len() != N {
-            return Err(Error::runtime("a primitive made another number of results"));
+            return Err(Error::runtime("a primitive returned the wrong number of results"));
         }
         Ok(std::array::from_fn(|i| made[i].clone()))
     }
@@ -159,7 +160,7 @@ impl Forward for Vec<Layout> {
     }
 }
 
-/// The results of a call, one after the other.
+/// The results of a call as a list.
 pub trait Outputs {
     fn list(self) -> Tensors;
 }

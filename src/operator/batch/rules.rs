@@ -1,5 +1,5 @@
-//! The rules of `vmap` that primitives name. Where the samples lie in front of an operand's dimensions, a rule says which
-//! call on the whole is the calls on the samples.
+//! The batching rules that primitives name. With the batch dimensions in front, a rule says which call on the
+//! whole tensor does the same as the calls on the examples.
 
 use crate::base::{Dims, Error, Result, try_alloc};
 use crate::operator::Ints;
@@ -17,7 +17,7 @@ pub fn no_rule(node: &str) -> Error {
     Error::not_implemented(format!("vmap: {node} has no batching rule"))
 }
 
-/// An operand's physical form with the samples of all levels in front.
+/// An operand's physical tensor, with the batch dimensions of all levels in front.
 pub trait Full {
     type Own;
     fn full(self, b: &Batch) -> Result<Self::Own>;
@@ -47,7 +47,7 @@ impl Full for &[Option<Tensor>] {
     }
 }
 
-/// What a call on the whole made, as the mapped function sees it.
+/// The results of a call on physical tensors, wrapped as batched tensors.
 pub trait Wrap: Sized {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self>;
     fn wrap(self, b: &Batch) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Wrap for Tensor {
 impl<const N: usize> Wrap for [Tensor; N] {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         let made: Result<Vec<Tensor>> = self.into_iter().map(f).collect();
-        made?.try_into().map_err(|_| Error::runtime("a rule of vmap made another number of results"))
+        made?.try_into().map_err(|_| Error::runtime("a batching rule returned the wrong number of results"))
     }
 }
 impl Wrap for Vec<Tensor> {
@@ -71,12 +71,12 @@ impl Wrap for Vec<Tensor> {
     }
 }
 
-/// Views of samples, in memory of their own.
+/// Copies views of examples into memory of their own.
 pub fn dense<R: Wrap>(views: R) -> Result<R> {
     views.each(&|t| clone_dense(&t))
 }
 
-/// Nothing depends on where an element lies; all operands have one shape.
+/// For operators that treat elements independently of their position; all operands have one shape.
 pub fn pointwise<R: Wrap, A>(
     b: &Batch,
     x: &Tensor,
@@ -86,7 +86,7 @@ pub fn pointwise<R: Wrap, A>(
     op(x, arguments)?.wrap(b)
 }
 
-/// More dimensions in front change nothing: what goes over the last ones.
+/// For operators over the last dimensions, which more dimensions in front do not change.
 pub fn in_front<R: Wrap>(
     b: &Batch,
     x: &Tensor,
@@ -96,7 +96,7 @@ pub fn in_front<R: Wrap>(
     op(x, ())?.wrap(b)
 }
 
-/// A dimension, and perhaps whether it is kept.
+/// Arguments with a dimension, and perhaps `keepdim`.
 pub trait Line: Sized {
     fn dim(&self) -> i64;
     fn at(self, dim: i64, real: bool) -> Self;
@@ -125,7 +125,8 @@ impl Line for (i64, bool) {
     }
 }
 
-/// Along one dimension, which moves behind the samples. Samples without dimensions are taken as vectors of one.
+/// For operators along one dimension, which is shifted by the batch dimensions. 0-d examples are taken as
+/// vectors of length 1.
 pub fn along<R: Wrap, L: Line>(
     b: &Batch,
     x: &Tensor,
@@ -164,7 +165,7 @@ impl Axes for Option<Ints> {
     }
 }
 
-/// Over several dimensions, or all, kept or not.
+/// For reductions over several dimensions, or all, with `keepdim`.
 pub fn over<R: Wrap, D: Axes>(
     b: &Batch,
     x: &Tensor,
@@ -181,12 +182,13 @@ pub fn over<R: Wrap, D: Axes>(
     op(x, (D::of(dims), keepdim))?.wrap(b)
 }
 
-/// All seen elements as one dimension, the last.
+/// All visible elements as one dimension, the last.
 pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
     reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
 }
 
-/// The samples join the first dimension, which the operator keeps apart anyway: convolutions, pools.
+/// Merges the batch into the first dimension, which the operator treats as a batch anyway: convolutions,
+/// pools.
 pub fn merged<R: Wrap>(
     b: &Batch,
     x: &Tensor,
@@ -194,7 +196,9 @@ pub fn merged<R: Wrap>(
     op: impl FnOnce(&Tensor, ()) -> Result<R>,
 ) -> Result<R> {
     let (shape, k) = (x.shape(), b.k());
-    let first = *shape.get(k).ok_or_else(|| Error::runtime("vmap: a sample without dimensions"))?;
+    let first = *shape
+        .get(k)
+        .ok_or_else(|| Error::runtime("vmap: the operator needs examples with at least one dimension"))?;
     let mut flat: Dims = smallvec::smallvec![b.sizes.iter().product::<usize>() * first];
     flat.extend_from_slice(&shape[k + 1..]);
     let made = op(&reshape(x, &flat)?, ())?;
@@ -209,14 +213,14 @@ pub fn merged<R: Wrap>(
     .wrap(b)
 }
 
-/// What the calls on samples made, stacked.
+/// Stacks the results of the calls on single examples.
 pub trait Stack: Sized {
     fn of(made: Tensors) -> Result<Self>;
     fn list(self) -> Vec<Tensor>;
 }
 impl Stack for Tensor {
     fn of(made: Tensors) -> Result<Self> {
-        made.into_iter().next().ok_or_else(|| Error::runtime("a primitive made nothing"))
+        made.into_iter().next().ok_or_else(|| Error::runtime("a primitive returned no result"))
     }
     fn list(self) -> Vec<Tensor> {
         vec![self]
@@ -224,7 +228,9 @@ impl Stack for Tensor {
 }
 impl<const N: usize> Stack for [Tensor; N] {
     fn of(made: Tensors) -> Result<Self> {
-        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+        made.into_vec()
+            .try_into()
+            .map_err(|_| Error::runtime("a primitive returned the wrong number of results"))
     }
     fn list(self) -> Vec<Tensor> {
         self.into()
@@ -239,7 +245,7 @@ impl Stack for Vec<Tensor> {
     }
 }
 
-/// One sample after the other, for what seldom runs.
+/// Runs one example after the other, for operators that are rarely used.
 pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
     let b = call.batch();
     let flat = |t: &Tensor| -> Result<Tensor> {
@@ -256,7 +262,7 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
         made.push(op(&sample)?.list());
     }
     let Some(first) = made.first() else {
-        return Err(Error::runtime("vmap: there are no samples to try the operator on"));
+        return Err(Error::runtime("vmap: the batch is empty, and this operator needs at least one example"));
     };
     let together = |k: usize| -> Result<Tensor> {
         let all: Vec<Tensor> = made.iter().map(|results| results[k].clone()).collect();

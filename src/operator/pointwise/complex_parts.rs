@@ -1,6 +1,6 @@
-//! Complex arithmetic out of real arithmetic, for devices whose shaders know real numbers only: each operator by the
-//! formula of its parts, which its row names. Slower than a kernel of its own would be, but all of it runs where the operands
-//! are.
+//! Complex arithmetic by real arithmetic, for devices whose shaders have no complex numbers: an operator runs
+//! by the formula that its row declares. This is slower than a complex kernel, but the data stay on the
+//! device.
 
 use crate::base::Result;
 use crate::operator::grad_value::V;
@@ -13,7 +13,7 @@ fn read(input: &Input) -> Result<Complex> {
     let real = |body: &Body| V::from(Tensor::new(body.clone()));
     Ok(match input {
         Input::Scalar(s) => Complex::new(V::from(s.as_f64()), V::from(s.imaginary())),
-        // A number from another device.
+        // A 0-d operand on the CPU.
         Input::Body(body) if body.device().is_cpu() => {
             let s = Tensor::new((*body).clone()).item()?;
             Complex::new(V::from(s.as_f64()), V::from(s.imaginary()))
@@ -26,7 +26,7 @@ fn read(input: &Input) -> Result<Complex> {
     })
 }
 
-/// Fills `out` with what the operator makes of the inputs; false where the formula is of other operands.
+/// Computes an operator into `out`. Returns false if the formula does not fit the number of operands.
 pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
     mode::with_grad(false, || {
         let operands = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;

@@ -1,4 +1,4 @@
-//! The parameters and results of a tangent rule of a primitive's own.
+//! The parameters and results of a custom jvp.
 
 use crate::base::{Error, Result};
 use crate::operator::V;
@@ -6,7 +6,8 @@ use crate::operator::derivative::IntoGrads;
 use crate::operator::primitive::Group;
 use crate::tensor::{Grads, Tensor};
 
-/// A call in forward mode, at one level: the values of the operands that have edges, their tangents, the results.
+/// A call in forward mode at one level: the primals of the operands with edges, their tangents, and the
+/// results.
 pub struct TangentCall<'a> {
     pub(crate) groups: &'a [Group<'a>],
     pub(crate) lower: &'a [Tensor],
@@ -15,7 +16,7 @@ pub struct TangentCall<'a> {
 }
 
 impl TangentCall<'_> {
-    /// Where operand `at` is among those that have edges; those that were left out are not there.
+    /// The range of operand `at` among the operands with edges; missing operands are not counted.
     fn range(&self, edges: &[bool], at: usize) -> std::ops::Range<usize> {
         let count = |i: usize| self.groups[i].iter().count();
         let start: usize = (0..at).filter(|&i| edges[i]).map(count).sum();
@@ -32,14 +33,14 @@ impl TangentCall<'_> {
     }
 }
 
-/// How a tangent rule's parameter is found.
+/// Reads a parameter of a custom jvp from the call.
 pub trait Pick: Sized {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn output(call: &TangentCall, at: usize) -> Result<Self>;
 }
 fn absent() -> Error {
-    Error::runtime("an operand that is not there was asked for")
+    Error::runtime("a custom jvp reads an operand or a result that this call does not have")
 }
 impl Pick for Option<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
@@ -54,7 +55,7 @@ impl Pick for Option<Tensor> {
     }
 }
 impl Pick for Tensor {
-    /// Zeros where it does not move.
+    /// Zeros if there is no tangent.
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         match Option::<Tensor>::tangent(call, edges, at)? {
             Some(t) => Ok(t),
@@ -93,7 +94,7 @@ impl Pick for Option<V> {
         Ok(call.outputs.get(at).cloned().map(V::from))
     }
 }
-/// The tangents of a list, nothing where one does not move.
+/// The tangents of a list; `None` for tensors without one.
 impl Pick for Vec<Option<Tensor>> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         Ok(call.tangents[call.range(edges, at)].to_vec())
@@ -122,7 +123,7 @@ impl Pick for Vec<Tensor> {
     }
 }
 
-/// What a tangent rule may end in: the tangent of the first result, or one for each.
+/// The result of a custom jvp: the tangent of the first result, or one for each.
 pub trait IntoTangents {
     fn put(self, tangents: &mut Grads) -> Result<()>;
 }
