@@ -1,5 +1,6 @@
-//! How many gradients each leaf still waits for, so that its `.grad` is complete, and its hooks run, as soon as the last one
-//! arrives. Only hooks, custom Functions and callers that catch an error can observe this, so only for them edges are counted.
+//! Counts the gradients that each leaf still waits for, so that its `.grad` is complete, and its hooks run,
+//! as soon as the last one arrives. Only hooks, custom Functions and callers that catch an error can observe
+//! this, so edges are counted only for them.
 
 use super::ready_queue::{Address, key};
 use crate::base::{Result, try_alloc};
@@ -7,10 +8,11 @@ use crate::tensor::NodeRef;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
-/// For each leaf, how many gradients will still arrive.
+/// For each leaf, the number of gradients that will still arrive.
 pub type Uses = HashMap<usize, usize, BuildHasherDefault<Address>>;
 
-/// How many edges of the graph behind `starts` end in each leaf; `runs` tells which nodes get a turn.
+/// For each leaf, the number of edges to it in the graph behind `starts`. `runs` is true for the nodes that
+/// will run.
 pub fn uses<'a>(starts: impl Iterator<Item = &'a NodeRef>, runs: impl Fn(&NodeRef) -> bool) -> Result<Uses> {
     let mut uses = Uses::default();
     let mut seen: HashSet<usize, BuildHasherDefault<Address>> = HashSet::default();

@@ -1,6 +1,7 @@
-//! The scheduler: takes nodes latest first, calls their derivatives, sums what meets, gives leaves their `.grad`.
-//! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
-//! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
+//! The scheduler: runs nodes in decreasing order of their sequence numbers, calls their derivatives, adds up
+//! gradients, and sets the `.grad` of leaves. A node's number exceeds those of its inputs, so the node with
+//! the highest number among those with a gradient is always ready, without counting dependencies beforehand.
+//! The order of additions is fixed, so that the same program gives the same bits.
 
 mod accumulate;
 mod copy_slices;
@@ -27,20 +28,20 @@ use ready_queue::{ReadyQueue, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// What a backward is asked for.
+/// The arguments of a backward.
 pub struct Request<'a> {
     pub roots: &'a [(Edge, Tensor)],
     pub retain_graph: bool,
     pub create_graph: bool,
-    /// `inputs=` or `autograd.grad`: only these are wanted.
+    /// If set, only the gradients of these edges are computed (`inputs=`, or `autograd.grad`).
     pub inputs: Option<&'a [Edge]>,
-    /// Whether wanted leaves get `.grad` (backward) or the gradients are returned (grad).
+    /// True if the leaves get `.grad` (`backward`); false if the gradients are returned (`grad`).
     pub accumulate: bool,
-    /// Called now and then; an error stops the run (Ctrl-C).
+    /// Called from time to time; an error stops the backward (Ctrl-C).
     pub poll: &'a mut dyn FnMut() -> Result<()>,
 }
 
-/// Runs a backward; with `inputs`, returns their gradients.
+/// Runs a backward. With `inputs`, returns their gradients.
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     sum_buffers::check()?;
@@ -59,7 +60,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
         _ if !watched => graph_task::Entered::unseen(),
         plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
     };
-    // The only root is run, with its hooks, even if no wanted input is reached from it.
+    // A single root runs, with its hooks, even if it leads to no needed input.
     let only = roots.len() == 1;
     for (i, (edge, grad)) in roots.iter().enumerate() {
         let grad = fit_root(i, edge, grad)?;
@@ -78,7 +79,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     }
 }
 
-/// Which of `leaves` the graph behind `starts` leads to.
+/// For each of `leaves`, true if it is reachable from `starts`.
 pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
     let uses = leaf_counts::uses(starts.iter(), |_| true)?;
     let mut reached = try_alloc::filled(false, leaves.len())?;
@@ -105,10 +106,11 @@ impl Run {
             if turns & 1023 == 0 {
                 poll()?;
             }
-            // What a node or a hook switches is its own affair.
+            // A node or a hook may have changed the grad mode.
             mode::set_grad_enabled(self.create_graph);
             let _span = span(profile::Kind::Turn, &turn.node);
-            // Where something wanted lies beyond a node, its hooks do not change what is captured at it.
+            // If a needed input lies behind a node, its output hooks do not affect the gradient captured at
+            // the node.
             let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&turn.node));
             if beyond {
                 self.capture(&turn);
@@ -135,7 +137,8 @@ impl Run {
         }
     }
 
-    /// Whether a node's derivative is called: something wanted lies beyond it, or its own tensor keeps its gradient.
+    /// True if the node's derivative must run: a needed input lies behind it, or its own output accumulates a
+    /// gradient.
     fn executes(&self, node: &NodeRef) -> bool {
         let plan = self.plan.as_ref();
         plan.is_none_or(|p| p.passes(node) || (self.accumulate && p.wants(node)))
@@ -162,11 +165,11 @@ impl Run {
         })
     }
 
-    /// After an error: leaves that no waiting node leads to have their whole gradient, and get it.
+    /// After an error, accumulates the gradients of leaves that are already complete.
     fn finish_leaves(&mut self) {
         let (leaves, rest) = self.ready_queue.take_all();
         let starts = rest.iter().map(|turn| &turn.node);
-        // The error that is under way comes first.
+        // The first error takes precedence.
         let Ok(uses) = leaf_counts::uses(starts, |node| self.executes(node)) else { return };
         for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
             let _ = self.accumulate(turn);
@@ -174,7 +177,7 @@ impl Run {
     }
 }
 
-/// What a node makes of gradients of its outputs, called by hand: no hook runs, nothing is freed.
+/// Calls a single node with gradients of its outputs: no hook runs, nothing is freed.
 pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grads> {
     let create_graph = mode::grad_enabled();
     if let Kind::Leaf(leaf) = &node.kind {
@@ -191,7 +194,7 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
     node.edges.iter().zip(results).enumerate().map(fitting).collect()
 }
 
-/// What went wrong in a node's turn; in anomaly mode the forward call that made the node is told of.
+/// Adds the node to an error; in anomaly mode, reports the forward call that made the node.
 #[cold]
 fn failed(error: Error, node: &Node) -> Error {
     if anomaly::enabled() {
@@ -200,7 +203,7 @@ fn failed(error: Error, node: &Node) -> Error {
     in_turn(error, node)
 }
 
-/// One node's turn: its hooks, its derivative, and its gradients on their way.
+/// Runs one node: its hooks, its derivative, and the delivery of its gradients.
 fn turn_node(
     node: &NodeRef,
     mut grads: SmallVec<[Option<Tensor>; 1]>,
@@ -226,7 +229,7 @@ fn turn_node(
     drop(shown);
     let mut results = derived?;
     if hooked {
-        // Hooks see the gradients that go on, already brought to the shape and dtype of their inputs.
+        // Hooks see the gradients already converted to the shape and dtype of the inputs.
         for (i, (edge, result)) in node.edges.iter().zip(&mut results).enumerate() {
             if let Some(edge) = edge {
                 *result = result.take().map(|grad| fit(node, i, edge, grad)).transpose()?;
@@ -250,14 +253,14 @@ fn turn_node(
             let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
             ready_queue.add(edge, grad)?;
         } else if let (Kind::Custom(_), Some(grad)) = (&node.kind, grad) {
-            // What a Function returns is checked even if it is not used.
+            // A custom Function's gradient is checked even if it is not needed.
             fit(node, i, edge, grad)?;
         }
     }
     Ok(())
 }
 
-/// The profiler's span around what is done at a node, if somebody profiles.
+/// A profiler span around the run of a node, if a profiler is active.
 #[inline]
 fn span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     if profile::on() { open_span(kind, node) } else { None }
@@ -270,7 +273,7 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     Some(Box::new(span))
 }
 
-/// Tells the profiler what goes into a derivative, and how much work it is.
+/// Records shapes and the amount of work of a derivative in the profiler.
 #[cold]
 fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], wanted: u64) {
     if !profile::wants_shapes() {
@@ -292,7 +295,6 @@ fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], w
     span.facts.shapes = Some(given);
 }
 
-/// Calls a node's derivative.
 fn derive(
     node: &NodeRef,
     grads: &[Option<Tensor>],
@@ -346,7 +348,7 @@ fn derive(
     Ok(results)
 }
 
-/// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
+/// Runs the hooks of a node's outputs, then updates retained `.grad`s.
 fn output_hooks(turn: &mut Turn) -> Result<()> {
     for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_)))? {
         let When::Output(output) = when else { continue };
@@ -363,7 +365,7 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
                 None => clone_dense(grad),
-                // What a batched run left there cannot be looked at any more.
+                // A batched gradient of a `vmap` that has ended cannot be added to.
                 Some(old) if batch::has_escaped(&old) => Ok(old),
                 Some(old) => addition::add(&old, grad),
             })?;
@@ -372,7 +374,7 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
     Ok(())
 }
 
-/// Switches recording to `create_graph` for a run.
+/// Sets the grad mode to `create_graph` during a backward.
 struct Recording(bool);
 
 impl Recording {
@@ -387,7 +389,7 @@ impl Drop for Recording {
     }
 }
 
-/// Which nodes lie on a way from the roots to the wanted inputs.
+/// The nodes on paths from the roots to the needed inputs.
 struct Plan {
     leads: HashSet<usize>,
     targets: HashMap<usize, SmallVec<[(usize, usize); 1]>>,
@@ -400,7 +402,7 @@ impl Plan {
         for (slot, edge) in inputs.iter().enumerate() {
             try_alloc::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
         }
-        // Depth first with an explicit stack: a node is decided when all that it points to are.
+        // Depth first with an explicit stack: a node is decided after all nodes that it points to.
         let (mut leads, mut passes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut stack: Vec<(&NodeRef, usize)> = Vec::new();
         for (edge, _) in roots {
@@ -433,7 +435,7 @@ impl Plan {
         self.leads.contains(&key(node))
     }
 
-    /// Whether anything wanted lies beyond this node.
+    /// True if a needed input lies behind this node.
     fn passes(&self, node: &NodeRef) -> bool {
         self.passes.contains(&key(node))
     }

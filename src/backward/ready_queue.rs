@@ -1,5 +1,5 @@
-//! The nodes that have a gradient and wait for their turn, latest first. Where few wait, the allocator is not asked: the
-//! next ones are kept in front of the heap.
+//! A priority queue of nodes that have a gradient, latest first. While few nodes wait, it needs no
+//! allocation: the next ones are kept in a small array before the heap.
 
 use super::leaf_counts::Uses;
 use crate::base::{Result, try_alloc};
@@ -10,27 +10,28 @@ use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A node whose turn it is, with the gradients of its outputs.
+/// A node to run, with the gradients of its outputs.
 pub struct Turn {
     pub node: NodeRef,
     pub grads: SmallVec<[Option<Tensor>; 1]>,
 }
 
-/// How many wait in front of the heap: as many as one node has inputs.
+/// The length of that array: the number of inputs of a typical node.
 const FRONT: usize = 4;
 
 pub struct ReadyQueue {
     create_graph: bool,
-    /// The next ones, the very next at the end; each comes before everything in the heap.
+    /// The next nodes, the very next last; each comes before all nodes in the heap.
     front: SmallVec<[Turn; FRONT]>,
     order: BinaryHeap<(u64, usize)>,
     waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
-    /// How many gradients each leaf still waits for, when that is counted; and the leaves that wait no more.
+    /// The number of gradients each leaf still waits for, if they are counted; and the leaves that are
+    /// complete.
     uses: Option<Uses>,
     ready: VecDeque<Turn>,
 }
 
-/// Hashes addresses: they are spread well enough by one multiplication.
+/// A hasher for addresses, for which one multiplication suffices.
 #[derive(Default)]
 pub struct Address(u64);
 
@@ -65,7 +66,7 @@ impl Turn {
         Turn { node: edge.node.clone(), grads }
     }
 
-    /// Later nodes come first.
+    /// The priority: later nodes come first.
     fn place(&self) -> (u64, usize) {
         (self.node.sequence, key(&self.node))
     }
@@ -81,7 +82,7 @@ impl Turn {
     }
 }
 
-/// Whether no one else can see a gradient.
+/// True if no other holder can observe a change of this gradient.
 fn is_own(t: &Tensor) -> bool {
     let body = t.body();
     !t.is_special()
@@ -91,7 +92,7 @@ fn is_own(t: &Tensor) -> bool {
         && body.layout.is_contiguous()
 }
 
-/// The sum of two gradients; in place where nobody else can see it.
+/// The sum of two gradients, in place if that cannot be observed.
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     with_snapshot(|| summed(sum, grad, create_graph))
 }
@@ -117,12 +118,13 @@ impl ReadyQueue {
         }
     }
 
-    /// From now on leaves get their turn as soon as they have all their gradients.
+    /// Makes leaves run as soon as they have all their gradients.
     pub fn count(&mut self, uses: Uses) {
         self.uses = Some(uses);
     }
 
-    /// Delivers a gradient along an edge. A missing one counts as zeros, but its node gets a turn: a custom Function sees it.
+    /// Delivers a gradient along an edge. A missing gradient counts as zeros, but its node runs: a custom
+    /// Function can see it.
     pub fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         if self.uses.is_some() && edge.node.is_leaf() {
             return self.add_to_leaf(edge, grad);
@@ -174,7 +176,7 @@ impl ReadyQueue {
         Ok(())
     }
 
-    /// What has come along an edge so far, where it may be written into.
+    /// The gradient accumulated so far for an edge, if it may be written in place.
     pub fn waiting_sum(&self, edge: &Edge) -> Option<Tensor> {
         let key = key(&edge.node);
         let next = self.front.iter().find(|turn| self::key(&turn.node) == key);
@@ -182,13 +184,13 @@ impl ReadyQueue {
         is_own(sum).then(|| sum.clone())
     }
 
-    /// A node whose turn failed waits again.
+    /// Puts a node back whose run failed.
     pub fn put_back(&mut self, node: NodeRef) {
-        // There is memory: that of its turn.
+        // The memory of its former entry suffices.
         let _ = self.wait(Turn { node, grads: SmallVec::new() });
     }
 
-    /// All entries that still wait: leaves, and the others.
+    /// Removes all entries: leaves, and other nodes.
     pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
         self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
     }
