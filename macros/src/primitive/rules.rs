@@ -1,4 +1,4 @@
-//! The code of a primitive's other rules: its tangent, its facts for Python, its batch under `vmap`.
+//! Code of a primitive's other rules: its tangent, its facts for Python, its batching rule.
 
 use super::clauses::{Clauses, FACTS, camel};
 use super::derivative::bare;
@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ImplItemFn, Result};
 
-/// The tangent rule of a primitive's own, as a closure over the call's arguments.
+/// A custom jvp, as a closure over the call's arguments.
 pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let (mut lets, mut names) = (Vec::new(), Vec::new());
@@ -19,7 +19,10 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
             return Err(Error::new_spanned(input, "a tangent rule has no `self`"));
         };
         let syn::Pat::Ident(p) = &*input.pat else {
-            return Err(Error::new_spanned(&input.pat, "a tangent rule's parameters are plain names"));
+            return Err(Error::new_spanned(
+                &input.pat,
+                "the parameters of a tangent rule must be plain names",
+            ));
         };
         let p = &p.ident;
         let (bare, lent) = bare(&input.ty);
@@ -41,7 +44,7 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
             _ => {
                 return Err(Error::new(
                     p.span(),
-                    "a tangent rule is given tangents, operands, results, arguments",
+                    "a tangent rule can use tangents, operands, results and arguments",
                 ));
             }
         }
@@ -58,14 +61,14 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
     })
 }
 
-/// `self_sym_sizes = sizes(input)`, `approximate = "none"`, `alpha = 1`, `max = none`.
+/// Such as `self_sym_sizes = sizes(input)`, `approximate = "none"`, `alpha = 1`, `max = none`.
 pub(super) fn fact(this: &Primitive, clause: &Clause) -> Result<TokenStream> {
     let op = quote!(crate::operator::facts::Fact);
     let said = clause.word.to_string();
     let wrong = || {
         Error::new(
             clause.span(),
-            "a fact is sizes(x), strides(x), numel(x), ndim(x), size(x, 0), none or a literal",
+            "a fact must be sizes(x), strides(x), numel(x), ndim(x), size(x, 0), none or a literal",
         )
     };
     let shown = match clause.expr()? {
@@ -75,7 +78,7 @@ pub(super) fn fact(this: &Primitive, clause: &Clause) -> Result<TokenStream> {
             };
             let (f, of) = (f.path.require_ident()?, of.path.require_ident()?);
             let Source::Tensor(at) = this.source(of, false)? else {
-                return Err(Error::new(of.span(), format!("`{of}` is no operand")));
+                return Err(Error::new(of.span(), format!("`{of}` is not an operand")));
             };
             if !FACTS.contains(&f.to_string().as_str()) {
                 return Err(unknown(f, "fact", FACTS));
