@@ -110,7 +110,7 @@ pub fn argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     if let Some(GenericArgument::Type(ty)) = arguments.args.first() { Some(ty) } else { None }
 }
 
-fn read(ty: &Type) -> (TokenStream, Mode) {
+fn owned_type(ty: &Type) -> (TokenStream, Mode) {
     let op = quote!(crate::operator);
     if let Some(Type::Reference(inner)) = argument(ty, "Option")
         && is(&inner.elem, "Tensor")
@@ -136,7 +136,7 @@ fn read(ty: &Type) -> (TokenStream, Mode) {
 }
 
 /// Removes our attributes from a parameter and stores what they say.
-fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
+fn read_attributes(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
     for attr in std::mem::take(attrs) {
         let path = attr.path().clone();
         if path.is_ident("default") {
@@ -177,7 +177,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
         let Pat::Ident(name) = &*arg.pat else {
             return Err(Error::new(arg.pat.span(), "a parameter must be a plain name"));
         };
-        let (owned, mode) = read(&arg.ty);
+        let (owned, mode) = owned_type(&arg.ty);
         let name = name.ident.clone();
         let ty = (*arg.ty).clone();
         // A parameter with this name is a dimension, so only a number is accepted.
@@ -197,7 +197,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             overlaps: false,
             shown: None,
         };
-        own(&mut arg.attrs, &mut param)?;
+        read_attributes(&mut arg.attrs, &mut param)?;
         keyword |= param.keyword;
         param.keyword = keyword;
         Ok(param)

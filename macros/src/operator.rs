@@ -167,7 +167,7 @@ fn out(clause: &Clause) -> Result<TokenStream> {
 }
 
 /// The name of the static: `SOFTMAX` for `softmax`.
-fn row(name: &Ident) -> Ident {
+fn static_ident(name: &Ident) -> Ident {
     Ident::new(&name.unraw().to_string().to_uppercase(), name.span())
 }
 
@@ -249,7 +249,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let (mut of, mut aten) = (None, String::new());
     for clause in clause::parse(clauses)? {
         if role != Role::First && of.is_none() && clause.value.is_none() && clause.list.is_none() {
-            of = Some(row(&clause.word));
+            of = Some(static_ident(&clause.word));
             aten = clause.field.as_ref().map_or(String::new(), Ident::to_string);
         } else {
             facts.read(&clause)?;
@@ -278,7 +278,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         }
     };
     let params = params(&mut function.sig)?;
-    let static_name = row(&function.sig.ident);
+    let static_name = static_ident(&function.sig.ident);
     let (mut statics, mut takes, mut gives) = (Vec::new(), Vec::new(), Vec::new());
     for (number, p) in params.iter().enumerate() {
         let [a, b, c] = param(p, &static_name, number);

@@ -12,7 +12,7 @@ use std::ptr::{self, NonNull};
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The owner of a heap whose thread has ended.
-pub const NOBODY: usize = 0;
+pub const NO_OWNER: usize = 0;
 
 /// One value with its reference count. `next` links the slot into exactly one list: free, work or remote.
 #[repr(C)]
@@ -104,7 +104,7 @@ impl<T: 'static> Chunk<T> {
 
 /// The chunks of one thread.
 pub struct Heap<T: 'static> {
-    /// The token of the thread that owns the cells below, or `NOBODY`.
+    /// The token of the thread that owns the cells below, or `NO_OWNER`.
     owner: AtomicUsize,
     /// Slots that other threads freed: a stack that is only taken as a whole.
     remote: AtomicPtr<Slot<T>>,
@@ -113,7 +113,7 @@ pub struct Heap<T: 'static> {
     /// Slots in use, including remote ones. Only the owner writes it.
     live: AtomicUsize,
     /// Chunks with free slots. Allocation uses the first.
-    roomy: Cell<*mut Chunk<T>>,
+    with_space: Cell<*mut Chunk<T>>,
     /// The number of empty chunks, and how many of them to keep.
     empty: Cell<usize>,
     reserve: Cell<usize>,
@@ -129,7 +129,7 @@ impl<T: Pooled> Heap<T> {
             remote: AtomicPtr::new(ptr::null_mut()),
             pending: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
-            roomy: Cell::new(ptr::null_mut()),
+            with_space: Cell::new(ptr::null_mut()),
             empty: Cell::new(0),
             reserve: Cell::new(0),
         }
@@ -144,8 +144,8 @@ impl<T: Pooled> Heap<T> {
 
     /// Takes the heap over if it has no owner.
     pub fn adopt(&self, token: usize) -> bool {
-        self.is_owned_by(NOBODY)
-            && self.owner.compare_exchange(NOBODY, token, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.is_owned_by(NO_OWNER)
+            && self.owner.compare_exchange(NO_OWNER, token, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Gives the heap up with an empty remote stack, or leaves it to a thread that adopted it meanwhile.
@@ -159,7 +159,7 @@ impl<T: Pooled> Heap<T> {
                 self.keep(0);
                 self.drain();
             }
-            self.owner.store(NOBODY, Ordering::Release);
+            self.owner.store(NO_OWNER, Ordering::Release);
             // Pairs with the fence in `give`: either we see its slot, or it sees that the heap has no owner.
             fence(Ordering::SeqCst);
             if self.remote.load(Ordering::Relaxed).is_null() || !self.adopt(token) {
@@ -186,7 +186,7 @@ impl<T: Pooled> Heap<T> {
             }
         }
         fence(Ordering::SeqCst);
-        self.is_owned_by(NOBODY)
+        self.is_owned_by(NO_OWNER)
     }
 
     /// Takes back the slots that other threads freed.
@@ -216,7 +216,7 @@ impl<T: Pooled> Heap<T> {
     /// The calling thread owns the heap.
     #[inline]
     pub unsafe fn take(&self) -> Option<NonNull<Slot<T>>> {
-        let chunk = NonNull::new(self.roomy.get())?;
+        let chunk = NonNull::new(self.with_space.get())?;
         // SAFETY: chunks on the list are alive and have free slots; we own their cells.
         unsafe {
             let head = chunk.as_ref();
@@ -225,7 +225,7 @@ impl<T: Pooled> Heap<T> {
                     head.free.set(slot.as_ref().next.get());
                     slot
                 }
-                None => Self::break_in(chunk),
+                None => Self::init_slot(chunk),
             };
             let used = head.used.get();
             head.used.set(used + 1);
@@ -244,7 +244,7 @@ impl<T: Pooled> Heap<T> {
     ///
     /// # Safety
     /// The heap is ours, and the chunk has a slot that was never used.
-    unsafe fn break_in(chunk: NonNull<Chunk<T>>) -> NonNull<Slot<T>> {
+    unsafe fn init_slot(chunk: NonNull<Chunk<T>>) -> NonNull<Slot<T>> {
         // SAFETY: by contract the index is in range.
         unsafe {
             let index = chunk.as_ref().fresh.get();
@@ -307,7 +307,7 @@ impl<T: Pooled> Heap<T> {
     /// The calling thread owns the heap.
     pub unsafe fn keep(&self, reserve: usize) {
         self.reserve.set(reserve);
-        let mut next = self.roomy.get();
+        let mut next = self.with_space.get();
         while let Some(chunk) = NonNull::new(next).filter(|_| self.empty.get() > reserve) {
             // SAFETY: chunks on the list are alive, and an empty one is released after its link was read.
             unsafe {
@@ -331,7 +331,7 @@ impl<T: Pooled> Heap<T> {
     }
 
     unsafe fn link(&self, chunk: NonNull<Chunk<T>>) {
-        let next = self.roomy.replace(chunk.as_ptr());
+        let next = self.with_space.replace(chunk.as_ptr());
         // SAFETY: chunks on the list are alive, and we own their cells.
         unsafe {
             chunk.as_ref().previous.set(ptr::null_mut());
@@ -348,7 +348,7 @@ impl<T: Pooled> Heap<T> {
             let (previous, next) = (chunk.as_ref().previous.get(), chunk.as_ref().next.get());
             match previous.as_ref() {
                 Some(previous) => previous.next.set(next),
-                None => self.roomy.set(next),
+                None => self.with_space.set(next),
             }
             if let Some(next) = next.as_ref() {
                 next.previous.set(previous);

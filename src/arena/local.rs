@@ -1,7 +1,7 @@
 //! A thread's part of the arena: the heaps that it owns, and the worklist that drops values without
 //! recursion.
 
-use super::heap::{Heap, NOBODY, Slot};
+use super::heap::{Heap, NO_OWNER, Slot};
 use super::sync::{Cell, Mutex, Ordering, lock};
 use super::{Arena, Pooled, Ref};
 use std::cell::RefCell;
@@ -13,7 +13,7 @@ const RESERVE: usize = if cfg!(loom) { 1 } else { 128 };
 
 /// The token of all threads whose `Local` is gone. It owns a heap only while the state of [`ExitedThreads`]
 /// is locked.
-const EXITED: usize = NOBODY + 1;
+const EXITED: usize = NO_OWNER + 1;
 
 /// The token of a thread that has not owned a heap.
 const UNNAMED: usize = EXITED + 1;
@@ -58,7 +58,7 @@ impl<T: Pooled> Local<T> {
     new_local!();
 
     #[cold]
-    fn named(&self) -> usize {
+    fn token_or_new(&self) -> usize {
         if self.token.get() == UNNAMED {
             self.token.set(T::arena().new_token());
         }
@@ -76,7 +76,7 @@ impl<T: Pooled> Local<T> {
     #[cold]
     fn refill(&self) -> NonNull<Slot<T>> {
         let current = self.current.get().unwrap_or_else(|| {
-            let heap = T::arena().heap(self.named());
+            let heap = T::arena().heap(self.token_or_new());
             self.heaps.borrow_mut().push(heap);
             heap
         });
@@ -118,11 +118,11 @@ impl<T: Pooled> Local<T> {
         // SAFETY: the slot is the caller's.
         unsafe { slot.as_ref() }.next.set(self.work.replace(slot.as_ptr()));
         if !self.draining.get() {
-            self.work_off();
+            self.drop_waiting();
         }
     }
 
-    fn work_off(&self) {
+    fn drop_waiting(&self) {
         /// Ends the draining even if a value's `drop` panics; the rest is dropped next time.
         struct Draining<'a>(&'a Cell<bool>);
         impl Drop for Draining<'_> {
@@ -137,7 +137,7 @@ impl<T: Pooled> Local<T> {
             // SAFETY: slots on the worklist are reachable only from it, and their values are alive.
             unsafe {
                 self.work.set(slot.as_ref().next.get());
-                if inherited(slot) {
+                if pass_to_last_owner(slot) {
                     continue;
                 }
                 drop_value(slot);
@@ -145,7 +145,7 @@ impl<T: Pooled> Local<T> {
             }
             count += 1;
         }
-        T::reaped(count);
+        T::on_dropped(count);
     }
 
     #[inline]
@@ -154,22 +154,22 @@ impl<T: Pooled> Local<T> {
         unsafe {
             let heap = slot.as_ref().chunk.as_ref().heap;
             if !heap.is_owned_by(self.token.get()) {
-                if heap.give(slot) && heap.adopt(self.named()) {
+                if heap.give(slot) && heap.adopt(self.token_or_new()) {
                     self.heaps.borrow_mut().push(heap);
                     heap.drain();
-                    self.part_with(heap);
+                    self.disown_if_empty(heap);
                 }
                 return;
             }
             heap.free(slot);
             if heap.in_use() == 0 {
-                self.part_with(heap);
+                self.disown_if_empty(heap);
             }
         }
     }
 
     /// Gives an adopted heap up again once it is empty.
-    fn part_with(&self, heap: &'static Heap<T>) {
+    fn disown_if_empty(&self, heap: &'static Heap<T>) {
         if heap.in_use() == 0 && !self.current.get().is_some_and(|current| ptr::eq(current, heap)) {
             self.heaps.borrow_mut().retain(|&other| !ptr::eq(other, heap));
             // SAFETY: we owned the heap until here.
@@ -195,7 +195,7 @@ impl<T: Pooled> Local<T> {
 
 impl<T: Pooled> Drop for Local<T> {
     fn drop(&mut self) {
-        self.work_off();
+        self.drop_waiting();
         for heap in self.heaps.take() {
             // SAFETY: we own the heap; a thread that frees one of its slots or starts next adopts it.
             unsafe { heap.disown(self.token.get()) };
@@ -208,7 +208,7 @@ impl<T: Pooled> Drop for Local<T> {
 /// # Safety
 /// The value is alive, and no other thread can reach the slot.
 #[inline]
-unsafe fn inherited<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
+unsafe fn pass_to_last_owner<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
     // SAFETY: by contract.
     let (value, count) = unsafe { ((*slot.as_ref().value.get()).assume_init_mut(), &slot.as_ref().count) };
     let Some(take) = T::last_owner(value) else { return false };
@@ -242,7 +242,7 @@ struct State<T: 'static> {
 // SAFETY: slots on the list have no other holder, and their values are `Send`.
 unsafe impl<T: Send + 'static> Send for State<T> {}
 
-macro_rules! new_late {
+macro_rules! new_exited_threads {
     ($($constness:ident)?) => {
         pub $($constness)? fn new() -> ExitedThreads<T> {
             ExitedThreads { state: Mutex::new(State { work: ptr::null_mut(), draining: false }) }
@@ -252,9 +252,9 @@ macro_rules! new_late {
 
 impl<T: Pooled> ExitedThreads<T> {
     #[cfg(not(loom))]
-    new_late!(const);
+    new_exited_threads!(const);
     #[cfg(loom)]
-    new_late!();
+    new_exited_threads!();
 
     #[cold]
     pub fn take(&self, arena: &'static Arena<T>) -> NonNull<Slot<T>> {
@@ -286,9 +286,9 @@ impl<T: Pooled> ExitedThreads<T> {
             }
         }
         while let Some(slot) = self.next() {
-            // SAFETY: as in `Local::work_off`.
+            // SAFETY: as in `Local::drop_waiting`.
             unsafe {
-                if inherited(slot) {
+                if pass_to_last_owner(slot) {
                     continue;
                 }
                 drop_value(slot);

@@ -15,7 +15,7 @@ mod tests;
 
 pub use local::Local;
 
-use heap::{Chunk, Heap, NOBODY, Slot};
+use heap::{Chunk, Heap, NO_OWNER, Slot};
 use local::ExitedThreads;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,22 +36,22 @@ pub unsafe trait Pooled: Send + Sync + Sized + 'static {
     fn arena() -> &'static Arena<Self>;
     fn local() -> &'static LocalKey<Local<Self>>;
     /// Called when this thread has dropped `count` values in one run.
-    fn reaped(_count: usize) {}
+    fn on_dropped(_count: usize) {}
     /// A function that takes over a value whose last handle was dropped; usually there is none.
     fn last_owner(_value: &mut Self) -> Option<fn(Ref<Self>)> {
         None
     }
 }
 
-/// `pool!(Node);` gives the type its arena. `pool!(Node, reaped, last_owner);` also sets two functions:
-/// `reaped` is called with the number of values that each run dropped, and `last_owner` with each value whose
+/// `pool!(Node);` gives the type its arena. `pool!(Node, on_dropped, last_owner);` also sets two functions:
+/// `on_dropped` is called with the number of values that each run dropped, and `last_owner` with each value whose
 /// last handle was dropped; it may return a function that takes the value over.
 macro_rules! pool {
-    ($type:ty $(, $reaped:path, $last_owner:path)?) => {
+    ($type:ty $(, $on_dropped:path, $last_owner:path)?) => {
         // SAFETY: each function returns one static.
         unsafe impl $crate::arena::Pooled for $type {
-            $(fn reaped(count: usize) {
-                $reaped(count);
+            $(fn on_dropped(count: usize) {
+                $on_dropped(count);
             }
 
             #[inline]
@@ -102,7 +102,8 @@ pub fn insert<T: Pooled>(value: T) -> Ref<T> {
 /// Puts a value into a slot of this thread, to be changed before it is shared.
 #[inline]
 pub fn draft<T: Pooled>(value: T) -> Draft<T> {
-    let slot = T::local().try_with(Local::take).unwrap_or_else(|_| T::arena().late.take(T::arena()));
+    let slot =
+        T::local().try_with(Local::take).unwrap_or_else(|_| T::arena().exited_threads.take(T::arena()));
     // SAFETY: a free slot is ours alone.
     unsafe { (*slot.as_ref().value.get()).write(value) };
     Draft { slot, owns: PhantomData }
@@ -247,7 +248,7 @@ fn retire<T: Pooled>(slot: NonNull<Slot<T>>) {
     // SAFETY: the last handle came here, after an acquire fence.
     unsafe {
         if T::local().try_with(|local| local.retire(slot)).is_err() {
-            T::arena().late.retire(slot);
+            T::arena().exited_threads.retire(slot);
         }
     }
 }
@@ -342,7 +343,7 @@ pub fn trim<T: Pooled>() {
 pub struct Arena<T: 'static> {
     chunks: Mutex<Chunks<T>>,
     heaps: Mutex<Vec<&'static Heap<T>>>,
-    late: ExitedThreads<T>,
+    exited_threads: ExitedThreads<T>,
     tokens: AtomicUsize,
 }
 
@@ -363,7 +364,7 @@ macro_rules! new_arena {
             Arena {
                 chunks: Mutex::new(Chunks { alive: BTreeMap::new(), next: 0 }),
                 heaps: Mutex::new(Vec::new()),
-                late: ExitedThreads::new(),
+                exited_threads: ExitedThreads::new(),
                 tokens: AtomicUsize::new(local::FIRST),
             }
         }
@@ -382,7 +383,7 @@ impl<T: Pooled> Arena<T> {
     #[cold]
     fn heap(&self, token: usize) -> &'static Heap<T> {
         let mut heaps = lock(&self.heaps);
-        if let Some(heap) = heaps.iter().find(|heap| heap.is_owned_by(NOBODY) && heap.adopt(token)) {
+        if let Some(heap) = heaps.iter().find(|heap| heap.is_owned_by(NO_OWNER) && heap.adopt(token)) {
             return heap;
         }
         let heap = Box::leak(Box::new(Heap::new(token)));

@@ -126,11 +126,11 @@ mod alone {
             willed: bool,
             _holds: Option<Ref<Owned>>,
         }
-        fn reaped(_: usize) {}
+        fn on_dropped(_: usize) {}
         fn last_owner(value: &mut Owned) -> Option<fn(Ref<Owned>)> {
             std::mem::take(&mut value.willed).then_some(|value| HEIR.set(Some(value)))
         }
-        pool!(Owned, reaped, last_owner);
+        pool!(Owned, on_dropped, last_owner);
         thread_local! { static HEIR: RefCell<Option<Ref<Owned>>> = const { RefCell::new(None) } }
         let id = insert(Owned { willed: true, _holds: None }).id();
         let inherited = HEIR.take();

@@ -1,6 +1,6 @@
 //! Accumulates a gradient in a leaf's `.grad`, and runs the leaf's hooks.
 
-use super::Turn;
+use super::ReadyNode;
 use crate::base::{Guidance, Layout, Result};
 use crate::operator::detached::shallow;
 use crate::operator::{addition, inplace, pointwise};
@@ -8,37 +8,37 @@ use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
-pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
-    if !turn.node.has_hooks() {
-        return add(turn.grads.first(), turn, leaf, create_graph);
+pub fn accumulate(ready: &ReadyNode, leaf: &Leaf, create_graph: bool) -> Result<()> {
+    if !ready.node.has_hooks() {
+        return add(ready.grads.first(), ready, leaf, create_graph);
     }
     let mut changed: Option<SmallVec<[Option<Tensor>; 1]>> = None;
-    for (_, hook) in turn.node.hooks_at(|w| w == When::Before)? {
-        if let Some(new) = hook.call(&[], changed.as_ref().unwrap_or(&turn.grads))? {
+    for (_, hook) in ready.node.hooks_at(|w| w == When::Before)? {
+        if let Some(new) = hook.call(&[], changed.as_ref().unwrap_or(&ready.grads))? {
             changed = Some(new.into_iter().collect());
         }
     }
-    let grads = changed.as_ref().unwrap_or(&turn.grads);
-    add(grads.first(), turn, leaf, create_graph)?;
+    let grads = changed.as_ref().unwrap_or(&ready.grads);
+    add(grads.first(), ready, leaf, create_graph)?;
     // Runs also if no gradient arrived or the leaf no longer requires one.
-    let accumulated = turn.node.hooks_at(|w| w == When::Accumulated)?;
+    let accumulated = ready.node.hooks_at(|w| w == When::Accumulated)?;
     if !accumulated.is_empty() {
-        let tensor = leaf.tensor_again(&turn.node);
+        let tensor = leaf.tensor_again(&ready.node);
         for (_, hook) in accumulated {
             hook.call(&[Some(tensor.clone())], &[])?;
         }
     }
-    for (_, hook) in turn.node.hooks_at(|w| w == When::After)? {
+    for (_, hook) in ready.node.hooks_at(|w| w == When::After)? {
         hook.call(&[], grads)?;
     }
     Ok(())
 }
 
-fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
+fn add(grad: Option<&Option<Tensor>>, ready: &ReadyNode, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let Some(Some(grad)) = grad else { return Ok(()) };
     // A node may have any number of leaves, so memory is checked for each.
     crate::storage::reserve::check()?;
-    let tensor = leaf.tensor_again(&turn.node);
+    let tensor = leaf.tensor_again(&ready.node);
     if !tensor.is_leaf() {
         return Err(Guidance::new("leaf variable has been moved into the graph interior")
             .note("leaf", tensor.describe().0, None)

@@ -8,7 +8,7 @@ use crate::operator::copy_slices::{around, part};
 use crate::operator::view_part::check_part;
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
-pub struct Options {
+pub struct DeriveOptions {
     pub wanted: u64,
     pub retain_graph: bool,
     pub create_graph: bool,
@@ -18,7 +18,7 @@ pub fn derive(
     node: &NodeRef,
     written: &CopySlices,
     grads: &[Option<Tensor>],
-    options: &Options,
+    options: &DeriveOptions,
 ) -> Result<Grads> {
     let CopySlices { place, conj_neg, writer } = written;
     let Some(Some(grad)) = grads.first() else {

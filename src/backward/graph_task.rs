@@ -86,15 +86,15 @@ fn behind(node: &NodeRef) -> impl Iterator<Item = &NodeRef> {
 }
 
 /// Marks the thread as running a backward, until dropped.
-pub struct Entered(Option<Rc<Task>>);
+pub struct TaskGuard(Option<Rc<Task>>);
 
-impl Entered {
+impl TaskGuard {
     /// Begins a backward. `leads` are the nodes on paths to the needed inputs, if only some are needed.
     pub fn new(
         roots: &[(Edge, Tensor)],
         accumulates: bool,
         leads: Option<&HashSet<usize>>,
-    ) -> Result<Entered> {
+    ) -> Result<TaskGuard> {
         let reached = |leads: &HashSet<usize>| -> Result<OnceCell<_>> {
             let mut reached = HashSet::new();
             leads.iter().try_for_each(|&key| try_alloc::insert(&mut reached, key).map(drop))?;
@@ -113,12 +113,12 @@ impl Entered {
             callbacks: RefCell::default(),
         });
         TASKS.with_borrow_mut(|tasks| tasks.push(task.clone()));
-        Ok(Entered(Some(task)))
+        Ok(TaskGuard(Some(task)))
     }
 
     /// For a backward without callbacks that could ask for it.
-    pub fn unseen() -> Entered {
-        Entered(None)
+    pub fn without_task() -> TaskGuard {
+        TaskGuard(None)
     }
 
     /// Calls the functions that were queued.
@@ -127,7 +127,7 @@ impl Entered {
     }
 }
 
-impl Drop for Entered {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         if self.0.is_some() {
             TASKS.with_borrow_mut(|tasks| tasks.pop());

@@ -18,13 +18,13 @@ use crate::operator::batch;
 use crate::operator::copies::clone_dense;
 use crate::operator::nan::has_nan;
 use crate::tensor::{
-    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
-    with_snapshot,
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, add_failed_node, anomaly, any_hosted, mode,
+    saved_hooks, with_snapshot,
 };
 pub use accumulate::{enforce_layouts, hand_over};
-use copy_slices::Options;
+use copy_slices::DeriveOptions;
 use match_gradient::{fit, fit_root};
-use ready_queue::{ReadyQueue, Turn, key};
+use ready_queue::{ReadyNode, ReadyQueue, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -45,20 +45,20 @@ pub struct Request<'a> {
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     sum_buffers::check()?;
-    let plan = inputs.map(|inputs| Plan::find(roots, inputs)).transpose()?;
+    let plan = inputs.map(|inputs| BackwardPlan::find(roots, inputs)).transpose()?;
     let captured = try_alloc::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
-    let mut run = Run { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
-    let _recording = Recording::start(create_graph);
-    let _hooks = saved_hooks::InForce::now();
+    let mut run = BackwardRun { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
+    let _recording = GradModeGuard::start(create_graph);
+    let _hooks = saved_hooks::RestoreHooks::now();
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
-        run.ready_queue.count(leaf_counts::uses(starts, |node| run.executes(node))?);
+        run.ready_queue.count(leaf_counts::count_edges(starts, |node| run.executes(node))?);
     }
     let task = match &run.plan {
-        _ if !watched => graph_task::Entered::unseen(),
-        plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
+        _ if !watched => graph_task::TaskGuard::without_task(),
+        plan => graph_task::TaskGuard::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
     };
     // A single root runs, with its hooks, even if it leads to no needed input.
     let only = roots.len() == 1;
@@ -81,7 +81,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
 
 /// For each of `leaves`, true if it is reachable from `starts`.
 pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
-    let uses = leaf_counts::uses(starts.iter(), |_| true)?;
+    let uses = leaf_counts::count_edges(starts.iter(), |_| true)?;
     let mut reached = try_alloc::filled(false, leaves.len())?;
     for (place, leaf) in reached.iter_mut().zip(leaves) {
         *place = uses.contains_key(&key(leaf));
@@ -89,8 +89,8 @@ pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
     Ok(reached)
 }
 
-struct Run {
-    plan: Option<Plan>,
+struct BackwardRun {
+    plan: Option<BackwardPlan>,
     captured: Vec<Option<Tensor>>,
     ready_queue: ReadyQueue,
     retain_graph: bool,
@@ -98,42 +98,42 @@ struct Run {
     accumulate: bool,
 }
 
-impl Run {
+impl BackwardRun {
     fn go(&mut self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let mut turns = 0u32;
-        while let Some(mut turn) = self.ready_queue.next() {
-            turns = turns.wrapping_add(1);
-            if turns & 1023 == 0 {
+        let mut runs_done = 0u32;
+        while let Some(mut ready) = self.ready_queue.next() {
+            runs_done = runs_done.wrapping_add(1);
+            if runs_done & 1023 == 0 {
                 poll()?;
             }
             // A node or a hook may have changed the grad mode.
             mode::set_grad_enabled(self.create_graph);
-            let _span = span(profile::Kind::Turn, &turn.node);
+            let _span = span(profile::Kind::Turn, &ready.node);
             // If a needed input lies behind a node, its output hooks do not affect the gradient captured at
             // the node.
-            let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&turn.node));
+            let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&ready.node));
             if beyond {
-                self.capture(&turn);
+                self.capture(&ready);
             }
-            if turn.node.has_hooks() {
-                output_hooks(&mut turn).map_err(|error| failed(error, &turn.node))?;
+            if ready.node.has_hooks() {
+                output_hooks(&mut ready).map_err(|error| failed(error, &ready.node))?;
             }
             if !beyond {
-                self.capture(&turn);
+                self.capture(&ready);
             }
-            if turn.node.is_leaf() {
-                self.accumulate(&turn).map_err(|error| failed(error, &turn.node))?;
-            } else if self.executes(&turn.node) {
-                self.execute(turn)?;
+            if ready.node.is_leaf() {
+                self.accumulate(&ready).map_err(|error| failed(error, &ready.node))?;
+            } else if self.executes(&ready.node) {
+                self.execute(ready)?;
             }
         }
         Ok(())
     }
 
-    fn capture(&mut self, turn: &Turn) {
+    fn capture(&mut self, ready: &ReadyNode) {
         let Some(plan) = &self.plan else { return };
-        for (slot, output) in plan.captures(&turn.node) {
-            self.captured[slot] = turn.grads.get(output).cloned().flatten();
+        for (slot, output) in plan.captures(&ready.node) {
+            self.captured[slot] = ready.grads.get(output).cloned().flatten();
         }
     }
 
@@ -144,20 +144,22 @@ impl Run {
         plan.is_none_or(|p| p.passes(node) || (self.accumulate && p.wants(node)))
     }
 
-    fn accumulate(&self, turn: &Turn) -> Result<()> {
-        match &turn.node.kind {
-            Kind::Leaf(leaf) if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&turn.node)) => {
-                let _span = span(profile::Kind::Derivative, &turn.node);
-                accumulate::accumulate(turn, leaf, self.create_graph)
+    fn accumulate(&self, ready: &ReadyNode) -> Result<()> {
+        match &ready.node.kind {
+            Kind::Leaf(leaf)
+                if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&ready.node)) =>
+            {
+                let _span = span(profile::Kind::Derivative, &ready.node);
+                accumulate::accumulate(ready, leaf, self.create_graph)
             }
             _ => Ok(()),
         }
     }
 
-    fn execute(&mut self, turn: Turn) -> Result<()> {
-        let Turn { node, grads } = turn;
+    fn execute(&mut self, ready: ReadyNode) -> Result<()> {
+        let ReadyNode { node, grads } = ready;
         let (retain, create) = (self.retain_graph, self.create_graph);
-        let done = turn_node(&node, grads, &mut self.ready_queue, self.plan.as_ref(), retain, create);
+        let done = run_node(&node, grads, &mut self.ready_queue, self.plan.as_ref(), retain, create);
         done.map_err(|error| {
             let error = failed(error, &node);
             self.ready_queue.put_back(node);
@@ -168,11 +170,11 @@ impl Run {
     /// After an error, accumulates the gradients of leaves that are already complete.
     fn finish_leaves(&mut self) {
         let (leaves, rest) = self.ready_queue.take_all();
-        let starts = rest.iter().map(|turn| &turn.node);
+        let starts = rest.iter().map(|ready| &ready.node);
         // The first error takes precedence.
-        let Ok(uses) = leaf_counts::uses(starts, |node| self.executes(node)) else { return };
-        for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
-            let _ = self.accumulate(turn);
+        let Ok(uses) = leaf_counts::count_edges(starts, |node| self.executes(node)) else { return };
+        for ready in leaves.iter().filter(|ready| !uses.contains_key(&key(&ready.node))) {
+            let _ = self.accumulate(ready);
         }
     }
 }
@@ -181,8 +183,8 @@ impl Run {
 pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grads> {
     let create_graph = mode::grad_enabled();
     if let Kind::Leaf(leaf) = &node.kind {
-        let turn = Turn { node: node.clone(), grads };
-        return accumulate::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
+        let ready = ReadyNode { node: node.clone(), grads };
+        return accumulate::accumulate(&ready, leaf, create_graph).map(|()| Grads::new());
     }
     let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
     let wanted = node.edges.iter().enumerate().fold(0, wanted);
@@ -200,15 +202,15 @@ fn failed(error: Error, node: &Node) -> Error {
     if anomaly::enabled() {
         node.report_failure();
     }
-    in_turn(error, node)
+    add_failed_node(error, node)
 }
 
 /// Runs one node: its hooks, its derivative, and the delivery of its gradients.
-fn turn_node(
+fn run_node(
     node: &NodeRef,
     mut grads: SmallVec<[Option<Tensor>; 1]>,
     ready_queue: &mut ReadyQueue,
-    plan: Option<&Plan>,
+    plan: Option<&BackwardPlan>,
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<()> {
@@ -306,7 +308,7 @@ fn derive(
     if let Some(span) = &mut span {
         note_sizes(span, node, grads, wanted);
     }
-    let _turn = node.begin_turn();
+    let _parent = node.set_parent();
     crate::storage::reserve::check()?;
     try_alloc::check_list(node.edges.len().max(grads.len()))?;
     let mut step = Step::new(node, grads, create_graph, wanted);
@@ -328,7 +330,7 @@ fn derive(
             results
         }
         Kind::CopySlices(written) => {
-            copy_slices::derive(node, written, grads, &Options { wanted, retain_graph, create_graph })?
+            copy_slices::derive(node, written, grads, &DeriveOptions { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),
     };
@@ -349,20 +351,20 @@ fn derive(
 }
 
 /// Runs the hooks of a node's outputs, then updates retained `.grad`s.
-fn output_hooks(turn: &mut Turn) -> Result<()> {
-    for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_)))? {
+fn output_hooks(ready: &mut ReadyNode) -> Result<()> {
+    for (when, hook) in ready.node.hooks_at(|w| matches!(w, When::Output(_)))? {
         let When::Output(output) = when else { continue };
         let at = output as usize;
-        if at < turn.grads.len() {
-            let changed = hook.call(&turn.grads[at..=at], &[])?;
+        if at < ready.grads.len() {
+            let changed = hook.call(&ready.grads[at..=at], &[])?;
             if let Some(Some(new)) = changed.and_then(|g| g.into_iter().next()) {
-                turn.grads[at] = Some(new);
+                ready.grads[at] = Some(new);
             }
         }
     }
-    let retained = turn.node.hooks().retained()?;
+    let retained = ready.node.hooks().retained()?;
     for (output, tensor) in retained {
-        if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
+        if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), ready.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
                 None => clone_dense(grad),
                 // A batched gradient of a `vmap` that has ended cannot be added to.
@@ -375,29 +377,29 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
 }
 
 /// Sets the grad mode to `create_graph` during a backward.
-struct Recording(bool);
+struct GradModeGuard(bool);
 
-impl Recording {
-    fn start(create_graph: bool) -> Recording {
-        Recording(mode::set_grad_enabled(create_graph))
+impl GradModeGuard {
+    fn start(create_graph: bool) -> GradModeGuard {
+        GradModeGuard(mode::set_grad_enabled(create_graph))
     }
 }
 
-impl Drop for Recording {
+impl Drop for GradModeGuard {
     fn drop(&mut self) {
         mode::set_grad_enabled(self.0);
     }
 }
 
 /// The nodes on paths from the roots to the needed inputs.
-struct Plan {
+struct BackwardPlan {
     leads: HashSet<usize>,
     targets: HashMap<usize, SmallVec<[(usize, usize); 1]>>,
     passes: HashSet<usize>,
 }
 
-impl Plan {
-    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<Plan> {
+impl BackwardPlan {
+    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<BackwardPlan> {
         let mut targets: HashMap<usize, SmallVec<[(usize, usize); 1]>> = HashMap::new();
         for (slot, edge) in inputs.iter().enumerate() {
             try_alloc::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
@@ -428,7 +430,7 @@ impl Plan {
                 }
             }
         }
-        Ok(Plan { leads, targets, passes })
+        Ok(BackwardPlan { leads, targets, passes })
     }
 
     fn leads(&self, node: &NodeRef) -> bool {

@@ -1,7 +1,7 @@
 //! A priority queue of nodes that have a gradient, latest first. While few nodes wait, it needs no
 //! allocation: the next ones are kept in a small array before the heap.
 
-use super::leaf_counts::Uses;
+use super::leaf_counts::LeafCounts;
 use crate::base::{Result, try_alloc};
 use crate::operator::addition;
 use crate::operator::pointwise::apply_inplace;
@@ -11,7 +11,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A node to run, with the gradients of its outputs.
-pub struct Turn {
+pub struct ReadyNode {
     pub node: NodeRef,
     pub grads: SmallVec<[Option<Tensor>; 1]>,
 }
@@ -22,20 +22,20 @@ const FRONT: usize = 4;
 pub struct ReadyQueue {
     create_graph: bool,
     /// The next nodes, the very next last; each comes before all nodes in the heap.
-    front: SmallVec<[Turn; FRONT]>,
+    front: SmallVec<[ReadyNode; FRONT]>,
     order: BinaryHeap<(u64, usize)>,
-    waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
+    waiting: HashMap<usize, ReadyNode, BuildHasherDefault<AddressHasher>>,
     /// The number of gradients each leaf still waits for, if they are counted; and the leaves that are
     /// complete.
-    uses: Option<Uses>,
-    ready: VecDeque<Turn>,
+    uses: Option<LeafCounts>,
+    ready: VecDeque<ReadyNode>,
 }
 
 /// A hasher for addresses, for which one multiplication suffices.
 #[derive(Default)]
-pub struct Address(u64);
+pub struct AddressHasher(u64);
 
-impl Hasher for Address {
+impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -51,8 +51,8 @@ pub fn key(node: &NodeRef) -> usize {
     std::ptr::from_ref::<Node>(node) as usize
 }
 
-impl Turn {
-    fn new(edge: &Edge, grad: Option<Tensor>) -> Turn {
+impl ReadyNode {
+    fn new(edge: &Edge, grad: Option<Tensor>) -> ReadyNode {
         let mut grads = SmallVec::new();
         match edge.node.outputs.len() {
             1 if edge.output == 0 => grads.push(grad),
@@ -63,7 +63,7 @@ impl Turn {
                 }
             }
         }
-        Turn { node: edge.node.clone(), grads }
+        ReadyNode { node: edge.node.clone(), grads }
     }
 
     /// The priority: later nodes come first.
@@ -119,7 +119,7 @@ impl ReadyQueue {
     }
 
     /// Makes leaves run as soon as they have all their gradients.
-    pub fn count(&mut self, uses: Uses) {
+    pub fn count(&mut self, uses: LeafCounts) {
         self.uses = Some(uses);
     }
 
@@ -131,26 +131,26 @@ impl ReadyQueue {
         }
         let create_graph = self.create_graph;
         let own = key(&edge.node);
-        if let Some(turn) = self.front.iter_mut().find(|turn| key(&turn.node) == own) {
-            return turn.add(edge.output, grad, create_graph);
+        if let Some(ready) = self.front.iter_mut().find(|ready| key(&ready.node) == own) {
+            return ready.add(edge.output, grad, create_graph);
         }
         if !self.waiting.is_empty()
-            && let Some(turn) = self.waiting.get_mut(&own)
+            && let Some(ready) = self.waiting.get_mut(&own)
         {
-            return turn.add(edge.output, grad, create_graph);
+            return ready.add(edge.output, grad, create_graph);
         }
-        let turn = Turn::new(edge, grad);
-        let place = turn.place();
-        let later = self.front.iter().rposition(|turn| turn.place() < place);
+        let ready = ReadyNode::new(edge, grad);
+        let place = ready.place();
+        let later = self.front.iter().rposition(|ready| ready.place() < place);
         let full = self.front.len() == FRONT;
         match later {
-            None if full || self.order.peek().is_some_and(|top| place < *top) => return self.wait(turn),
+            None if full || self.order.peek().is_some_and(|top| place < *top) => return self.wait(ready),
             Some(at) if full => {
                 let last = self.front.remove(0);
-                self.front.insert(at, turn);
+                self.front.insert(at, ready);
                 return self.wait(last);
             }
-            at => self.front.insert(at.map_or(0, |at| at + 1), turn),
+            at => self.front.insert(at.map_or(0, |at| at + 1), ready),
         }
         Ok(())
     }
@@ -159,10 +159,10 @@ impl ReadyQueue {
     fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         let key = key(&edge.node);
         match self.waiting.get_mut(&key) {
-            Some(turn) => turn.add(edge.output, grad, self.create_graph)?,
+            Some(ready) => ready.add(edge.output, grad, self.create_graph)?,
             None => {
                 self.reserve_one()?;
-                self.waiting.insert(key, Turn::new(edge, grad));
+                self.waiting.insert(key, ReadyNode::new(edge, grad));
             }
         }
         let left = self.uses.as_mut().and_then(|uses| uses.get_mut(&key));
@@ -179,7 +179,7 @@ impl ReadyQueue {
     /// The gradient accumulated so far for an edge, if it may be written in place.
     pub fn waiting_sum(&self, edge: &Edge) -> Option<Tensor> {
         let key = key(&edge.node);
-        let next = self.front.iter().find(|turn| self::key(&turn.node) == key);
+        let next = self.front.iter().find(|ready| self::key(&ready.node) == key);
         let sum = next.or_else(|| self.waiting.get(&key))?.grads.get(edge.output as usize)?.as_ref()?;
         is_own(sum).then(|| sum.clone())
     }
@@ -187,19 +187,22 @@ impl ReadyQueue {
     /// Puts a node back whose run failed.
     pub fn put_back(&mut self, node: NodeRef) {
         // The memory of its former entry suffices.
-        let _ = self.wait(Turn { node, grads: SmallVec::new() });
+        let _ = self.wait(ReadyNode { node, grads: SmallVec::new() });
     }
 
     /// Removes all entries: leaves, and other nodes.
-    pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
-        self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
+    pub fn take_all(&mut self) -> (Vec<ReadyNode>, Vec<ReadyNode>) {
+        self.front
+            .drain(..)
+            .chain(self.waiting.drain().map(|(_, ready)| ready))
+            .partition(|t| t.node.is_leaf())
     }
 
     #[inline(never)]
-    fn wait(&mut self, turn: Turn) -> Result<()> {
+    fn wait(&mut self, ready: ReadyNode) -> Result<()> {
         self.reserve_one()?;
-        self.order.push(turn.place());
-        self.waiting.insert(key(&turn.node), turn);
+        self.order.push(ready.place());
+        self.waiting.insert(key(&ready.node), ready);
         Ok(())
     }
 
@@ -207,15 +210,17 @@ impl ReadyQueue {
     #[inline]
     fn reserve_one(&mut self) -> Result<()> {
         let made = self.waiting.try_reserve(1).and_then(|()| self.order.try_reserve(1));
-        made.map_err(|_| try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
+        made.map_err(|_| {
+            try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<ReadyNode>()))
+        })
     }
 
-    pub fn next(&mut self) -> Option<Turn> {
-        if let Some(turn) = self.ready.pop_front() {
-            return Some(turn);
+    pub fn next(&mut self) -> Option<ReadyNode> {
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
         }
-        if let Some(turn) = self.front.pop() {
-            return Some(turn);
+        if let Some(ready) = self.front.pop() {
+            return Some(ready);
         }
         let (_, key) = self.order.pop()?;
         self.waiting.remove(&key)

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 /// The custom Function that runs in this thread, and the queue with the sums.
 #[derive(Clone, Copy)]
-struct Now {
+struct CurrentFunction {
     node: usize,
     ready_queue: *const ReadyQueue,
     wanted: u64,
@@ -19,16 +19,16 @@ struct Now {
 }
 
 thread_local! {
-    static NOW: Cell<Option<Now>> = const { Cell::new(None) };
+    static NOW: Cell<Option<CurrentFunction>> = const { Cell::new(None) };
 }
 
 /// Ends the access that [`show`] began.
-pub struct Shown<'a> {
-    before: Option<Now>,
+pub struct SumAccess<'a> {
+    before: Option<CurrentFunction>,
     _frontier: PhantomData<&'a ReadyQueue>,
 }
 
-impl Drop for Shown<'_> {
+impl Drop for SumAccess<'_> {
     fn drop(&mut self) {
         NOW.set(self.before);
     }
@@ -41,13 +41,18 @@ pub fn show<'a>(
     wanted: u64,
     ready_queue: &'a ReadyQueue,
     create_graph: bool,
-) -> Option<Shown<'a>> {
+) -> Option<SumAccess<'a>> {
     if !matches!(node.kind, Kind::Custom(_)) {
         return None;
     }
-    let now =
-        Now { node: std::ptr::from_ref(node) as usize, ready_queue, wanted, create_graph, exposed: false };
-    Some(Shown { before: NOW.replace(Some(now)), _frontier: PhantomData })
+    let now = CurrentFunction {
+        node: std::ptr::from_ref(node) as usize,
+        ready_queue,
+        wanted,
+        create_graph,
+        exposed: false,
+    };
+    Some(SumAccess { before: NOW.replace(Some(now)), _frontier: PhantomData })
 }
 
 /// Returns an error if a sum has been handed out, because another backward must not start then.
@@ -84,7 +89,7 @@ pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
              gradients are returned as None and cannot be observed or replaced by those hooks",
         ));
     }
-    // SAFETY: `Shown` borrows the queue for as long as NOW points to it, and this thread is inside that
+    // SAFETY: `SumAccess` borrows the queue for as long as NOW points to it, and this thread is inside that
     // scope.
     let ready_queue = unsafe { &*now.ready_queue };
     let sum = |(i, edge): (usize, &Option<_>)| {

@@ -234,14 +234,14 @@ impl Program {
         ))
     }
 
-    /// For each value, true if it depends on elements. `far` is true for the scalars that the kernel reads
+    /// For each value, true if it depends on elements. `on_gpu` is true for the scalars that the kernel reads
     /// from memory.
-    fn over_elements(&self, far: &[bool]) -> Vec<bool> {
+    fn over_elements(&self, on_gpu: &[bool]) -> Vec<bool> {
         let mut over = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             over.push(match node {
                 Node::Operand(_) => true,
-                Node::Scalar(k) => far[*k],
+                Node::Scalar(k) => on_gpu[*k],
                 Node::Number(_) | Node::Constant(_) => false,
                 Node::Apply { args, .. } => args.iter().any(|&arg| over[arg]),
             });
@@ -251,16 +251,16 @@ impl Program {
 
     /// The code that computes `results`. Its operands are the first `tensors` of the program's, then the
     /// scalars that the kernel reads from memory.
-    fn code(&self, far: &[bool], tensors: usize, results: &[(usize, usize)]) -> Result<Code> {
+    fn code(&self, on_gpu: &[bool], tensors: usize, results: &[(usize, usize)]) -> Result<Code> {
         const NOWHERE: u8 = u8::MAX;
-        let over = self.over_elements(far);
+        let over = self.over_elements(on_gpu);
         let mut operand = vec![NOWHERE; self.nodes.len()];
-        let operands = tensors + place(far, far.len());
+        let operands = tensors + place(on_gpu, on_gpu.len());
         let mut last_use = vec![0; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
             match node {
                 Node::Operand(k) if *k < tensors => operand[at] = *k as u8,
-                Node::Scalar(k) if over[at] => operand[at] = (tensors + place(far, *k)) as u8,
+                Node::Scalar(k) if over[at] => operand[at] = (tensors + place(on_gpu, *k)) as u8,
                 _ => {}
             }
         }
@@ -337,22 +337,22 @@ impl Program {
     }
 
     /// The code over the elements of the operands.
-    pub fn lower(&self, far: &[bool]) -> Result<Code> {
-        self.code(far, self.operands, &self.results)
+    pub fn lower(&self, on_gpu: &[bool]) -> Result<Code> {
+        self.code(on_gpu, self.operands, &self.results)
     }
 
     /// The code that computes the new values of the scalars that the kernel reads from memory.
-    pub fn lower_scalars(&self, far: &[bool]) -> Result<Option<Code>> {
-        let kept = self.kept.iter().filter(|&&(k, _)| far[k]);
-        let results: Vec<_> = kept.map(|&(k, value)| (place(far, k), value)).collect();
-        if results.is_empty() { Ok(None) } else { self.code(far, 0, &results).map(Some) }
+    pub fn lower_scalars(&self, on_gpu: &[bool]) -> Result<Option<Code>> {
+        let kept = self.kept.iter().filter(|&&(k, _)| on_gpu[k]);
+        let results: Vec<_> = kept.map(|&(k, value)| (place(on_gpu, k), value)).collect();
+        if results.is_empty() { Ok(None) } else { self.code(on_gpu, 0, &results).map(Some) }
     }
 
     /// Computes all values that are numbers; other entries of `values` are meaningless. `scalars(k)` is the
     /// value of scalar `k`, and `round(k, x)` rounds `x` to its dtype.
     pub fn numbers(
         &self,
-        far: &[bool],
+        on_gpu: &[bool],
         given: &[f64],
         scalars: impl Fn(usize) -> f64,
         round: impl Fn(usize, f64) -> f64,
@@ -363,7 +363,7 @@ impl Program {
             let value = match node {
                 Node::Operand(_) => f64::NAN,
                 Node::Scalar(k) => {
-                    if far[*k] {
+                    if on_gpu[*k] {
                         f64::NAN
                     } else {
                         scalars(*k)
@@ -384,8 +384,8 @@ impl Program {
 }
 
 /// The index of scalar `k` among those that the kernel reads from memory.
-fn place(far: &[bool], k: usize) -> usize {
-    far[..k].iter().filter(|&&far| far).count()
+fn place(on_gpu: &[bool], k: usize) -> usize {
+    on_gpu[..k].iter().filter(|&&on_gpu| on_gpu).count()
 }
 
 /// The source of an argument; a new number is added to the code's numbers.

@@ -38,7 +38,7 @@ pub enum Rounds {
     Nothing,
     /// Wider tensors, but not numbers.
     Tensors,
-    /// Wider tensors and numbers, but not a 0-d second operand.
+    /// Wider tensors and numbers, but not a second operand of one element.
     First,
     /// Wider tensors and numbers.
     All,
@@ -58,7 +58,7 @@ pub enum Unbatched {
 pub type Check = fn(&[Operand]) -> Result<()>;
 
 /// A custom jvp: the tangent of the result at a level.
-pub type OwnTangent = fn(&[Operand], DualLevel) -> Option<V>;
+pub type CustomTangent = fn(&[Operand], DualLevel) -> Option<V>;
 
 /// The fields are the clauses; docs/rows.md explains them.
 #[derive(Clone, Copy)]
@@ -90,7 +90,7 @@ pub struct Clauses {
     pub unbatched: Unbatched,
     pub flops: Option<CountFlops>,
     pub derivative_flops: Option<DerivativeFlops>,
-    pub tangent: Option<OwnTangent>,
+    pub tangent: Option<CustomTangent>,
     /// The formula for complex numbers in terms of real and imaginary parts, for shaders.
     #[cfg(feature = "gpu")]
     pub by_parts: Option<crate::operator::pointwise::complex_formula::Formula>,
@@ -169,7 +169,7 @@ macro_rules! clauses {
         {
             $c.by_parts = Some(|operands| {
                 let [$($x),+] = operands else { return None };
-                Some($crate::operator::pointwise::complex_formula::Made::from($formula))
+                Some($crate::operator::pointwise::complex_formula::FormulaResult::from($formula))
             });
         }
         clauses!($c; $($($rest)*)?);

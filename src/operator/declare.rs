@@ -1,6 +1,7 @@
 //! Declaration of operators. `pointwise!` uses an expression three times: as Rust loops for the CPU, as WGSL
 //! text for the GPU and, in derivatives, over tensors. There the names are functions of the module `formula`
 //! that the rows' file imports, generated from rows (`words`, and `layouts` to compute layouts).
+//!
 //! The parameters of a derivative's closure are the values to save: inputs, the output, arguments, and `at`,
 //! the shape, dtype and device of the input. Parameters after a semicolon are saved only because PyTorch
 //! saves them: writing over them, or a second backward, then raises the same error.
@@ -17,13 +18,14 @@ pub static TRANSFORMS: Transforms = Transforms {
 };
 
 /// Declares pointwise operators:
-/// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…|
-/// derivative;`
-/// The clauses are those of `clauses!`.
-/// After an expression, `=> powers { 2.0: expression }` gives faster forms for constant last operands, and
-/// `=> words { expression }` computes the same on eight bytes at once.
-/// `[clauses] name(inputs) like row;` uses the formulas of `row` with its own node and facts. The forms are
-/// not taken from `row`: as in any row they are all there unless the clauses exclude some.
+///
+/// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+///
+/// The clauses are those of `clauses!`. After an expression, `=> powers { 2.0: expression }` gives faster forms
+/// for constant last operands, and `=> words { expression }` computes the same on eight bytes at once.
+///
+/// `[clauses] name(inputs) like row;` uses the formulas of `row` with its own node and facts. The forms are not
+/// taken from `row`: as in any row, all of them exist unless the clauses exclude some.
 macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(=> $quick:ident $way:tt)?

@@ -31,7 +31,7 @@ fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
 
 /// Index tensors for the real or imaginary parts of complex numbers: strides count single parts.
 #[cfg(feature = "gpu")]
-fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
+fn indices_of_parts<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
     by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()
 }
 
@@ -85,7 +85,7 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) 
         crate::cpu::index::get(out.host()?, src.host()?, &by, bounds == Bounds::Wrapped)
     },
     gpu: {
-        let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        let by = if src.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
         part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op, bounds), out.gpu()?, src.gpu()?, &on_gpu(&by)?, bounds == Bounds::Wrapped))
     })
 }
@@ -115,7 +115,7 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bound
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
             return crate::operator::kernel::no_shader(op, dst.dtype);
         }
-        let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        let by = if dst.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
         part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op, bounds), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, bounds == Bounds::Wrapped))
     })
 }

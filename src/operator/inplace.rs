@@ -40,7 +40,7 @@ pub fn rewrite(
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
     let (body, new) = (target.body(), result.body());
     if body.shape() != new.shape() {
-        return Err(misfit(body.shape(), new.shape()));
+        return Err(shape_error(body.shape(), new.shape()));
     }
     check_cast(new.dtype, body.dtype)?;
     let made_by = if recording { result.history() } else { None };
@@ -57,7 +57,7 @@ fn rewrite_tangents(target: &Tensor, value: &Tensor) -> Result<()> {
 
 /// The gradient of the written value: converted and moved. The engine undoes the broadcast.
 pub fn value_grads(step: &Step) -> Result<Grads> {
-    let mut grads = nothing(step)?;
+    let mut grads = zero_grads(step)?;
     if step.wants(1)
         && let Some(grad) = step.grad(0)
     {
@@ -126,7 +126,7 @@ fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
     if !fits {
         return Err(match broadcast(body.shape(), from.shape()) {
             Err(e) => e,
-            Ok(shape) => misfit(body.shape(), &shape),
+            Ok(shape) => shape_error(body.shape(), &shape),
         });
     }
     // Made before the write: if the source is a view of the target, it could not follow the write in the
@@ -214,7 +214,7 @@ pub fn check_out<'a>(
     check_writable(&body)?;
     for operand in operands {
         if operand.same(target) && target.shape() != shape {
-            return Err(misfit(&target.shape(), &shape));
+            return Err(shape_error(&target.shape(), &shape));
         }
         check_aligned(&body, &operand.body())?;
     }
@@ -222,7 +222,7 @@ pub fn check_out<'a>(
 }
 
 /// Zeros: the gradient of overwritten values.
-fn nothing(step: &Step) -> Result<Grads> {
+fn zero_grads(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     if step.wants(0) {
         let (at, batch) = (crate::operator::meta_of(step, 0)?, batch::Batch::of(step.grad(0)));
@@ -232,13 +232,13 @@ fn nothing(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-fn misfit(to: &[usize], from: &[usize]) -> Error {
+fn shape_error(to: &[usize], from: &[usize]) -> Error {
     Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
 }
 
 /// An error about the target takes precedence over that of a missing kernel.
 #[cold]
-fn unfit(target: &Body, error: Error) -> Error {
+fn prefer_target_error(target: &Body, error: Error) -> Error {
     match error.fault() {
         Fault::NoKernel { .. } | Fault::NoKernelOf { .. } => check_writable(target).err().unwrap_or(error),
         _ => error,
@@ -273,7 +273,7 @@ pub fn by_result(
     let seen = target.physical().is_dual().then(|| tangent::before_write(target)).transpose()?;
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
-    rewrite(over, target, &made.map_err(|error| unfit(&target.body(), error))?, write)
+    rewrite(over, target, &made.map_err(|error| prefer_target_error(&target.body(), error))?, write)
 }
 
 /// The arguments of a write, with the old value of a target that has tangents.
@@ -300,7 +300,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let call =
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
     let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
-    let made = made.map_err(|error| unfit(&target.body(), error))?;
+    let made = made.map_err(|error| prefer_target_error(&target.body(), error))?;
     let declared = row.out.rule == OutRule::Declared;
     if let Out::Tensor(result) = &made
         && declared

@@ -97,7 +97,7 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
-    return across(out, src);
+    return transfer(out, src);
     #[cfg(not(feature = "gpu"))]
     Err(Error::runtime("this build of gradiron has no GPU support"))
 }
@@ -130,7 +130,7 @@ pub fn part_by_part(out: &Body, src: &Body, run: impl Fn(&Body, &Body) -> Result
 
 /// Copies between host and GPU: contiguous bytes in the source's dtype are transferred.
 #[cfg(feature = "gpu")]
-fn across(out: &Body, src: &Body) -> Result<()> {
+fn transfer(out: &Body, src: &Body) -> Result<()> {
     use crate::gpu;
     let dense = |body: &Body| body.layout.is_contiguous();
     let bytes = src.numel() * src.dtype.size();

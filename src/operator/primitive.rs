@@ -3,7 +3,7 @@
 
 use crate::base::{DType, Error, Fault, Result, try_alloc};
 use crate::operator::batch::Batch;
-use crate::operator::results::{Made, Tensors, Views, one};
+use crate::operator::results::{PrimitiveResults, Tensors, Views, one};
 use crate::operator::tangent::{self, TangentCall};
 use crate::operator::write::Write;
 use crate::operator::{conj_neg, devices, inplace, overlap};
@@ -161,7 +161,7 @@ impl Extent {
 }
 
 /// A custom jvp: the tangents of the results.
-pub type TangentRule<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
+pub type CustomJvp<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
 
 /// One call of a primitive.
 pub struct Call<'a> {
@@ -173,7 +173,7 @@ pub struct Call<'a> {
     /// Repeats this call on other operands.
     pub again: &'a dyn Fn(&[Tensor]) -> Result<Tensors>,
     /// A custom jvp.
-    pub tangent: Option<TangentRule<'a>>,
+    pub tangent: Option<CustomJvp<'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -356,14 +356,14 @@ impl<'a> Call<'a> {
     /// The error of a call that failed with `error`. PyTorch makes the node before the call runs, so an error
     /// in making it, or in a hook that packs the operands, takes precedence.
     #[cold]
-    fn refused(&self, error: Error, recorder: Option<Recorder>) -> Error {
+    fn call_error(&self, error: Error, recorder: Option<Recorder>) -> Error {
         let Some(recorder) = recorder else { return error };
         let bits = self.needed(&recorder);
         self.finish(recorder, bits, &[]).err().unwrap_or(error)
     }
 
     #[inline]
-    fn end(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
+    fn end(&self, recorder: Option<Recorder>, made: &mut PrimitiveResults) -> Result<Tensors> {
         if self.primitive.views {
             return self.viewed(recorder, made);
         }
@@ -394,7 +394,7 @@ impl<'a> Call<'a> {
         Ok(tensors)
     }
 
-    fn viewed(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
+    fn viewed(&self, recorder: Option<Recorder>, made: &mut PrimitiveResults) -> Result<Tensors> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
         let views = std::mem::take(&mut made.views);
@@ -499,7 +499,7 @@ pub fn dense_copy_of(t: &Tensor) -> Result<Body> {
 }
 
 /// Computes a primitive. It gets resolved operands if some are lazily conjugated or negated.
-pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
+pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut PrimitiveResults) -> Result<()> + 'a;
 
 /// True if a view operator has nothing to do but make the view and perhaps its node.
 #[inline]
@@ -513,7 +513,7 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
     let recorder = call.begin();
     let body = match view() {
         Ok(body) => body,
-        Err(error) => return Err(call.refused(error, recorder)),
+        Err(error) => return Err(call.call_error(error, recorder)),
     };
     let edge = match recorder {
         Some(recorder) => {
@@ -528,7 +528,7 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
 /// Runs a primitive on operands that are not batched.
 pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();
-    let mut made = Made::default();
+    let mut made = PrimitiveResults::default();
     let supplied = match &recorder {
         Some(_) => saved_hooks::supply(&call.primitive.derivative)?,
         None => None,
@@ -541,7 +541,7 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
         None => compute(call, forward, &mut made),
     };
     if let Err(error) = done {
-        return Err(call.refused(error, recorder));
+        return Err(call.call_error(error, recorder));
     }
     let tensors = call.end(recorder, &mut made)?;
     if call.flags.may_be_dual() {
@@ -551,7 +551,7 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
 }
 
 #[inline]
-fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
+fn compute(call: &Call, forward: &mut Compute, made: &mut PrimitiveResults) -> Result<()> {
     call.check()?;
     if call.flags.is_conj_or_neg() && !call.primitive.views {
         let plain = |t: &Tensor| match t.is_conj_or_neg() {

@@ -21,7 +21,7 @@ pub struct Rule {
 struct Lowered {
     /// For each scalar, true if it is on the GPU, so that the kernel reads it and the host does not know its
     /// value.
-    far: Vec<bool>,
+    on_gpu: Vec<bool>,
     code: Code,
     /// The code that updates such scalars.
     scalars: Option<Code>,
@@ -62,16 +62,16 @@ impl Rule {
         &self.program
     }
 
-    fn lowered(&self, far: &[bool]) -> Result<Arc<Lowered>> {
+    fn lowered(&self, on_gpu: &[bool]) -> Result<Arc<Lowered>> {
         let mut known = lock(&self.lowered);
-        if let Some(lowered) = known.iter().find(|lowered| lowered.far == far) {
+        if let Some(lowered) = known.iter().find(|lowered| lowered.on_gpu == on_gpu) {
             return Ok(Arc::clone(lowered));
         }
-        let (code, scalars) = (self.program.lower(far)?, self.program.lower_scalars(far)?);
+        let (code, scalars) = (self.program.lower(on_gpu)?, self.program.lower_scalars(on_gpu)?);
         if code.operands > MAX_OPERANDS || code.registers > MAX_REGISTERS {
             return Err(Error::runtime("invalid program: too many tensors, or too many values at a time"));
         }
-        let lowered = Arc::new(Lowered { far: far.to_vec(), code, scalars });
+        let lowered = Arc::new(Lowered { on_gpu: on_gpu.to_vec(), code, scalars });
         known.push(Arc::clone(&lowered));
         Ok(lowered)
     }
@@ -112,7 +112,7 @@ impl Rule {
             lowered: Vec::with_capacity(count),
             writes: Vec::with_capacity(count * (self.program.results.len() + self.program.kept.len())),
         };
-        let mut far: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
+        let mut on_gpu: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
         for i in 0..count {
             items.bodies.extend(run.operands.iter().map(|list| list[i].body()));
             let place = items.of(i).0.device();
@@ -126,16 +126,16 @@ impl Rule {
                     return Ok(None);
                 }
                 let device = tensor.device();
-                far[k] = !device.is_cpu();
-                if far[k] && device != place {
+                on_gpu[k] = !device.is_cpu();
+                if on_gpu[k] && device != place {
                     return Err(Fault::Devices { a: place, b: device }.into());
                 }
-                let value = if far[k] { f64::NAN } else { tensor.item()?.as_f64() };
+                let value = if on_gpu[k] { f64::NAN } else { tensor.item()?.as_f64() };
                 items.scalars.push(Single { value, dtype: tensor.dtype() });
             }
-            let lowered = match items.lowered.last().filter(|last| last.far == *far) {
+            let lowered = match items.lowered.last().filter(|last| last.on_gpu == *on_gpu) {
                 Some(last) => Arc::clone(last),
-                None => self.lowered(&far)?,
+                None => self.lowered(&on_gpu)?,
             };
             if place.is_cpu() && !lowered.code.is_plain() {
                 return Ok(None);
@@ -190,7 +190,7 @@ impl Rule {
             // Usually all parameters have taken the same number of steps.
             if i == 0 || !items.have_same_numbers(i - 1, i) {
                 let round = |k: usize, x| scalars[k].dtype.round(x);
-                program.numbers(&lowered.far, run.numbers, |k| scalars[k].value, round, &mut values);
+                program.numbers(&lowered.on_gpu, run.numbers, |k| scalars[k].value, round, &mut values);
                 let of = |code: &Code| code.numbers.iter().map(|&value| values[value]).collect();
                 let singles = lowered.scalars.as_ref().map(of).unwrap_or_default();
                 let kept = program.kept.iter().map(|&(_, value)| values[value]).collect();
@@ -200,7 +200,7 @@ impl Rule {
         }
         for (i, lowered) in items.lowered.iter().enumerate() {
             for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
-                if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.far[k]) {
+                if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.on_gpu[k]) {
                     crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
                 }
             }
@@ -267,9 +267,9 @@ impl Rule {
         if bodies[0].device().is_meta() {
             return Ok(());
         }
-        let far = (0..run.scalars.len()).filter(|&k| lowered.far[k]);
+        let on_gpu = (0..run.scalars.len()).filter(|&k| lowered.on_gpu[k]);
         let scalars: SmallVec<[BodyRef; 4]> =
-            far.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
+            on_gpu.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
         let shape = bodies[0].shape();
         let still: Dims = smallvec::smallvec![0; shape.len()];
         let mut views = bodies.iter().map(|body| body.gpu()).collect::<Result<SmallVec<[View; 8]>>>()?;

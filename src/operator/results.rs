@@ -12,7 +12,7 @@ pub type Tensors = SmallVec<[Tensor; 3]>;
 
 /// The results of a `forward`: values, or views of the first operand.
 #[derive(Default)]
-pub struct Made {
+pub struct PrimitiveResults {
     pub(crate) bodies: SmallVec<[Body; 2]>,
     pub(crate) views: Views,
 }
@@ -33,7 +33,7 @@ pub(crate) enum Views {
 pub trait Forward {
     type Tensors;
     const VIEWS: bool = false;
-    fn put(self, made: &mut Made);
+    fn put(self, made: &mut PrimitiveResults);
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
@@ -53,7 +53,7 @@ macro_rules! one_tensor {
             type Tensors = Tensor;
             const VIEWS: bool = $views;
             #[inline]
-            fn put(self, $made: &mut Made) {
+            fn put(self, $made: &mut PrimitiveResults) {
                 let $x = self;
                 $put
             }
@@ -130,7 +130,7 @@ impl Copied for Vec<Layout> {
 impl<const N: usize> Forward for [Body; N] {
     type Tensors = [Tensor; N];
     #[inline]
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         self.into_iter().for_each(|body| made.bodies.push(body));
     }
     fn tensors(made: Tensors) -> Result<[Tensor; N]> {
@@ -142,7 +142,7 @@ impl<const N: usize> Forward for [Body; N] {
 }
 impl Forward for Vec<Body> {
     type Tensors = Vec<Tensor>;
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         made.bodies.extend(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
@@ -152,7 +152,7 @@ impl Forward for Vec<Body> {
 impl Forward for Vec<Layout> {
     type Tensors = Vec<Tensor>;
     const VIEWS: bool = true;
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         made.views = Views::Several(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {

@@ -57,7 +57,7 @@ fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<T
     let mut storage = embed(g, size.clone(), view)?;
     if may_overlap(&input_layout) {
         let ones = constant::ones(&input_layout.shape, g.dtype().to_real(), g.device())?;
-        storage = Share::call(&storage, &embed(&ones, size, input_layout.clone())?)?;
+        storage = DivideByCount::call(&storage, &embed(&ones, size, input_layout.clone())?)?;
     }
     as_strided(&storage, sizes(&input_layout), strides(&input_layout), Some(input_layout.offset as i64))
 }
@@ -71,7 +71,7 @@ fn strides(layout: &Layout) -> Ints {
 }
 
 /// Divides each element by the number of elements that share it.
-static SHARE: Expr = Expr {
+static DIVIDE_BY_COUNT: Expr = Expr {
     key: "share",
     inputs: &["x", "count"],
     wgsl: "x / maximum(count, 1.0)",
@@ -81,15 +81,21 @@ static SHARE: Expr = Expr {
     of_parts: None,
 };
 
-/// [`SHARE`] as an operator; `count` is real.
+/// [`DIVIDE_BY_COUNT`] as an operator; `count` is real.
 #[primitive(node = "DivBackward0", tangent = linear)]
-impl Share {
+impl DivideByCount {
     fn forward(input: &Tensor, #[constant] count: &Tensor) -> Result<Body> {
         let (x, count) = (values(&input.body())?, count.body());
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         let divide = |out: &Body, x: &Body| {
             let count = count.with_layout(count.layout.broadcast_to(x.shape()));
-            execute(SHARE.key, &SHARE, compute_type(x.dtype), out, &[Input::Body(x), Input::Body(&count)])
+            execute(
+                DIVIDE_BY_COUNT.key,
+                &DIVIDE_BY_COUNT,
+                compute_type(x.dtype),
+                out,
+                &[Input::Body(x), Input::Body(&count)],
+            )
         };
         if x.dtype.is_complex() {
             let (out, x) = (parts(&out)?, parts(&x)?);
@@ -100,10 +106,10 @@ impl Share {
         Ok(out)
     }
     fn d_input(g: &Tensor, count: &Tensor) -> Result<Tensor> {
-        Share::call(g, count)
+        DivideByCount::call(g, count)
     }
     fn batch(b: &Batch, input: &Tensor, count: &Tensor) -> Result<Tensor> {
-        Share::call(&b.full(input)?, &b.full(count)?).map(|t| b.wrap(t))
+        DivideByCount::call(&b.full(input)?, &b.full(count)?).map(|t| b.wrap(t))
     }
 }
 

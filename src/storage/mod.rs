@@ -16,8 +16,8 @@ pub use resize::Exported;
 use resize::Replaceable;
 #[cfg(feature = "gpu")]
 use resize::ReplaceableBuffer;
-use shared_state::{ELSEWHERE, SharedState};
-pub use shared_state::{Known, Member};
+use shared_state::{IN_SHARED_STATE, SharedState};
+pub use shared_state::{Member, MemberFacts};
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -31,36 +31,36 @@ const COUNTED: u32 = u32::MAX;
 
 /// The initial values of a thread's new storages.
 #[derive(Clone, Copy)]
-struct First {
+struct InitialState {
     version: u32,
     label: u32,
 }
 
 thread_local! {
-    static FIRST: Cell<First> = const { Cell::new(First { version: 0, label: 0 }) };
+    static INITIAL: Cell<InitialState> = const { Cell::new(InitialState { version: 0, label: 0 }) };
 }
 
 /// Moves this thread's initial values into the returned closure, which sets them in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let first = FIRST.replace(First { version: 0, label: 0 });
-    move || FIRST.set(first)
+    let first = INITIAL.replace(InitialState { version: 0, label: 0 });
+    move || INITIAL.set(first)
 }
 
 /// Sets whether this thread's new storages count writes.
 pub fn track_versions(on: bool) {
-    FIRST.set(First { version: if on { 0 } else { UNTRACKED }, ..FIRST.get() });
+    INITIAL.set(InitialState { version: if on { 0 } else { UNTRACKED }, ..INITIAL.get() });
 }
 
 /// Sets the label of this thread's new storages: a number by which the caller recognizes them. It is 0 at
 /// first.
 pub fn set_label(label: u32) {
-    FIRST.set(First { label, ..FIRST.get() });
+    INITIAL.set(InitialState { label, ..INITIAL.get() });
 }
 
 /// The label of this thread's new storages.
 #[inline]
 pub fn label() -> u32 {
-    FIRST.get().label
+    INITIAL.get().label
 }
 
 #[derive(Clone)]
@@ -71,7 +71,7 @@ struct Inner {
     /// For an alias, the length when it was made.
     len: AtomicUsize,
     device: Device,
-    /// The number of writes; [`ELSEWHERE`] or more if the shared state counts them.
+    /// The number of writes; [`IN_SHARED_STATE`] or more if the shared state counts them.
     version: AtomicU32,
     /// The thread's label when the storage was made.
     label: u32,
@@ -173,7 +173,7 @@ impl Storage {
 
     #[inline]
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
-        let first = FIRST.get();
+        let first = INITIAL.get();
         Storage(Arc::new(Inner {
             bytes,
             len: AtomicUsize::new(len),
@@ -193,7 +193,7 @@ impl Storage {
         let alias = Storage::from_bytes(Bytes::Alias(root), len, self.0.device);
         match untracked {
             true if alias.version() == UNTRACKED => {}
-            true => alias.count_apart(),
+            true => alias.count_separately(),
             false => alias.0.version.store(0, Ordering::Relaxed),
         }
         alias
@@ -202,7 +202,7 @@ impl Storage {
     /// An alias that counts writes, although the bytes were made in inference mode.
     pub fn counted(&self) -> Storage {
         let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
-        alias.count_apart();
+        alias.count_separately();
         if let Some(inner) = Arc::get_mut(&mut alias.0) {
             inner.label = COUNTED;
         }
@@ -259,14 +259,17 @@ impl Storage {
     #[inline]
     pub fn version(&self) -> u32 {
         let version = self.0.version.load(Ordering::Relaxed);
-        if version < ELSEWHERE { version } else { self.counter().load(Ordering::Relaxed) }
+        if version < IN_SHARED_STATE { version } else { self.counter().load(Ordering::Relaxed) }
     }
 
     /// Counts one in-place write.
     #[inline]
     pub fn bump(&self) {
-        let counter =
-            if self.0.version.load(Ordering::Relaxed) < ELSEWHERE { &self.0.version } else { self.counter() };
+        let counter = if self.0.version.load(Ordering::Relaxed) < IN_SHARED_STATE {
+            &self.0.version
+        } else {
+            self.counter()
+        };
         if counter.load(Ordering::Relaxed) != UNTRACKED {
             counter.fetch_add(1, Ordering::Relaxed);
         }
@@ -275,7 +278,7 @@ impl Storage {
     /// True if these bytes were made in inference mode.
     #[inline]
     pub fn is_of_inference(&self) -> bool {
-        self.0.version.load(Ordering::Relaxed) >= ELSEWHERE
+        self.0.version.load(Ordering::Relaxed) >= IN_SHARED_STATE
             && self.root().0.version.load(Ordering::Relaxed) == UNTRACKED
     }
 

@@ -44,7 +44,7 @@ pub fn restore() -> bool {
             return true;
         }
         let block =
-            SIZES.iter().map(|&size| taken(size)).find(|block| !block.is_null()).unwrap_or(null_mut());
+            SIZES.iter().map(|&size| alloc_block(size)).find(|block| !block.is_null()).unwrap_or(null_mut());
         give_back(place.swap(block, Ordering::Relaxed));
         !block.is_null()
     });
@@ -52,7 +52,7 @@ pub fn restore() -> bool {
     whole
 }
 
-fn taken(size: usize) -> *mut u8 {
+fn alloc_block(size: usize) -> *mut u8 {
     // SAFETY: the layout is not empty, and large enough for the size at its start.
     unsafe {
         let block = System.alloc(layout(size));
@@ -76,14 +76,14 @@ fn give_up(place: &AtomicPtr<u8>) {
 
 fn give_back(block: *mut u8) {
     if !block.is_null() {
-        // SAFETY: `taken` allocated it with this layout and wrote its size, and the swap made it ours alone.
+        // SAFETY: `alloc_block` allocated it with this layout and wrote its size, and the swap made it ours alone.
         unsafe { System.dealloc(block, layout(block.cast::<usize>().read())) };
     }
 }
 
 /// Repeats `get` after freeing the cache and then the blocks of the reserve.
 #[cold]
-fn at_any_price(size: usize, get: impl Fn() -> *mut u8) -> *mut u8 {
+fn alloc_with_reserve(size: usize, get: impl Fn() -> *mut u8) -> *mut u8 {
     trim();
     let mut places = RESERVE.iter();
     // A failure of a small allocation cannot be reported, so we wait: another thread may free memory in time.
@@ -115,7 +115,11 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: guaranteed by the caller.
         let get = || unsafe { System.alloc(layout) };
         let found = get();
-        if found.is_null() && is_small(layout.size()) { at_any_price(layout.size(), get) } else { found }
+        if found.is_null() && is_small(layout.size()) {
+            alloc_with_reserve(layout.size(), get)
+        } else {
+            found
+        }
     }
 
     #[inline]
@@ -123,7 +127,11 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: guaranteed by the caller.
         let get = || unsafe { System.alloc_zeroed(layout) };
         let found = get();
-        if found.is_null() && is_small(layout.size()) { at_any_price(layout.size(), get) } else { found }
+        if found.is_null() && is_small(layout.size()) {
+            alloc_with_reserve(layout.size(), get)
+        } else {
+            found
+        }
     }
 
     #[inline]
@@ -137,7 +145,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: guaranteed by the caller; a failed attempt leaves the old block unchanged.
         let get = || unsafe { System.realloc(start, layout, size) };
         let found = get();
-        if found.is_null() && is_small(size) { at_any_price(size, get) } else { found }
+        if found.is_null() && is_small(size) { alloc_with_reserve(size, get) } else { found }
     }
 }
 
@@ -155,10 +163,10 @@ mod tests {
             asked.set(asked.get() + 1);
             if asked.get() > 8 { start } else { null_mut() }
         };
-        assert_eq!(at_any_price(64, get), start);
+        assert_eq!(alloc_with_reserve(64, get), start);
         asked.set(0);
         // A larger allocation fails at once.
-        assert!(at_any_price(1 << 20, get).is_null());
+        assert!(alloc_with_reserve(1 << 20, get).is_null());
         assert!(asked.get() <= 1 + RESERVE.len() && restore());
     }
 }

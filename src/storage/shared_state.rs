@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// A storage whose own version is this or greater counts in the shared state.
-pub(super) const ELSEWHERE: u32 = 1 << 31;
+pub(super) const IN_SHARED_STATE: u32 = 1 << 31;
 
 /// A tensor that changed, identified by its address.
 pub type Member = dyn Any + Send + Sync;
@@ -25,7 +25,7 @@ pub(super) struct SharedState {
 
 /// Facts about a tensor that changed, which outlive it.
 #[derive(Clone, Copy)]
-pub struct Known {
+pub struct MemberFacts {
     /// True if it was detached in place.
     pub detached: bool,
     /// True if it is a leaf that requires gradients.
@@ -34,7 +34,7 @@ pub struct Known {
 
 #[derive(Default)]
 struct Members {
-    by_address: HashMap<usize, (Weak<Member>, Known)>,
+    by_address: HashMap<usize, (Weak<Member>, MemberFacts)>,
     /// Entries of freed tensors are removed when there are so many.
     full: usize,
 }
@@ -59,15 +59,15 @@ impl Storage {
     pub(super) fn counter(&self) -> &AtomicU32 {
         let own = self.0.version.load(Ordering::Relaxed);
         match self.0.shared_state.get() {
-            Some(shared_state) if own >= ELSEWHERE && own != UNTRACKED => &shared_state.version,
+            Some(shared_state) if own >= IN_SHARED_STATE && own != UNTRACKED => &shared_state.version,
             _ => &self.0.version,
         }
     }
 
     /// Counts writes although the bytes were made in inference mode.
-    pub(super) fn count_apart(&self) {
+    pub(super) fn count_separately(&self) {
         self.shared_state();
-        self.0.version.store(ELSEWHERE, Ordering::Relaxed);
+        self.0.version.store(IN_SHARED_STATE, Ordering::Relaxed);
     }
 
     /// An alias for a tensor whose storage was `old` until now. It shares the version counter of the tensors
@@ -79,13 +79,13 @@ impl Storage {
         }
         if old.is_shared() || self.is_untracked() {
             let shared_state = old.shared_state();
-            if old.0.version.load(Ordering::Relaxed) < ELSEWHERE {
+            if old.0.version.load(Ordering::Relaxed) < IN_SHARED_STATE {
                 shared_state.version.store(old.version(), Ordering::Relaxed);
-                old.0.version.store(ELSEWHERE, Ordering::Relaxed);
+                old.0.version.store(IN_SHARED_STATE, Ordering::Relaxed);
             } else if old.version() == UNTRACKED {
                 shared_state.version.store(UNTRACKED, Ordering::Relaxed);
             }
-            now.0.version.store(ELSEWHERE, Ordering::Relaxed);
+            now.0.version.store(IN_SHARED_STATE, Ordering::Relaxed);
             // A new storage has no shared state yet.
             let _ = now.0.shared_state.set(shared_state.clone());
         } else {
@@ -100,7 +100,7 @@ impl Storage {
     }
 
     /// Records that `member` changed after a derivative may have saved it.
-    pub fn join(&self, member: Weak<Member>, known: Known) {
+    pub fn join(&self, member: Weak<Member>, known: MemberFacts) {
         let mut members = self.shared_state().members();
         if members.by_address.len() >= members.full {
             members.by_address.retain(|_, (member, _)| member.strong_count() > 0);
@@ -110,11 +110,11 @@ impl Storage {
         // The entry keeps the address from being reused, so it is the same tensor.
         let detached =
             known.detached || members.by_address.get(&address).is_some_and(|(_, before)| before.detached);
-        members.by_address.insert(address, (member, Known { detached, ..known }));
+        members.by_address.insert(address, (member, MemberFacts { detached, ..known }));
     }
 
     /// The facts about the member at this address, if it has joined.
-    pub fn member(&self, address: usize) -> Option<Known> {
+    pub fn member(&self, address: usize) -> Option<MemberFacts> {
         let members = self.0.shared_state.get()?.members();
         members.by_address.get(&address).map(|(_, known)| *known)
     }

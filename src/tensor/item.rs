@@ -2,7 +2,7 @@
 //! collector visits.
 
 use crate::base::{Error, Result, Scalar};
-use crate::tensor::{NodeRef, Tensor, sample};
+use crate::tensor::{NodeRef, Tensor, batched};
 use smallvec::SmallVec;
 
 /// The objects that the garbage collector visits from a tensor.
@@ -19,7 +19,7 @@ impl Tensor {
     pub fn item(&self) -> Result<Scalar> {
         let body = self.body();
         if self.is_batched() {
-            return Err(sample::no_number());
+            return Err(batched::item_error());
         }
         if body.numel() != 1 {
             return Err(Error::runtime(format!(

@@ -2,6 +2,7 @@
 //! was born with. What may change later (a leaf's `.grad`, the new edge after an in-place write) is in a
 //! separate, slower cell.
 
+mod batched;
 mod body;
 mod dual_levels;
 mod flags;
@@ -16,7 +17,6 @@ mod node;
 pub mod node_hooks;
 mod part;
 mod replaced;
-mod sample;
 mod snapshot;
 pub mod tangents;
 mod thread;
@@ -24,7 +24,7 @@ mod view;
 
 pub use body::{Body, BodyRef, Meta};
 pub use flags::Marks;
-pub use graph::describe::in_turn;
+pub use graph::describe::add_failed_node;
 pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
@@ -186,7 +186,7 @@ impl Tensor {
 
     /// A tensor without an edge.
     pub fn new(body: Body) -> Tensor {
-        Tensor::showing(body, None, 0, None)
+        Tensor::with_flags(body, None, 0, None)
     }
 
     /// A tensor with newly computed values, made by the node of `edge`.
@@ -198,11 +198,11 @@ impl Tensor {
 
     /// A tensor made by the node of `edge`; its body may be conjugated or negated.
     pub fn of(body: Body, edge: Option<Edge>) -> Tensor {
-        Tensor::showing(body, edge, 0, None)
+        Tensor::with_flags(body, edge, 0, None)
     }
 
     #[inline]
-    fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
+    fn with_flags(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
         let conj_neg = if body.conj_neg.is_none() { 0 } else { CONJ_NEG };
         Tensor::make(body, edge, flags | conj_neg, view)
     }

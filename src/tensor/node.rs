@@ -200,10 +200,10 @@ pub enum When {
     Accumulated,
 }
 
-arena::pool!(Node, reaped, last_owner);
+arena::pool!(Node, on_dropped, last_owner);
 
 /// Returns the memory of a long graph to the system: its many small blocks would stay with the allocator.
-fn reaped(count: usize) {
+fn on_dropped(count: usize) {
     if count > 50_000 {
         crate::storage::host::trim_heap();
     }

@@ -77,12 +77,12 @@ impl Node {
     #[cold]
     pub(super) fn announce(node: &NodeRef) {
         if active() {
-            published(node);
+            announce_with_leaves(node);
         }
     }
 }
 
-fn published(node: &NodeRef) {
+fn announce_with_leaves(node: &NodeRef) {
     for (i, edge) in node.edges.iter().enumerate() {
         let Some(leaf) = edge.as_ref().map(|edge| &edge.node).filter(|leaf| leaf.is_leaf()) else { continue };
         let same = |edge: &&Option<crate::tensor::Edge>| edge.as_ref().is_some_and(|e| e.node.ptr_eq(leaf));
@@ -118,14 +118,14 @@ fn call(node: &NodeRef) -> Result<()> {
             node.name()
         )));
     }
-    struct Ends;
-    impl Drop for Ends {
+    struct EndTelling;
+    impl Drop for EndTelling {
         fn drop(&mut self) {
             TELLING.set(false);
         }
     }
     TELLING.set(true);
-    let _ends = Ends;
+    let _ends = EndTelling;
     let hooks = STATE.with_borrow(|state| state.hooks.clone());
     hooks.iter().try_for_each(|hook| hook(node))
 }

@@ -2,7 +2,7 @@
 //! detached in place. A derivative that saved such a tensor sees it in its current state.
 
 use crate::base::{Error, Guidance, Result};
-use crate::storage::{Known, Member, Storage};
+use crate::storage::{Member, MemberFacts, Storage};
 use crate::tensor::{
     BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
     Tensor, VIEW, View, WeakTensor, lock, snapshot,
@@ -86,7 +86,7 @@ impl Tensor {
         for (tensor, name) in [(self, "t1"), (other, "t2")] {
             tensor.check_swappable(name)?;
         }
-        let (own, others) = (Content::of(self), Content::of(other));
+        let (own, others) = (SwappedFields::of(self), SwappedFields::of(other));
         let ends = [self, other].iter().filter_map(|t| t.0.extra.get()?.leaf_node()).collect();
         others.into_tensor(self);
         own.into_tensor(other);
@@ -131,7 +131,7 @@ impl Tensor {
     pub(super) fn may_be_saved(&self, cut: bool) {
         let storage = &self.body().storage;
         if storage.is_shared() {
-            self.join_members(Known { detached: cut, requires_grad: self.flags() & REQUIRES != 0 });
+            self.join_members(MemberFacts { detached: cut, requires_grad: self.flags() & REQUIRES != 0 });
         }
     }
 
@@ -140,18 +140,18 @@ impl Tensor {
     #[cold]
     pub(super) fn note_unrecorded_view(&self) {
         if self.as_view().is_some() && self.edge().is_none() && self.requires_grad() {
-            self.join_members(Known { detached: false, requires_grad: true });
+            self.join_members(MemberFacts { detached: false, requires_grad: true });
         }
     }
 
-    fn join_members(&self, known: Known) {
+    fn join_members(&self, known: MemberFacts) {
         let member: Arc<Inner> = self.0.clone();
         self.body().storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
     }
 }
 
 /// The fields that two tensors swap.
-struct Content {
+struct SwappedFields {
     body: Body,
     edge: Option<Edge>,
     wants: bool,
@@ -159,9 +159,9 @@ struct Content {
     grad_type: GradType,
 }
 
-impl Content {
-    fn of(tensor: &Tensor) -> Content {
-        Content {
+impl SwappedFields {
+    fn of(tensor: &Tensor) -> SwappedFields {
+        SwappedFields {
             body: tensor.body().clone(),
             edge: tensor.last_history(),
             wants: tensor.flags() & REQUIRES != 0,
@@ -204,14 +204,14 @@ impl Saved {
             }
             Some(tensor) if recorded && !tensor.has_history() => Err(detached_in_place()),
             Some(tensor) => Ok(Some(tensor)),
-            None if changed => self.remembered(tensor, body, edge, recorded),
+            None if changed => self.recreate(tensor, body, edge, recorded),
             None => Ok(None),
         }
     }
 
     /// The saved tensor made again from what its storage knows of it.
     #[cold]
-    fn remembered(
+    fn recreate(
         &self,
         tensor: &WeakTensor,
         body: &Body,
@@ -224,20 +224,20 @@ impl Saved {
         }
         // The tensor was a leaf, even if no one can ask for its gradient any more.
         let gone = known.requires_grad && edge.is_none();
-        Ok(gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None)))
+        Ok(gone.then(|| Tensor::with_flags(body.clone(), None, REQUIRES, None)))
     }
 
     /// Updates the value to the current body of the saved tensor.
     #[inline]
     pub(super) fn update(&mut self, node: &NodeRef) -> Result<()> {
         match self.body() {
-            Some(body) if body.storage.has_shared_state() => self.look_again(node),
+            Some(body) if body.storage.has_shared_state() => self.refresh(node),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn look_again(&mut self, node: &NodeRef) -> Result<()> {
+    fn refresh(&mut self, node: &NodeRef) -> Result<()> {
         let edge = node.edges.get(self.source as usize).and_then(Option::as_ref);
         // A custom Function may have saved a detached tensor.
         let recorded = edge.filter(|edge| edge.node.is_leaf() || !matches!(node.kind, Kind::Custom(_)));

@@ -61,10 +61,11 @@ pub fn enter(reverse: Reverse) -> DualLevel {
 
 /// The function that computes gradients at a level; an error if the level has ended.
 pub fn reverse_at(number: DualLevel) -> Result<Reverse> {
-    levels(|levels| levels.live.iter().find(|l| l.number == number).map(|l| l.reverse)).ok_or_else(was_left)
+    levels(|levels| levels.live.iter().find(|l| l.number == number).map(|l| l.reverse))
+        .ok_or_else(level_ended)
 }
 
-fn was_left() -> Error {
+fn level_ended() -> Error {
     Error::runtime("the dual level of this tangent has already ended")
 }
 
@@ -158,7 +159,7 @@ impl Tensor {
     pub fn set_tangent(&self, level: DualLevel, tangent: Tensor) -> Result<()> {
         levels(|levels| {
             let Some(level) = levels.live.iter_mut().find(|l| l.number == level) else {
-                return Err(was_left());
+                return Err(level_ended());
             };
             if level.tensors.len() >= level.full {
                 level.tensors.retain(WeakTensor::is_alive);

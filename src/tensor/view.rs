@@ -19,7 +19,7 @@ impl Tensor {
         // Views of inference tensors are not tracked.
         if body.storage.is_untracked() {
             let storage = body.storage.uncounted();
-            return Tensor::showing(Body { storage, ..body }, None, 0, None);
+            return Tensor::with_flags(Body { storage, ..body }, None, 0, None);
         }
         let made = match made {
             CreationMeta::Plain | CreationMeta::Multi if mode::inference() => CreationMeta::Inference,
@@ -40,7 +40,7 @@ impl Tensor {
         };
         let seen = AtomicU32::new(body.storage.version());
         let view = View { base, made: AtomicU8::new(made as u8), func, seen, tangent_base };
-        Tensor::showing(body, edge, VIEW, Some(view))
+        Tensor::with_flags(body, edge, VIEW, Some(view))
     }
 
     pub fn as_view(&self) -> Option<&View> {

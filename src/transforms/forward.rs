@@ -3,7 +3,7 @@
 use crate::base::{Error, Result};
 use crate::operator::batch::Batch;
 use crate::operator::inplace;
-use crate::operator::tangent::{check_shape, is_still, own, same_layout, zeros_with_layout};
+use crate::operator::tangent::{check_shape, is_still, own_tangent, same_layout, zeros_with_layout};
 use crate::operator::views::View;
 use crate::tensor::Tensor;
 use crate::tensor::tangents::{self, DualLevel};
@@ -48,7 +48,7 @@ pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<
 /// Sets the tangent of a new tensor; batched values go to the physical tensor.
 pub fn pair(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<()> {
     let (physical, tangent) = (tensor.physical(), Batch::of([tensor]).lowered(tangent)?);
-    physical.set_tangent(level, own(physical, tangent)?)
+    physical.set_tangent(level, own_tangent(physical, tangent)?)
 }
 
 /// The tensor without its tangent at `level`, and that tangent.

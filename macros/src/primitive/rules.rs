@@ -30,13 +30,15 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
         let pick = |code: TokenStream| at(&bare, quote!(let #local: #bare = #code?;));
         match this.source(p, true)? {
             Source::Tangent(i) if this.edges[i] => {
-                lets.push(pick(quote!(#op::tangent::Pick::tangent(__call, EDGES, #i))))
+                lets.push(pick(quote!(#op::tangent::FromTangentCall::tangent(__call, EDGES, #i))))
             }
             Source::Tangent(_) => {
                 return Err(Error::new(p.span(), "this operand has no gradient, and so no tangent"));
             }
-            Source::Tensor(i) => lets.push(pick(quote!(#op::tangent::Pick::value(__call, EDGES, #i)))),
-            Source::Output(i) => lets.push(pick(quote!(#op::tangent::Pick::output(__call, #i)))),
+            Source::Tensor(i) => {
+                lets.push(pick(quote!(#op::tangent::FromTangentCall::value(__call, EDGES, #i))))
+            }
+            Source::Output(i) => lets.push(pick(quote!(#op::tangent::FromTangentCall::output(__call, #i)))),
             Source::Argument(i) => {
                 names.push(this.arguments[i].again());
                 continue;
@@ -110,7 +112,7 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
         return Err(Error::new(name.span(), message));
     };
     let node = clauses.node.clone().unwrap_or_else(|| name.to_string());
-    let each = quote!(#op::batch::each(&__call, |xs| { let __xs = xs; __again(__xs).and_then(#op::batch::Stack::of) }));
+    let each = quote!(#op::batch::each(&__call, |xs| { let __xs = xs; __again(__xs).and_then(#op::batch::StackResults::of) }));
     match rule.to_string().as_str() {
         "none" => return Ok(quote!(Err(#op::batch::no_rule(#node)))),
         "each" => return Ok(each),
@@ -148,16 +150,15 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
     let alone = matches!(rule.to_string().as_str(), "in_front" | "merged").then(|| {
         quote!(if __groups[1..].iter().flat_map(#op::primitive::Group::iter).any(#op::Tensor::is_batched) { return #each; })
     });
-    let others: Vec<TokenStream> =
-        others
-            .map(|own| {
-                if alone.is_some() {
-                    quote!()
-                } else {
-                    quote!(let #own = #op::batch::Full::full(#own, &__b)?;)
-                }
-            })
-            .collect();
+    let others: Vec<TokenStream> = others
+        .map(|own| {
+            if alone.is_some() {
+                quote!()
+            } else {
+                quote!(let #own = #op::batch::ToPhysical::full(#own, &__b)?;)
+            }
+        })
+        .collect();
     let given = if alone.is_some() {
         this.params
             .iter()
@@ -172,7 +173,7 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
     Ok(quote! {
         #alone
         let __b = __call.batch();
-        let #first = #op::batch::Full::full(#first, &__b)?;
+        let #first = #op::batch::ToPhysical::full(#first, &__b)?;
         #(#others)*
         #op::batch::#rule(&__b, &#first, (#(#owned,)*), |#first, (#(#args,)*)| #name::call(#(#given),*))
     })

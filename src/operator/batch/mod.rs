@@ -1,5 +1,5 @@
 //! Batching rules: what operators do to batched tensors. All examples of a batched tensor lie in one physical
-//! tensor (see `tensor/sample.rs`); a batching rule says what an operator does to that. An operator without a
+//! tensor (see `tensor/batched.rs`); a batching rule says what an operator does to that. An operator without a
 //! rule raises an error, as no rule is a hidden loop over the examples.
 
 mod place;
@@ -9,7 +9,8 @@ mod shared;
 mod write;
 
 pub use rules::{
-    Axes, Full, Line, Stack, Wrap, along, dense, each, in_front, line, merged, no_rule, over, pointwise,
+    DimArgs, ReducedDims, StackResults, ToPhysical, WrapResults, along, dense, each, in_front, line, merged,
+    no_rule, over, pointwise,
 };
 pub use shared::{has_escaped, own_samples};
 pub use write::{check_operator, check_target, copy_into, overwrite};
@@ -107,7 +108,7 @@ impl Batch {
 }
 
 /// Moves one dimension by a permutation; does nothing if it is already in place.
-pub fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
+pub fn move_dim(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
     if from == to {
         return Ok(t.clone());
     }
@@ -121,15 +122,15 @@ impl Batch {
     /// batch dimension. `None` if that was the first one.
     fn as_given(&self, t: &Tensor) -> Result<Option<(Tensor, usize)>> {
         match t.as_batched().filter(|b| b.place > 0 && b.levels == self.levels) {
-            Some(b) => Ok(Some((moved(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
+            Some(b) => Ok(Some((move_dim(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
             None => Ok(None),
         }
     }
 
     /// The batched tensor of a result that was computed from [`Batch::as_given`].
     fn wrap_given(&self, made: &Tensor, place: usize) -> Result<Tensor> {
-        let value = moved(made, self.k() - 1 + place, self.k() - 1)?;
-        Ok(Tensor::sample(value, self.levels.clone(), place, None))
+        let value = move_dim(made, self.k() - 1 + place, self.k() - 1)?;
+        Ok(Tensor::batched_at(value, self.levels.clone(), place, None))
     }
 }
 
@@ -141,20 +142,20 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
     {
         let innermost = place + 1 == batched.levels.len();
         if let Some(given) =
-            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_samples(g, t, at))
+            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_former_shape(g, t, at))
         {
             return Ok(given.clone());
         }
         let mut levels = batched.levels.clone();
         levels.remove(place);
-        let value = moved(&batched.value, place, levels.len() + at)?;
+        let value = move_dim(&batched.value, place, levels.len() + at)?;
         return Ok(Tensor::batched(value, levels));
     }
     shared::expanded(t, level, size, at)
 }
 
 /// True if `given` still has the shape that it had when its dimension `at` became the batch dimension of `t`.
-fn has_samples(given: &Tensor, t: &Tensor, at: usize) -> bool {
+fn has_former_shape(given: &Tensor, t: &Tensor, at: usize) -> bool {
     let mut shape = given.shape();
     at < shape.len() && {
         shape.remove(at);
@@ -186,7 +187,7 @@ fn raised(own: &Levels, grad: &Tensor) -> Result<Tensor> {
         let place = levels.binary_search(&level).err();
         let place =
             place.ok_or_else(|| Error::runtime("vmap: a gradient is already batched at this level"))?;
-        value = moved(&value, k, place)?;
+        value = move_dim(&value, k, place)?;
         levels.insert(place, level);
     }
     Ok(Tensor::batched(value, levels))

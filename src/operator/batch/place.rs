@@ -29,8 +29,8 @@ impl Batch {
         }
     }
 
-    /// Shape of `x` with `count` visible dimensions: if a user gave more sizes than `x` has dimensions, ones
-    /// are inserted after the batch.
+    /// Reshapes `x` to `count` visible dimensions, for sizes of a user that are more than its dimensions: ones are
+    /// inserted after the batch.
     pub fn widened(&self, x: &Tensor, count: usize) -> Result<Tensor> {
         let seen = Dims::from_slice(&x.shape()[self.k()..]);
         let mut shape = self.shape(&[]);

@@ -116,7 +116,7 @@ fn check_first(operands: &[Operand]) -> Result<()> {
 }
 
 /// PyTorch's error for some operators if batched values do not fit into an unbatched target.
-fn misfit(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
+fn shape_error(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
     let shape = target.physical().shape();
     let wide =
         others.iter().try_fold(shape.clone(), |wide, t| broadcast(&wide, &t.physical().shape())).ok()?;
@@ -134,7 +134,7 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     let others: SmallVec<[&Tensor; 4]> = given.collect();
     crate::operator::batch::check_operator(op, target, &others).map_err(|error| {
         match op.clauses.unbatched {
-            Unbatched::Misfit => misfit(target, &others).unwrap_or(error),
+            Unbatched::Misfit => shape_error(target, &others).unwrap_or(error),
             _ => error,
         }
     })?;

@@ -18,29 +18,29 @@ pub fn no_rule(node: &str) -> Error {
 }
 
 /// An operand's physical tensor, with the batch dimensions of all levels in front.
-pub trait Full {
+pub trait ToPhysical {
     type Own;
     fn full(self, b: &Batch) -> Result<Self::Own>;
 }
-impl Full for &Tensor {
+impl ToPhysical for &Tensor {
     type Own = Tensor;
     fn full(self, b: &Batch) -> Result<Tensor> {
         b.full(self)
     }
 }
-impl Full for Option<&Tensor> {
+impl ToPhysical for Option<&Tensor> {
     type Own = Option<Tensor>;
     fn full(self, b: &Batch) -> Result<Option<Tensor>> {
         self.map(|t| b.full(t)).transpose()
     }
 }
-impl Full for &[Tensor] {
+impl ToPhysical for &[Tensor] {
     type Own = Vec<Tensor>;
     fn full(self, b: &Batch) -> Result<Vec<Tensor>> {
         self.iter().map(|t| b.full(t)).collect()
     }
 }
-impl Full for &[Option<Tensor>] {
+impl ToPhysical for &[Option<Tensor>] {
     type Own = Vec<Option<Tensor>>;
     fn full(self, b: &Batch) -> Result<Vec<Option<Tensor>>> {
         self.iter().map(|t| t.as_ref().map(|t| b.full(t)).transpose()).collect()
@@ -48,36 +48,36 @@ impl Full for &[Option<Tensor>] {
 }
 
 /// The results of a call on physical tensors, wrapped as batched tensors.
-pub trait Wrap: Sized {
+pub trait WrapResults: Sized {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self>;
     fn wrap(self, b: &Batch) -> Result<Self> {
         self.each(&|t| Ok(b.wrap(t)))
     }
 }
-impl Wrap for Tensor {
+impl WrapResults for Tensor {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         f(self)
     }
 }
-impl<const N: usize> Wrap for [Tensor; N] {
+impl<const N: usize> WrapResults for [Tensor; N] {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         let made: Result<Vec<Tensor>> = self.into_iter().map(f).collect();
         made?.try_into().map_err(|_| Error::runtime("a batching rule returned the wrong number of results"))
     }
 }
-impl Wrap for Vec<Tensor> {
+impl WrapResults for Vec<Tensor> {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         self.into_iter().map(f).collect()
     }
 }
 
 /// Copies views of examples into memory of their own.
-pub fn dense<R: Wrap>(views: R) -> Result<R> {
+pub fn dense<R: WrapResults>(views: R) -> Result<R> {
     views.each(&|t| clone_dense(&t))
 }
 
 /// For operators that treat elements independently of their position; all operands have one shape.
-pub fn pointwise<R: Wrap, A>(
+pub fn pointwise<R: WrapResults, A>(
     b: &Batch,
     x: &Tensor,
     arguments: A,
@@ -87,7 +87,7 @@ pub fn pointwise<R: Wrap, A>(
 }
 
 /// For operators over the last dimensions, which more dimensions in front do not change.
-pub fn in_front<R: Wrap>(
+pub fn in_front<R: WrapResults>(
     b: &Batch,
     x: &Tensor,
     (): (),
@@ -97,12 +97,12 @@ pub fn in_front<R: Wrap>(
 }
 
 /// Arguments with a dimension, and perhaps `keepdim`.
-pub trait Line: Sized {
+pub trait DimArgs: Sized {
     fn dim(&self) -> i64;
     fn at(self, dim: i64, real: bool) -> Self;
     fn keeps(&self) -> bool;
 }
-impl Line for (i64,) {
+impl DimArgs for (i64,) {
     fn dim(&self) -> i64 {
         self.0
     }
@@ -113,7 +113,7 @@ impl Line for (i64,) {
         true
     }
 }
-impl Line for (i64, bool) {
+impl DimArgs for (i64, bool) {
     fn dim(&self) -> i64 {
         self.0
     }
@@ -127,7 +127,7 @@ impl Line for (i64, bool) {
 
 /// For operators along one dimension, which is shifted by the batch dimensions. 0-d examples are taken as
 /// vectors of length 1.
-pub fn along<R: Wrap, L: Line>(
+pub fn along<R: WrapResults, L: DimArgs>(
     b: &Batch,
     x: &Tensor,
     line: L,
@@ -144,11 +144,11 @@ pub fn along<R: Wrap, L: Line>(
 }
 
 /// The dimensions of a reduction.
-pub trait Axes: Sized {
+pub trait ReducedDims: Sized {
     fn seen(&self) -> Option<&[i64]>;
     fn of(dims: Ints) -> Self;
 }
-impl Axes for Ints {
+impl ReducedDims for Ints {
     fn seen(&self) -> Option<&[i64]> {
         Some(self)
     }
@@ -156,7 +156,7 @@ impl Axes for Ints {
         dims
     }
 }
-impl Axes for Option<Ints> {
+impl ReducedDims for Option<Ints> {
     fn seen(&self) -> Option<&[i64]> {
         self.as_deref()
     }
@@ -166,7 +166,7 @@ impl Axes for Option<Ints> {
 }
 
 /// For reductions over several dimensions, or all, with `keepdim`.
-pub fn over<R: Wrap, D: Axes>(
+pub fn over<R: WrapResults, D: ReducedDims>(
     b: &Batch,
     x: &Tensor,
     (dims, keepdim): (D, bool),
@@ -189,7 +189,7 @@ pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
 
 /// Merges the batch into the first dimension, which the operator treats as a batch anyway: convolutions,
 /// pools.
-pub fn merged<R: Wrap>(
+pub fn merged<R: WrapResults>(
     b: &Batch,
     x: &Tensor,
     (): (),
@@ -214,11 +214,11 @@ pub fn merged<R: Wrap>(
 }
 
 /// Stacks the results of the calls on single examples.
-pub trait Stack: Sized {
+pub trait StackResults: Sized {
     fn of(made: Tensors) -> Result<Self>;
     fn list(self) -> Vec<Tensor>;
 }
-impl Stack for Tensor {
+impl StackResults for Tensor {
     fn of(made: Tensors) -> Result<Self> {
         made.into_iter().next().ok_or_else(|| Error::runtime("a primitive returned no result"))
     }
@@ -226,7 +226,7 @@ impl Stack for Tensor {
         vec![self]
     }
 }
-impl<const N: usize> Stack for [Tensor; N] {
+impl<const N: usize> StackResults for [Tensor; N] {
     fn of(made: Tensors) -> Result<Self> {
         made.into_vec()
             .try_into()
@@ -236,7 +236,7 @@ impl<const N: usize> Stack for [Tensor; N] {
         self.into()
     }
 }
-impl Stack for Vec<Tensor> {
+impl StackResults for Vec<Tensor> {
     fn of(made: Tensors) -> Result<Self> {
         Ok(made.into_vec())
     }
@@ -246,7 +246,7 @@ impl Stack for Vec<Tensor> {
 }
 
 /// Runs one example after the other, for operators that are rarely used.
-pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
+pub fn each<R: StackResults>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
     let b = call.batch();
     let flat = |t: &Tensor| -> Result<Tensor> {
         let full = b.full(t)?;
@@ -258,8 +258,8 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
     let mut made: Vec<Vec<Tensor>> = try_alloc::with_capacity(count)?;
     for i in 0..count {
-        let sample = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
-        made.push(op(&sample)?.list());
+        let example = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
+        made.push(op(&example)?.list());
     }
     let Some(first) = made.first() else {
         return Err(Error::runtime("vmap: the batch is empty, and this operator needs at least one example"));

@@ -3,7 +3,7 @@
 //! tangents differ between examples.
 
 use crate::base::{Error, Layout, Result};
-use crate::operator::batch::{Batch, moved, raised};
+use crate::operator::batch::{Batch, move_dim, raised};
 use crate::operator::copies::clone_dense;
 use crate::operator::sums::Sum1;
 use crate::operator::views::{Expand, Unsqueeze, ints};
@@ -115,6 +115,6 @@ pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
     }
     let mut levels = crate::tensor::Levels::new();
     levels.push(level);
-    let sample = raised(&levels, &moved(g, dim, 0)?)?;
-    Unsqueeze::call(&sample, dim as i64)
+    let batched = raised(&levels, &move_dim(g, dim, 0)?)?;
+    Unsqueeze::call(&batched, dim as i64)
 }

@@ -10,22 +10,22 @@ pub struct Complex {
 }
 
 /// The result of such a formula.
-pub enum Made {
+pub enum FormulaResult {
     Complex(Complex),
     Real(V),
 }
 
 /// An operator in terms of the parts of its operands. `None` if the number of operands does not fit.
-pub type Formula = fn(&[Complex]) -> Option<Made>;
+pub type Formula = fn(&[Complex]) -> Option<FormulaResult>;
 
-impl From<Complex> for Made {
-    fn from(value: Complex) -> Made {
-        Made::Complex(value)
+impl From<Complex> for FormulaResult {
+    fn from(value: Complex) -> FormulaResult {
+        FormulaResult::Complex(value)
     }
 }
-impl From<V> for Made {
-    fn from(value: V) -> Made {
-        Made::Real(value)
+impl From<V> for FormulaResult {
+    fn from(value: V) -> FormulaResult {
+        FormulaResult::Real(value)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::base::Result;
 use crate::operator::grad_value::V;
 use crate::operator::kernel::{carry, parts};
-use crate::operator::pointwise::complex_formula::{Complex, Formula, Made};
+use crate::operator::pointwise::complex_formula::{Complex, Formula, FormulaResult};
 use crate::operator::pointwise::execute::Input;
 use crate::tensor::{Body, Tensor, mode};
 
@@ -37,8 +37,8 @@ pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
             carry(to, &value.body().with_layout(layout))
         };
         match made {
-            Made::Real(value) => put(out, value)?,
-            Made::Complex(value) => {
+            FormulaResult::Real(value) => put(out, value)?,
+            FormulaResult::Complex(value) => {
                 let [re, im] = parts(out)?;
                 put(&re, value.re)?;
                 put(&im, value.im)?;

@@ -4,7 +4,7 @@ use crate::base::{Dims, Error, Fault, Result, broadcast};
 use crate::operator::dtype_checks::check_cast;
 use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::pointwise::operands;
-use crate::operator::pointwise::record::refused;
+use crate::operator::pointwise::record::call_error;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, small,
     with_tensors,
@@ -50,7 +50,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         // An integer target is not recorded, but the views are checked nevertheless.
         records(operands.iter().filter_map(|o| o.tensor()))?;
     }
-    let plan = fitting(op, &body, operands).map_err(|error| refused(op, operands, error))?;
+    let plan = fitting(op, &body, operands).map_err(|error| call_error(op, operands, error))?;
     let narrowed = narrowed(op, operands, plan.promoted)?;
     let bodies = bodies(operands);
     let (own, own_bodies);
@@ -91,7 +91,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
 
 /// Plans the call and checks that the target can take the result.
 fn fitting(op: &'static Pointwise, target: &Body, operands: &[Operand]) -> Result<Plan> {
-    let plan = plan(op, operands).map_err(|error| unfit(op, target, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| prefer_target_error(op, target, operands, error))?;
     check_writable(target)?;
     check_shape(target, &plan.shape)?;
     if plan.device != target.device() {
@@ -119,7 +119,7 @@ fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
 
 /// Errors about the target take precedence over that of a missing kernel.
 #[cold]
-fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
+fn prefer_target_error(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
     let late =
         matches!(error.fault(), Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_));
     if !late {

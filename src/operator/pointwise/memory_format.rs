@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// precedence), unless the row says otherwise. `None` means contiguous.
 pub fn preserved(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
     let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
-    // Without dimensions of size 0 or 1, contiguous operands determine the strides.
+    // Only the strides of dimensions of size 1 could still differ from contiguous ones.
     if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {
         return None;
     }

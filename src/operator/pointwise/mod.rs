@@ -38,7 +38,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if operands.iter().any(Operand::is_batched) {
         return (op.transforms.batch)(op, operands);
     }
-    let plan = plan(op, operands).map_err(|error| record::refused(op, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| record::call_error(op, operands, error))?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = memory_format::preserved(op, &plan, &bodies) {

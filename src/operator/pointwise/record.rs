@@ -74,7 +74,7 @@ pub fn supplied(op: &'static Pointwise, operands: &[Operand], result: DType) -> 
 /// The error of a call that failed with `error`. PyTorch makes the node before the call runs, so an error in
 /// making it, or in a hook that packs the operands, takes precedence.
 #[cold]
-pub fn refused(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
+pub fn call_error(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
     let bodies = bodies(operands);
     let Some(like) = bodies.iter().flatten().next() else { return error };
     let Err(told) = saved_hooks::after(|| -> Result<Infallible> {

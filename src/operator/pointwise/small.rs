@@ -10,9 +10,9 @@ use crate::tensor::{Body, BodyRef, Tensor, mode};
 use std::mem::MaybeUninit;
 
 /// Above this number of elements, the general path's threads and tiles are faster.
-const MOST: usize = 2048;
+const MAX_NUMEL: usize = 2048;
 /// The length of the buffer into which numbers are repeated.
-const SPREAD: usize = 32;
+const BUFFER_LEN: usize = 32;
 
 /// Computes the call, or returns `None` if the fast path does not apply.
 #[inline]
@@ -26,10 +26,10 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     let kernel = float_loop(&op.forward, dtype)?;
     let result = result_of(op.class, dtype)?;
     let n = lead.layout.numel();
-    if n > MOST {
+    if n > MAX_NUMEL {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     let mut bodies = [const { None::<BodyRef> }; 2];
     for (i, operand) in operands.iter().enumerate() {
@@ -41,7 +41,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
             }
             // Next to a number, the strides of dimensions of size 1 decide the layout of the result.
             Operand::Scalar(_) if is_odd(&lead.layout) => return None,
-            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut buffers[i])?,
         };
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
@@ -103,16 +103,16 @@ pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Bod
     let kernel = float_loop(expr, dtype)?;
     let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
     let n = lead.layout.numel();
-    if n > MOST || inputs.len() > 4 {
+    if n > MAX_NUMEL || inputs.len() > 4 {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 4];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 4];
     let mut pointers = [std::ptr::null::<u8>(); MAX_IN];
     for (i, input) in inputs.iter().enumerate() {
         pointers[i] = match input {
             Input::Body(body) if body.dtype == dtype => dense_like(lead, body)?,
             Input::Body(_) => return None,
-            Input::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Input::Scalar(number) if n <= BUFFER_LEN => fill(&mut buffers[i], dtype, *number, n),
             Input::Scalar(_) => return None,
         };
     }
@@ -146,17 +146,17 @@ fn operand_of(
     number: Scalar,
     dtype: DType,
     n: usize,
-    buffer: &mut MaybeUninit<[f64; SPREAD]>,
+    buffer: &mut MaybeUninit<[f64; BUFFER_LEN]>,
 ) -> Option<*const u8> {
-    let simple = n <= SPREAD && !matches!(number, Scalar::Bool(_) | Scalar::Complex(..));
+    let simple = n <= BUFFER_LEN && !matches!(number, Scalar::Bool(_) | Scalar::Complex(..));
     simple.then(|| fill(buffer, dtype, number, n))
 }
 
 /// A number as `n` elements.
-fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
+fn fill(buffer: &mut MaybeUninit<[f64; BUFFER_LEN]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
     let start = buffer.as_mut_ptr();
     for i in 0..n {
-        // SAFETY: `n` is at most SPREAD, and an element is at most as large as an f64.
+        // SAFETY: `n` is at most BUFFER_LEN, and an element is at most as large as an f64.
         unsafe {
             match dtype {
                 DType::F32 => start.cast::<f32>().add(i).write(number.as_f64() as f32),
@@ -177,13 +177,13 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     let body = target.original_body()?;
     let (dtype, n) = (body.dtype, body.layout.numel());
     let kernel = float_loop(&op.forward, dtype)?;
-    if n > MOST || result_of(op.class, dtype)? != dtype {
+    if n > MAX_NUMEL || result_of(op.class, dtype)? != dtype {
         return None;
     }
     if mode::grad_enabled() && operands.iter().any(|o| o.tensor().is_some_and(Tensor::requires_grad)) {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     let start = dense_like(body, body)?.cast_mut();
     for (i, operand) in operands.iter().enumerate() {
@@ -197,7 +197,7 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
                 }
                 dense_like(body, other)?
             }
-            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut buffers[i])?,
         };
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };

@@ -34,15 +34,15 @@ impl TangentCall<'_> {
 }
 
 /// Reads a parameter of a custom jvp from the call.
-pub trait Pick: Sized {
+pub trait FromTangentCall: Sized {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn output(call: &TangentCall, at: usize) -> Result<Self>;
 }
-fn absent() -> Error {
+fn missing_operand() -> Error {
     Error::runtime("a custom jvp reads an operand or a result that this call does not have")
 }
-impl Pick for Option<Tensor> {
+impl FromTangentCall for Option<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let range = call.range(edges, at);
         Ok(if range.is_empty() { None } else { call.tangents[range.start].clone() })
@@ -54,36 +54,36 @@ impl Pick for Option<Tensor> {
         Ok(call.outputs.get(at).cloned())
     }
 }
-impl Pick for Tensor {
+impl FromTangentCall for Tensor {
     /// Zeros if there is no tangent.
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         match Option::<Tensor>::tangent(call, edges, at)? {
             Some(t) => Ok(t),
             None => {
-                let x = call.value(edges, at).ok_or_else(absent)?;
+                let x = call.value(edges, at).ok_or_else(missing_operand)?;
                 crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device())
             }
         }
     }
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        call.value(edges, at).ok_or_else(absent)
+        call.value(edges, at).ok_or_else(missing_operand)
     }
     fn output(call: &TangentCall, at: usize) -> Result<Self> {
-        call.outputs.get(at).cloned().ok_or_else(absent)
+        call.outputs.get(at).cloned().ok_or_else(missing_operand)
     }
 }
-impl Pick for V {
+impl FromTangentCall for V {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::tangent(call, edges, at).map(V::from)
+        <Tensor as FromTangentCall>::tangent(call, edges, at).map(V::from)
     }
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::value(call, edges, at).map(V::from)
+        <Tensor as FromTangentCall>::value(call, edges, at).map(V::from)
     }
     fn output(call: &TangentCall, at: usize) -> Result<Self> {
-        <Tensor as Pick>::output(call, at).map(V::from)
+        <Tensor as FromTangentCall>::output(call, at).map(V::from)
     }
 }
-impl Pick for Option<V> {
+impl FromTangentCall for Option<V> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         Ok(Option::<Tensor>::tangent(call, edges, at)?.map(V::from))
     }
@@ -95,7 +95,7 @@ impl Pick for Option<V> {
     }
 }
 /// The tangents of a list; `None` for tensors without one.
-impl Pick for Vec<Option<Tensor>> {
+impl FromTangentCall for Vec<Option<Tensor>> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         Ok(call.tangents[call.range(edges, at)].to_vec())
     }
@@ -106,7 +106,7 @@ impl Pick for Vec<Option<Tensor>> {
         Ok(call.outputs.iter().cloned().map(Some).collect())
     }
 }
-impl Pick for Vec<Tensor> {
+impl FromTangentCall for Vec<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
             Some(t) => Ok(t.clone()),

@@ -48,7 +48,7 @@ pub fn with_factors(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
     }
     if let Some(batched) = tangent.as_batched() {
         let value = with_factors(&batched.value, factors)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let mut made = tangent.without_tangents();
     for factor in factors {

@@ -7,7 +7,7 @@ pub(crate) mod missing;
 pub(crate) mod rows;
 mod write;
 
-pub use call::{IntoTangents, Pick, TangentCall};
+pub use call::{FromTangentCall, IntoTangents, TangentCall};
 pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
@@ -91,7 +91,7 @@ pub fn attach_by_rule<'a>(
 
 /// A custom jvp: takes the level, the inputs without tangents of that level, the tangents and the results;
 /// returns the results' tangents.
-pub type Own<'a> = &'a dyn Fn(DualLevel, &[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
+pub type CustomJvp<'a> = &'a dyn Fn(DualLevel, &[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
 
 /// Sets tangents by a custom jvp.
 #[cold]
@@ -99,7 +99,7 @@ pub fn attach_by<'a>(
     outputs: &'a [Tensor],
     inputs: &[&Tensor],
     source: &dyn Fn(usize) -> Option<&'a Tensor>,
-    rule: Own,
+    rule: CustomJvp,
 ) -> Result<()> {
     if is_still(inputs.iter().copied()) {
         return Ok(());
@@ -117,7 +117,7 @@ pub fn attach_by<'a>(
                 if alike && tangent.dtype() != output.dtype() {
                     tangent = V::from(tangent).cast(output.dtype()).tensor()?;
                 }
-                output.set_tangent(level, own(output, tangent)?)?;
+                output.set_tangent(level, own_tangent(output, tangent)?)?;
             }
         }
     }
@@ -212,7 +212,7 @@ fn source(x: &Tensor) -> Result<Tensor> {
 pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     if let Some(batched) = x.as_batched() {
         let value = unrecorded(&batched.value, keep)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let fresh = shallow_input(x);
     for level in x.dual_levels() {
@@ -308,7 +308,7 @@ pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
 
 /// Gives a tangent the shape and layout of its output, in memory of its own, so that views of both match and
 /// a write to one tangent does not change another. A view's tangent stays a view.
-pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
+pub fn own_tangent(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     let body = output.body();
     let mut tangent = tangent;
     if tangent.shape().as_slice() != body.shape() {

@@ -4,7 +4,9 @@ use crate::base::Result;
 use crate::operator::V;
 use crate::operator::copies::clone_preserved;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
-use crate::operator::tangent::{Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite};
+use crate::operator::tangent::{
+    Rule, attach_one, is_still, missing, own_tangent, remember, remember_write, rewrite,
+};
 use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
 use smallvec::SmallVec;
 
@@ -89,7 +91,7 @@ pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> 
             if sum.dtype() != dtype {
                 sum = V::from(sum).cast(dtype).tensor()?;
             }
-            output.set_tangent(level, missing::with_factors(&own(output, sum)?, &factors)?)?;
+            output.set_tangent(level, missing::with_factors(&own_tangent(output, sum)?, &factors)?)?;
         }
     }
     let outputs = std::slice::from_ref(output);

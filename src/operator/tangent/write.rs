@@ -7,7 +7,7 @@ use crate::operator::inplace;
 use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
 use crate::operator::strided;
-use crate::operator::tangent::{own, zeros_like, zeros_with_layout};
+use crate::operator::tangent::{own_tangent, zeros_like, zeros_with_layout};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 
@@ -26,7 +26,7 @@ pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
 pub fn before_write(target: &Tensor) -> Result<Tensor> {
     if let Some(batched) = target.as_batched() {
         let value = before_write(&batched.value)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let seen = Tensor::of(kernel::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {
@@ -72,7 +72,7 @@ pub fn erase(target: &Tensor) -> Result<()> {
 /// elsewhere.
 fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
     let Some(base) = target.tangent_base() else {
-        return target.set_tangent(level, own(target, tangent)?);
+        return target.set_tangent(level, own_tangent(target, tangent)?);
     };
     let whole = match base.tangent(level) {
         Some(whole) => whole,

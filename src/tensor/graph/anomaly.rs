@@ -33,7 +33,7 @@ struct Write {
 }
 
 thread_local! {
-    static TURN: RefCell<Option<Parent>> = const { RefCell::new(None) };
+    static PARENT: RefCell<Option<Parent>> = const { RefCell::new(None) };
 }
 
 /// Functions of the host language that these modes use.
@@ -73,8 +73,8 @@ pub struct Parent {
 /// Moves this thread's current parent node into the returned closure, which sets it in the thread that calls
 /// it.
 pub(in crate::tensor) fn hand_over() -> impl FnOnce() + Send {
-    let turn = TURN.take();
-    move || TURN.set(turn)
+    let current = PARENT.take();
+    move || PARENT.set(current)
 }
 
 pub fn set_host(host: Host) {
@@ -149,7 +149,7 @@ pub(in crate::tensor) fn watch_nodes(more: bool) {
 /// The trace for a new node, if anomaly mode or line recording is on.
 #[inline]
 pub fn trace() -> Option<Arc<Trace>> {
-    if mode() & (ON | LINES) == 0 { None } else { look() }
+    if mode() & (ON | LINES) == 0 { None } else { capture() }
 }
 
 /// The user's current line, if lines are recorded.
@@ -159,28 +159,28 @@ pub fn line() -> Option<Line> {
 }
 
 #[cold]
-fn look() -> Option<Arc<Trace>> {
+fn capture() -> Option<Arc<Trace>> {
     let host = HOST.get()?;
     let stack = if enabled() { (host.here)() } else { None };
-    let parent = TURN.with_borrow(|turn| turn.clone().filter(|parent| parent.depth < DEEPEST));
+    let parent = PARENT.with_borrow(|current| current.clone().filter(|parent| parent.depth < DEEPEST));
     Some(Arc::new(Trace { line: (host.line)(), stack, parent }))
 }
 
 /// Restores this thread's former parent node when dropped.
-pub struct Turn(Option<Parent>);
+pub struct ParentGuard(Option<Parent>);
 
-impl Drop for Turn {
+impl Drop for ParentGuard {
     fn drop(&mut self) {
-        TURN.with_borrow_mut(|turn| *turn = self.0.take());
+        PARENT.with_borrow_mut(|current| *current = self.0.take());
     }
 }
 
 /// Until the result is dropped, nodes made by this thread get the node `name` as their parent.
-pub(in crate::tensor) fn begin_turn(name: &str, trace: Option<Arc<Trace>>) -> Turn {
+pub(in crate::tensor) fn set_parent(name: &str, trace: Option<Arc<Trace>>) -> ParentGuard {
     let above = trace.as_ref().and_then(|trace| trace.parent.as_ref());
     let depth = above.map_or(0, |parent| parent.depth + 1);
     let parent = Parent { name: name.into(), trace, depth };
-    Turn(TURN.with_borrow_mut(|turn| turn.replace(parent)))
+    ParentGuard(PARENT.with_borrow_mut(|current| current.replace(parent)))
 }
 
 /// Adds a note, which names a line, to a user's exception.
@@ -219,18 +219,18 @@ pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
 /// Reports the forward call that made the failed node, then the one that made its parent, and so on.
 pub(in crate::tensor) fn report(name: &str, mut trace: Option<Arc<Trace>>) {
     let Some(host) = HOST.get() else { return };
-    (host.tell)(&said(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
+    (host.tell)(&failure_text(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
     while let Some(Parent { name, trace: above, .. }) = trace.as_deref().and_then(|t| t.parent.clone()) {
         let what = match above.as_deref().and_then(|t| t.stack.as_ref()) {
             Some(_) => format!("\n\nPrevious calculation was induced by {name}."),
             None => format!("Error detected in {name}."),
         };
-        (host.tell)(&said(&what, "induced the previous calculation", above.as_deref()));
+        (host.tell)(&failure_text(&what, "induced the previous calculation", above.as_deref()));
         trace = above;
     }
 }
 
-fn said(what: &str, did: &str, trace: Option<&Trace>) -> String {
+fn failure_text(what: &str, did: &str, trace: Option<&Trace>) -> String {
     match trace.and_then(|t| t.stack.as_ref()?.text()) {
         Some(stack) => format!("{what} Traceback of forward call that {did}:\n{stack}"),
         None => format!(

@@ -2,7 +2,7 @@
 //! them.
 
 use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
-use crate::tensor::graph::anomaly::{self, Turn};
+use crate::tensor::graph::anomaly::{self, ParentGuard};
 use crate::tensor::graph::saved::Saved;
 use crate::tensor::node::Node;
 use crate::tensor::{Edge, Tensor};
@@ -37,8 +37,8 @@ impl Node {
 
     /// In anomaly mode, nodes made until the result is dropped have this node as their parent.
     #[inline]
-    pub fn begin_turn(&self) -> Option<Turn> {
-        anomaly::enabled().then(|| anomaly::begin_turn(&self.name(), self.trace.clone()))
+    pub fn set_parent(&self) -> Option<ParentGuard> {
+        anomaly::enabled().then(|| anomaly::set_parent(&self.name(), self.trace.clone()))
     }
 
     /// In anomaly mode, reports the forward call that made this node, whose backward failed.
@@ -49,7 +49,7 @@ impl Node {
 
 /// Adds the node to an error that its backward raised.
 #[cold]
-pub fn in_turn(error: Error, node: &Node) -> Error {
+pub fn add_failed_node(error: Error, node: &Node) -> Error {
     match error.into_fault() {
         Fault::Runtime(message) => Guidance::new(message).node("operator", node).done(),
         Fault::Foreign(inner) => {

@@ -256,7 +256,7 @@ impl Tensor {
     /// Makes a leaf with other values, whose gradient flows to the same node as that of the first leaf.
     #[cold]
     fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
-        let tensor = Tensor::showing(body, None, REQUIRES, None);
+        let tensor = Tensor::with_flags(body, None, REQUIRES, None);
         if let Some(node) = node {
             let _ = tensor.extra().leaf.set(node);
         }

@@ -57,7 +57,7 @@ struct Waiting {
 
 /// The part of a node's saved values that is packed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum PackedPart {
     All,
     Inputs,
 }
@@ -166,7 +166,7 @@ fn supply_from(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
     Ok(chooser.supply(derivative)?.map(|tensor| tensor.body().clone()))
 }
 
-fn tell_made<'a>(
+fn pass_to_chooser<'a>(
     node: &NodeRef,
     input: &dyn Fn(usize) -> Option<&'a Tensor>,
     outputs: &[&Body],
@@ -185,16 +185,16 @@ pub fn top() -> Option<Arc<dyn Pack>> {
 }
 
 /// The hooks at the time it was made; restored on drop, so that a backward leaves them as it found them.
-pub struct InForce(Vec<Arc<dyn Pack>>);
+pub struct RestoreHooks(Vec<Arc<dyn Pack>>);
 
-impl InForce {
+impl RestoreHooks {
     #[inline]
-    pub fn now() -> InForce {
-        InForce(if active() { STATE.with_borrow(|state| state.hooks.clone()) } else { Vec::new() })
+    pub fn now() -> RestoreHooks {
+        RestoreHooks(if active() { STATE.with_borrow(|state| state.hooks.clone()) } else { Vec::new() })
     }
 }
 
-impl Drop for InForce {
+impl Drop for RestoreHooks {
     #[inline]
     fn drop(&mut self) {
         if active() || !self.0.is_empty() {
@@ -203,7 +203,7 @@ impl Drop for InForce {
     }
 }
 
-impl InForce {
+impl RestoreHooks {
     #[cold]
     fn restore(&mut self) {
         STATE.with_borrow_mut(|state| {
@@ -250,11 +250,11 @@ pub fn watch_writes(watcher: Option<Watcher>) {
 /// Calls the watcher, if one is set, before `target` is written.
 #[inline]
 pub fn before_write(target: &Tensor) -> Result<(), Error> {
-    if WATCHED.get() { tell(target) } else { Ok(()) }
+    if WATCHED.get() { call_watcher(target) } else { Ok(()) }
 }
 
 #[cold]
-fn tell(target: &Tensor) -> Result<(), Error> {
+fn call_watcher(target: &Tensor) -> Result<(), Error> {
     let watcher = STATE.with_borrow(|state| state.watcher.clone());
     watcher.map_or(Ok(()), |watcher| watcher(target))
 }
@@ -288,9 +288,9 @@ fn pack_or_wait<'a>(
         return Ok(());
     }
     if !outputs.is_empty() {
-        tell_made(node, input, outputs)?;
+        pass_to_chooser(node, input, outputs)?;
     }
-    pack_now(node, input, Which::All)
+    pack_now(node, input, PackedPart::All)
 }
 
 /// Packs the inputs that the nodes of an in-place write saved, because the write is about to overwrite them.
@@ -310,7 +310,7 @@ fn pack_waiting() -> Result<(), Error> {
     };
     while let Some(node) = next() {
         // The input tensors may share memory with the target, so the node's saved bodies are used.
-        pack_now(&node, &|_| None, Which::Inputs)?;
+        pack_now(&node, &|_| None, PackedPart::Inputs)?;
     }
     Ok(())
 }
@@ -343,7 +343,7 @@ fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R
 fn pack_now<'a>(
     node: &NodeRef,
     input: &dyn Fn(usize) -> Option<&'a Tensor>,
-    which: Which,
+    which: PackedPart,
 ) -> Result<(), Error> {
     let Some(hooks) = top() else { return Ok(()) };
     let count = node.saves().values.len();
@@ -353,7 +353,7 @@ fn pack_now<'a>(
             let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else {
                 continue;
             };
-            if which == Which::Inputs && saved.source >= Saved::OUTPUT {
+            if which == PackedPart::Inputs && saved.source >= Saved::OUTPUT {
                 continue;
             }
             (body.clone(), saved.edge(node), saved.source)

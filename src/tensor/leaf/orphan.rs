@@ -29,7 +29,7 @@ impl Leaf {
         if let Some(successor) = orphan.successor.as_ref().and_then(WeakTensor::upgrade) {
             return successor;
         }
-        let successor = Tensor::showing(body, None, if orphan.frozen { 0 } else { REQUIRES }, None);
+        let successor = Tensor::with_flags(body, None, if orphan.frozen { 0 } else { REQUIRES }, None);
         let extra = successor.extra();
         // A tensor that was made just now has no node yet.
         let _ = extra.leaf.set(node.clone());

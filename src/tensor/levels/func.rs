@@ -47,7 +47,7 @@ struct Input {
 thread_local! {
     static TRANSFORMS: RefCell<Vec<Transform>> = const { RefCell::new(Vec::new()) };
     /// Levels with numbers up to this one are hidden.
-    static UNSEEN: Cell<u32> = const { Cell::new(0) };
+    static HIDDEN_UP_TO: Cell<u32> = const { Cell::new(0) };
 }
 
 static LAST: AtomicU32 = AtomicU32::new(0);
@@ -55,10 +55,10 @@ static LAST: AtomicU32 = AtomicU32::new(0);
 /// Moves this thread's transforms, including `vmap`, into the returned closure, which sets them in the thread
 /// that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let (transforms, unseen, batches) = (TRANSFORMS.take(), UNSEEN.take(), vmap::hand_over());
+    let (transforms, hidden_up_to, batches) = (TRANSFORMS.take(), HIDDEN_UP_TO.take(), vmap::hand_over());
     move || {
         TRANSFORMS.set(transforms);
-        UNSEEN.set(unseen);
+        HIDDEN_UP_TO.set(hidden_up_to);
         batches();
     }
 }
@@ -104,35 +104,38 @@ pub fn is_inside() -> bool {
 
 /// True if any visible transform is active in this thread.
 pub fn any() -> bool {
-    storage::label() > UNSEEN.get()
+    storage::label() > HIDDEN_UP_TO.get()
 }
 
 /// The number of active, visible transforms that refuse writes to outside tensors.
 pub fn depth() -> usize {
-    with(|all| all.iter().filter(|transform| transform.guards && transform.is_seen()).count())
+    with(|all| all.iter().filter(|transform| transform.guards && transform.is_visible()).count())
 }
 
 /// Hides the active transforms from this thread and turns tangents off until it is dropped: the forward of a
 /// custom Function works on plain tensors.
 pub struct HideTransforms {
-    unseen: u32,
-    moving: bool,
+    hidden_up_to: u32,
+    tangents_on: bool,
 }
 
 impl HideTransforms {
     pub fn start() -> HideTransforms {
-        HideTransforms { unseen: UNSEEN.replace(storage::label()), moving: tangents::set_enabled(false) }
+        HideTransforms {
+            hidden_up_to: HIDDEN_UP_TO.replace(storage::label()),
+            tangents_on: tangents::set_enabled(false),
+        }
     }
 
     pub fn show_transforms(&self) {
-        UNSEEN.set(self.unseen);
+        HIDDEN_UP_TO.set(self.hidden_up_to);
     }
 }
 
 impl Drop for HideTransforms {
     fn drop(&mut self) {
         self.show_transforms();
-        tangents::set_enabled(self.moving);
+        tangents::set_enabled(self.tangents_on);
     }
 }
 
@@ -162,8 +165,8 @@ impl Transform {
     }
 
     /// True unless a [`HideTransforms`] hides this transform.
-    fn is_seen(&self) -> bool {
-        self.number > UNSEEN.get()
+    fn is_visible(&self) -> bool {
+        self.number > HIDDEN_UP_TO.get()
     }
 
     fn is_input(&self, node: &Node) -> bool {
@@ -214,38 +217,44 @@ pub fn is_beyond(node: &Node, since: u64) -> Option<bool> {
 
 /// The part of a tensor's place in the graph that is visible inside the transforms.
 #[derive(PartialEq, Eq)]
-enum Shown {
-    All,
+enum Visibility {
+    Full,
     /// The tensor is an input of the transform.
-    Input,
-    Nothing,
+    AsInput,
+    Hidden,
 }
 
 /// A transform shows the graph from the nodes made inside it to its own inputs; the rest is left to the
 /// transforms around it.
-fn shown(t: &Tensor) -> Shown {
-    if !is_inside() && !t.is_batched() { Shown::All } else { shown_inside(t) }
+fn visibility(t: &Tensor) -> Visibility {
+    if !is_inside() && !t.is_batched() { Visibility::Full } else { visibility_inside(t) }
 }
 
 #[cold]
-fn shown_inside(t: &Tensor) -> Shown {
+fn visibility_inside(t: &Tensor) -> Visibility {
     if is_sample(t) {
-        return Shown::Nothing;
+        return Visibility::Hidden;
     }
-    let Some(Edge { node, .. }) = t.edge() else { return Shown::All };
+    let Some(Edge { node, .. }) = t.edge() else { return Visibility::Full };
     with(|all| {
-        for transform in all.iter_mut().rev().take_while(|transform| transform.is_seen()) {
+        for transform in all.iter_mut().rev().take_while(|transform| transform.is_visible()) {
             let reverse = transform.mode == Mode::Reverse;
             if transform.inputs.iter().any(|input| input.id == t.id()) {
-                return if reverse { Shown::Input } else { Shown::Nothing };
+                return if reverse { Visibility::AsInput } else { Visibility::Hidden };
             }
             if !node.is_leaf() && node.sequence > transform.since {
-                return if reverse && transform.is_reached(node) { Shown::All } else { Shown::Nothing };
+                return if reverse && transform.is_reached(node) {
+                    Visibility::Full
+                } else {
+                    Visibility::Hidden
+                };
             }
         }
         // In the forward of a custom Function: as visible as outside of all transforms.
-        let Some(outermost) = all.first().filter(|outermost| !outermost.is_seen()) else { return Shown::All };
-        if leads_outside(all, outermost, vec![node]) { Shown::All } else { Shown::Nothing }
+        let Some(outermost) = all.first().filter(|outermost| !outermost.is_visible()) else {
+            return Visibility::Full;
+        };
+        if leads_outside(all, outermost, vec![node]) { Visibility::Full } else { Visibility::Hidden }
     })
 }
 
@@ -268,17 +277,17 @@ pub fn is_recorded_outside(node: &Node) -> bool {
 
 /// True if the tensor requires a gradient, as seen by the innermost transform that knows it.
 pub fn requires_grad(t: &Tensor) -> bool {
-    t.requires_grad() && shown(t) != Shown::Nothing
+    t.requires_grad() && visibility(t) != Visibility::Hidden
 }
 
 /// The tensor's edge, as seen by the innermost transform that knows it.
 pub fn history(t: &Tensor) -> Option<Edge> {
-    t.history().filter(|_| shown(t) == Shown::All)
+    t.history().filter(|_| visibility(t) == Visibility::Full)
 }
 
 /// True if the tensor is a leaf, as seen by the innermost transform that knows it.
 pub fn is_leaf(t: &Tensor) -> bool {
-    t.is_leaf() || shown(t) != Shown::All
+    t.is_leaf() || visibility(t) != Visibility::Full
 }
 
 /// Returns an error if `target` was neither made in the innermost transform nor given to it. `others` are the
@@ -345,7 +354,7 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.label() >= t.number);
+        let mine = |t: &Transform| t.is_visible() && (t.takes(&memory) || memory.label() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });

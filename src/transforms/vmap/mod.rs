@@ -11,7 +11,7 @@ pub use random::{draw, draw_over, own_draws};
 pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
 
 use crate::base::{Result, wrap_dim};
-use crate::operator::batch::{Batch, moved, remove_dim};
+use crate::operator::batch::{Batch, move_dim, remove_dim};
 use crate::operator::views::alias;
 use crate::tensor::{Batched, Level, Tensor};
 
@@ -22,9 +22,9 @@ pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     let mut levels = t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
     let k = levels.len();
     levels.push(level);
-    let value = moved(t.physical(), k + dim, k)?;
+    let value = move_dim(t.physical(), k + dim, k)?;
     let value = if value.same(t.physical()) { alias(&value)? } else { value };
-    Ok(Tensor::sample(value, levels, dim, Some(t.clone())))
+    Ok(Tensor::batched_at(value, levels, dim, Some(t.clone())))
 }
 
 /// The tensor with all examples of the innermost level, and its batch dimension. An unbatched tensor is
@@ -47,7 +47,7 @@ fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
         return (place, given.clone());
     }
     let outer = || outer.iter().copied().collect();
-    match moved(&batched.value, lead, lead + place) {
+    match move_dim(&batched.value, lead, lead + place) {
         Ok(value) => (place, Tensor::batched(value, outer())),
         Err(_) => (0, Tensor::batched(batched.value.clone(), outer())),
     }

@@ -10,19 +10,19 @@ use std::sync::atomic::Ordering;
 impl Tensor {
     /// The batched tensor of `value`, whose first dimensions belong to `levels` (ascending).
     pub fn batched(value: Tensor, levels: Levels) -> Tensor {
-        Tensor::sample(value, levels, 0, None)
+        Tensor::batched_at(value, levels, 0, None)
     }
 
     /// The batched tensor of `value`, where dimension `place` of `given` became the innermost batch
     /// dimension.
-    pub fn sample(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
+    pub fn batched_at(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
         if levels.is_empty() {
             return value;
         }
-        let seen = Tensor::new(seen(&value, levels.len()));
-        let _ = seen.extra().batched.set(Batched { value, levels, place, given });
-        seen.0.flags.fetch_or(BATCHED | REPLACED, Ordering::AcqRel);
-        seen
+        let example = Tensor::new(example_body(&value, levels.len()));
+        let _ = example.extra().batched.set(Batched { value, levels, place, given });
+        example.0.flags.fetch_or(BATCHED | REPLACED, Ordering::AcqRel);
+        example
     }
 
     #[inline]
@@ -42,13 +42,13 @@ impl Tensor {
     /// Updates the shape after the layout of the physical tensor was changed in place.
     pub fn refresh_batched(&self) {
         if let Some(batched) = self.as_batched() {
-            self.set_body(seen(&batched.value, batched.levels.len()));
+            self.set_body(example_body(&batched.value, batched.levels.len()));
         }
     }
 }
 
 /// The layout without the batch dimensions. The body has no memory: reading it is an error.
-fn seen(value: &Tensor, lead: usize) -> Body {
+fn example_body(value: &Tensor, lead: usize) -> Body {
     let body = value.body();
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
     let Layout { shape, strides, offset } = &body.layout;
@@ -57,7 +57,7 @@ fn seen(value: &Tensor, lead: usize) -> Body {
 }
 
 #[cold]
-pub(super) fn no_number() -> crate::base::Error {
+pub(super) fn item_error() -> crate::base::Error {
     crate::base::Error::runtime(
         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, \
          please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch \
