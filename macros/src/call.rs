@@ -1,4 +1,4 @@
-//! Parameters: how a Rust type is given, kept and read.
+//! Parameters: how the Rust type of each is passed, kept and read.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{quote, quote_spanned};
@@ -8,7 +8,7 @@ use syn::{
     Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Type,
 };
 
-/// How the tensors of a parameter are given.
+/// The form in which the tensors of a parameter are passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// `&Tensor`
@@ -27,22 +27,22 @@ pub enum Mode {
 pub struct Param {
     pub name: Ident,
     pub ty: Type,
-    /// The type that owns what `ty` lends.
+    /// The owning type from which `ty` can be borrowed.
     pub owned: TokenStream,
     pub mode: Mode,
     pub default: Option<TokenStream>,
     pub keyword: bool,
-    /// An `Option` that must be given.
+    /// An `Option` without a default.
     pub required: bool,
-    /// No tensor with dimensions is taken for its number, no number for its list.
+    /// A tensor with dimensions is not converted to a number, nor a number to a list.
     pub strict: bool,
-    /// Its tensors may lie on another device.
+    /// Its tensors may be on another device.
     pub elsewhere: bool,
-    /// An operand that has no gradient.
+    /// An operand without a gradient.
     pub constant: bool,
-    /// An operand that may share memory with what is written.
+    /// An operand that may overlap the target of a write.
     pub overlaps: bool,
-    /// PyTorch's name for it, where that is another.
+    /// PyTorch's name for it, if it differs.
     pub shown: Option<String>,
 }
 
@@ -50,7 +50,7 @@ impl Param {
     pub fn is_tensor(&self) -> bool {
         !matches!(self.mode, Mode::Value { .. })
     }
-    /// `self` for the first operand, as PyTorch shows what a node saved.
+    /// PyTorch's name of the saved parameter: `self` for the first operand.
     pub fn torch_name(&self) -> String {
         match (&self.shown, self.name.to_string().as_str()) {
             (Some(shown), _) => shown.clone(),
@@ -58,7 +58,7 @@ impl Param {
             (None, name) => name.trim_start_matches("r#").into(),
         }
     }
-    /// An owned value lent again as the parameter's type.
+    /// Borrows an owned value as the parameter's type.
     pub fn borrow(&self, owned: TokenStream) -> TokenStream {
         match self.mode {
             Mode::One | Mode::Value { by_ref: true } => quote!(&#owned),
@@ -67,11 +67,10 @@ impl Param {
             Mode::Value { by_ref: false } => quote!(#owned.clone()),
         }
     }
-    /// Whether it is `&[i64]`.
     pub fn is_ints(&self) -> bool {
         is_ints(&self.ty)
     }
-    /// An owned value of its name lent as the parameter's type.
+    /// Borrows the owned variable of the parameter's name as the parameter's type.
     pub fn borrow_owned(&self) -> TokenStream {
         let name = &self.name;
         if let Mode::Value { by_ref: true } = self.mode { quote!(&#name) } else { quote!(#name) }
@@ -79,7 +78,7 @@ impl Param {
     pub fn bare_name(&self) -> String {
         self.name.unraw().to_string()
     }
-    /// The parameter passed on, once more.
+    /// The parameter as an argument of another call, without giving it away.
     pub fn again(&self) -> TokenStream {
         let name = &self.name;
         if let Mode::Value { by_ref: false } = self.mode { quote!(#name.clone()) } else { quote!(#name) }
@@ -104,14 +103,14 @@ pub fn is_body(ty: &Type) -> bool {
     matches!(ty, Type::Reference(reference) if is(&reference.elem, "Body"))
 }
 
-/// `T` of `Name<T>`.
+/// The `T` of `Name<T>`.
 pub fn argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let segment = last(ty).filter(|s| s.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
     if let Some(GenericArgument::Type(ty)) = arguments.args.first() { Some(ty) } else { None }
 }
 
-fn read(ty: &Type) -> (TokenStream, Mode) {
+fn owned_type(ty: &Type) -> (TokenStream, Mode) {
     let op = quote!(crate::operator);
     if let Some(Type::Reference(inner)) = argument(ty, "Option")
         && is(&inner.elem, "Tensor")
@@ -136,8 +135,8 @@ fn read(ty: &Type) -> (TokenStream, Mode) {
     }
 }
 
-/// Takes our attributes away from a parameter and says what they say.
-fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
+/// Removes our attributes from a parameter and stores what they say.
+fn read_attributes(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
     for attr in std::mem::take(attrs) {
         let path = attr.path().clone();
         if path.is_ident("default") {
@@ -161,14 +160,14 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
         } else if path.is_ident("doc") || path.is_ident("allow") {
             attrs.push(attr);
         } else {
-            let message = "a parameter may have #[default(…)], #[keyword], #[strict], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
+            let message = "a parameter may have the attributes #[default(…)], #[keyword], #[strict], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
             return Err(Error::new(path.span(), message));
         }
     }
     Ok(())
 }
 
-/// The parameters of a function; our attributes are gone from it afterwards.
+/// The parameters of a function; removes our attributes from them.
 pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
     let mut keyword = false;
     let read_one = |arg: &mut FnArg| {
@@ -176,12 +175,12 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             return Err(Error::new(arg.span(), "no `self` here: operators are functions"));
         };
         let Pat::Ident(name) = &*arg.pat else {
-            return Err(Error::new(arg.pat.span(), "a parameter here is a plain name"));
+            return Err(Error::new(arg.pat.span(), "a parameter must be a plain name"));
         };
-        let (owned, mode) = read(&arg.ty);
+        let (owned, mode) = owned_type(&arg.ty);
         let name = name.ident.clone();
         let ty = (*arg.ty).clone();
-        // What is named so says which dimension: a number.
+        // A parameter with this name is a dimension, so only a number is accepted.
         let dim = name.to_string().starts_with("dim") && is(argument(&ty, "Option").unwrap_or(&ty), "i64");
         let strict = dim || is_ints(&ty);
         let mut param = Param {
@@ -198,7 +197,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             overlaps: false,
             shown: None,
         };
-        own(&mut arg.attrs, &mut param)?;
+        read_attributes(&mut arg.attrs, &mut param)?;
         keyword |= param.keyword;
         param.keyword = keyword;
         Ok(param)
@@ -206,14 +205,14 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
     sig.inputs.iter_mut().map(read_one).collect()
 }
 
-/// `T` of `-> Result<T>`.
+/// The `T` of `-> Result<T>`.
 pub fn result(sig: &Signature) -> Result<Type> {
     if let ReturnType::Type(_, ty) = &sig.output
         && let Some(inner) = argument(ty, "Result")
     {
         return Ok(inner.clone());
     }
-    Err(Error::new(sig.ident.span(), format!("`{}` returns a `Result<…>`", sig.ident)))
+    Err(Error::new(sig.ident.span(), format!("`{}` must return a `Result<…>`", sig.ident)))
 }
 
 pub fn doc(attrs: &[Attribute]) -> TokenStream {
@@ -224,7 +223,7 @@ pub fn doc(attrs: &[Attribute]) -> TokenStream {
     quote!(concat!(#(#lines, "\n"),*))
 }
 
-/// Code that says where it comes from when it does not fit.
+/// Code whose compile errors point at the type.
 pub fn at(ty: &Type, code: TokenStream) -> TokenStream {
     quote_spanned!(ty.span() => #code)
 }

@@ -1,4 +1,4 @@
-//! What stands in an attribute's parentheses: `word`, `word(…)`, `word = …`, separated by commas.
+//! The clauses in an attribute's parentheses: `word`, `word(…)`, `word = …`, separated by commas.
 
 use proc_macro2::{Ident, Span, TokenStream, TokenTree};
 use syn::parse::{Parse, ParseStream, Parser};
@@ -7,11 +7,11 @@ use syn::{Error, Expr, LitStr, Result, Token};
 
 pub struct Clause {
     pub word: Ident,
-    /// What follows a point: `dim` of `max.dim`.
+    /// The word after a dot: `dim` of `max.dim`.
     pub field: Option<Ident>,
-    /// What stands in parentheses.
+    /// The tokens in parentheses.
     pub list: Option<TokenStream>,
-    /// What stands after `=`.
+    /// The tokens after `=`.
     pub value: Option<TokenStream>,
 }
 
@@ -48,21 +48,21 @@ impl Clause {
     pub fn expr(&self) -> Result<Expr> {
         match &self.value {
             Some(value) => syn::parse2(value.clone()),
-            None => Err(Error::new(self.span(), format!("`{}` wants a value: `{0} = …`", self.word))),
+            None => Err(Error::new(self.span(), format!("`{}` needs a value: `{0} = …`", self.word))),
         }
     }
-    /// The text after `=`.
+    /// The string after `=`.
     pub fn text(&self) -> Result<String> {
         match self.expr()? {
             Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Ok(text.value()),
-            _ => Err(Error::new(self.span(), format!("`{}` wants a text: `{0} = \"…\"`", self.word))),
+            _ => Err(Error::new(self.span(), format!("`{}` needs a string: `{0} = \"…\"`", self.word))),
         }
     }
-    /// The text in the parentheses.
+    /// The string in parentheses.
     pub fn quoted(&self) -> Result<LitStr> {
         let list = self.list.clone().unwrap_or_default();
         syn::parse2(list)
-            .map_err(|_| Error::new(self.span(), format!("`{}` wants a text: `{0}(\"…\")`", self.word)))
+            .map_err(|_| Error::new(self.span(), format!("`{}` needs a string: `{0}(\"…\")`", self.word)))
     }
     pub fn idents(&self) -> Result<Vec<Ident>> {
         let list = self.list.clone().unwrap_or_default();
@@ -70,19 +70,19 @@ impl Clause {
         let parser = |input: ParseStream| Punctuated::<Ident, Token![,]>::parse_terminated_with(input, ident);
         Ok(parser.parse2(list)?.into_iter().collect())
     }
-    /// The clauses inside the parentheses.
+    /// The clauses in parentheses.
     pub fn inner(&self) -> Result<Vec<Clause>> {
         parse(self.list.clone().unwrap_or_default())
     }
-    /// The one clause after `=`: `along(dim)` of `batch = along(dim)`.
+    /// The single clause after `=`: `along(dim)` of `batch = along(dim)`.
     pub fn rule(&self) -> Result<Clause> {
         let mut rules = parse(self.value.clone().unwrap_or_default())?;
         match (rules.pop(), rules.is_empty()) {
             (Some(rule), true) => Ok(rule),
-            _ => Err(Error::new(self.span(), format!("`{}` wants one rule: `{0} = rule(…)`", self.word))),
+            _ => Err(Error::new(self.span(), format!("`{}` needs one rule: `{0} = rule(…)`", self.word))),
         }
     }
-    /// An error at the word, with those that would do.
+    /// An error at the word that lists the known ones.
     pub fn unknown(&self, known: &[&str]) -> Error {
         unknown(&self.word, "clause", known)
     }
@@ -93,7 +93,7 @@ pub fn unknown<S: AsRef<str>>(word: &Ident, what: &str, known: &[S]) -> Error {
     Error::new(word.span(), format!("no {what} is called `{word}`; there are {}", known.join(", ")))
 }
 
-/// `devices = any`: operands may lie on several.
+/// `devices = any`: operands may be on different devices.
 pub fn anywhere(clause: &Clause) -> Result<bool> {
     let rule = clause.rule()?;
     if rule.word != "any" {

@@ -1,10 +1,10 @@
-//! PyO3's attributes, with the guard of `src/python/entry.rs` around what Python calls.
+//! PyO3's attributes, with the guard of `src/python/entry.rs` around functions that Python calls.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Error, ImplItem, ImplItemFn, ItemImpl, ReturnType, Type, parse_quote};
 
-/// Methods of which PyO3 makes a slot together with their mirror image: there the guard stands within.
+/// Methods that PyO3 combines with their reflected form in one slot: the guard is inside the method.
 const SHARED: [&str; 20] = [
     "__getattr__",
     "__setattr__",
@@ -51,7 +51,7 @@ pub fn methods(item: TokenStream) -> syn::Result<TokenStream> {
                 _ => {
                     return Err(Error::new_spanned(
                         output,
-                        "what may fail to become an object gives a PyResult",
+                        "a method whose result may fail to convert must return a PyResult",
                     ));
                 }
             }
@@ -64,14 +64,14 @@ pub fn methods(item: TokenStream) -> syn::Result<TokenStream> {
     })
 }
 
-/// Whether PyO3 calls it from an entry that has no guard.
+/// True if PyO3 calls the method from an entry without a guard.
 fn is_reached_directly(method: &ImplItemFn) -> bool {
     let property = ["getter", "setter", "deleter"];
     SHARED.iter().any(|name| method.sig.ident == name)
         || method.attrs.iter().any(|attribute| property.iter().any(|name| attribute.path().is_ident(name)))
 }
 
-/// The outermost name of what a method gives.
+/// The outermost name of a method's return type.
 fn head(output: &ReturnType) -> Option<String> {
     match output {
         ReturnType::Default => None,

@@ -1,5 +1,5 @@
-//! The language in which operators are declared: `docs/rows.md` explains it. `call` reads signatures, `clause` reads what
-//! stands in an attribute's parentheses, and each macro has a file.
+//! The language in which operators are declared, explained in `docs/rows.md`. `call` reads signatures,
+//! `clause` reads the parentheses of an attribute, and each macro has a file.
 
 mod call;
 mod clause;
@@ -11,13 +11,13 @@ mod tests;
 
 use proc_macro::TokenStream;
 
-/// `#[primitive(clauses)] impl Name { fn forward(…); fn d_input(…); … }`: what the graph records.
+/// `#[primitive(clauses)] impl Name { fn forward(…); fn d_input(…); … }`: a node of the graph.
 #[proc_macro_attribute]
 pub fn primitive(clauses: TokenStream, item: TokenStream) -> TokenStream {
     primitive::expand(clauses.into(), item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }
 
-/// `#[operator(clauses)] pub fn name(…)`: what the user calls.
+/// `#[operator(clauses)] pub fn name(…)`: a function that users call.
 #[proc_macro_attribute]
 pub fn operator(clauses: TokenStream, item: TokenStream) -> TokenStream {
     operator::expand(operator::Role::First, clauses.into(), item.into())
@@ -33,7 +33,7 @@ pub fn overload(of: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// `#[inplace(name)] pub fn name_(…)`: the in-place form of `name`, where that is no plain overwriting.
+/// `#[inplace(name)] pub fn name_(…)`: the in-place form of `name`, if it does more than overwrite.
 #[proc_macro_attribute]
 pub fn inplace(of: TokenStream, item: TokenStream) -> TokenStream {
     operator::expand(operator::Role::Inplace, of.into(), item.into())
@@ -41,13 +41,13 @@ pub fn inplace(of: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
-/// PyO3's attribute of the same name, for functions that Python calls: no failed allocation of Python's ends the process.
+/// PyO3's attribute of the same name. A failed allocation in Python does not end the process.
 #[proc_macro_attribute]
 pub fn pyfunction(_: TokenStream, item: TokenStream) -> TokenStream {
     entry::function(item.into()).into()
 }
 
-/// The same for methods.
+/// Like `pyfunction`, for methods.
 #[proc_macro_attribute]
 pub fn pymethods(_: TokenStream, item: TokenStream) -> TokenStream {
     entry::methods(item.into()).unwrap_or_else(|e| e.to_compile_error()).into()

@@ -1,4 +1,4 @@
-//! `#[operator]`, `#[overload]`, `#[inplace]`: a function with a static beside it that says what Python shall know.
+//! `#[operator]`, `#[overload]`, `#[inplace]`: a function, and a static with the facts that Python needs.
 
 use crate::call::{Param, at, doc, params, result};
 use crate::clause::{self, Clause, unknown};
@@ -57,7 +57,7 @@ const OUT: &[&str] = &[
     "uninitialized",
 ];
 
-/// What the clauses of an operator say.
+/// The contents of an operator's clauses.
 #[derive(Default)]
 struct Facts {
     name: Option<String>,
@@ -75,9 +75,9 @@ struct Facts {
     expanded: Option<TokenStream>,
     autocast: Option<Ident>,
     flops: Option<TokenStream>,
-    /// ATen's names with a tensor and with a number.
+    /// ATen's overload names: with a tensor, with a number.
     by_kind: Option<[String; 2]>,
-    /// The fast path: one of its own, or by the parameters.
+    /// The fast path: a given function, or one derived from the parameters.
     int_args: Option<Option<syn::Expr>>,
 }
 
@@ -116,7 +116,6 @@ impl Facts {
     }
 }
 
-/// `autocast = lower`.
 fn autocast(clause: &Clause) -> Result<Ident> {
     let rule = clause.rule()?.word;
     match rule.to_string().as_str() {
@@ -127,7 +126,7 @@ fn autocast(clause: &Clause) -> Result<Ident> {
     }
 }
 
-/// `out(declared, apart)`, `out(message = "…")`, `out(called = "linalg_cross")`.
+/// Such as `out(declared, apart)`, `out(message = "…")`, `out(called = "linalg_cross")`.
 fn out(clause: &Clause) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let (mut rule, mut more) = (quote!(Cast), Vec::new());
@@ -167,17 +166,17 @@ fn out(clause: &Clause) -> Result<TokenStream> {
     Ok(quote!(#op::OutFacts { rule: #op::OutRule::#rule, #(#more,)* ..#op::OutFacts::NONE }))
 }
 
-/// `softmax` has the static `SOFTMAX`.
-fn row(name: &Ident) -> Ident {
+/// The name of the static: `SOFTMAX` for `softmax`.
+fn static_ident(name: &Ident) -> Ident {
     Ident::new(&name.unraw().to_string().to_uppercase(), name.span())
 }
 
-/// Code for a parameter: its static, how it is taken, how it is given.
+/// Code for a parameter: its entry in the static, how it is read, how it is passed.
 fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     let op = quote!(crate::operator);
     let (name, keyword, strict, required, elsewhere) =
         (&p.name, p.keyword, p.strict, p.required, p.elsewhere);
-    // Operands are lent by the arguments.
+    // Operands are borrowed from the arguments.
     let lent = matches!(p.mode, crate::call::Mode::One | crate::call::Mode::Maybe | crate::call::Mode::List);
     let ty = &p.ty;
     let taken = if lent { quote!(#ty) } else { p.owned.clone() };
@@ -215,11 +214,11 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     ]
 }
 
-/// The fast path of a method whose other parameters are all whole numbers, or one list of them.
+/// The fast path of a method whose other parameters are all integers, or one list of integers.
 fn int_args(name: &Ident, params: &[Param]) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let [_, rest @ ..] = params else {
-        return Err(Error::new(name.span(), "`int_args` is of a method: its first parameter is a tensor"));
+        return Err(Error::new(name.span(), "`int_args` is for methods, whose first parameter is a tensor"));
     };
     if let [list] = rest {
         let given = match () {
@@ -233,7 +232,7 @@ fn int_args(name: &Ident, params: &[Param]) -> Result<TokenStream> {
         }
     }
     if let Some(other) = rest.iter().find(|p| !crate::call::is(&p.ty, "i64")) {
-        let message = "`int_args` takes whole numbers, or one list of them; another way is written `int_args = function`";
+        let message = "`int_args` needs integer parameters, or one list of integers; otherwise write `int_args = function`";
         return Err(Error::new(other.name.span(), message));
     }
     let names: Vec<&Ident> = rest.iter().map(|p| &p.name).collect();
@@ -250,7 +249,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let (mut of, mut aten) = (None, String::new());
     for clause in clause::parse(clauses)? {
         if role != Role::First && of.is_none() && clause.value.is_none() && clause.list.is_none() {
-            of = Some(row(&clause.word));
+            of = Some(static_ident(&clause.word));
             aten = clause.field.as_ref().map_or(String::new(), Ident::to_string);
         } else {
             facts.read(&clause)?;
@@ -279,7 +278,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         }
     };
     let params = params(&mut function.sig)?;
-    let static_name = row(&function.sig.ident);
+    let static_name = static_ident(&function.sig.ident);
     let (mut statics, mut takes, mut gives) = (Vec::new(), Vec::new(), Vec::new());
     for (number, p) in params.iter().enumerate() {
         let [a, b, c] = param(p, &static_name, number);
@@ -315,7 +314,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let expanded = facts.expanded.as_ref().map_or(quote!(None), |write| quote!(Some(#write)));
     let autocast = facts.autocast.as_ref().map_or(quote!(None), |rule| quote!(Some(#op::Autocast::#rule)));
     let flops = facts.flops.as_ref().map_or(quote!(None), |count| quote!(Some(#count)));
-    // What has no operand has no gradient.
+    // Without operands there is no gradient.
     let operands = params
         .iter()
         .any(|p| p.is_tensor() || crate::call::is(&p.ty, "Operand") || crate::call::is(&p.ty, "Several"));
@@ -332,13 +331,13 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let family = quote!(#op::family(file!()));
     let written = quote!(Some(|args| {
         let Some(#op::Arg::Tensor(target)) = args.first() else {
-            return Err(#op::Error::runtime("an in-place method without a tensor"));
+            return Err(#op::Error::runtime("an in-place method needs a tensor as its first argument"));
         };
         (#static_name.call)(args).map(|_| target.clone())
     }));
     let (call_inplace, inplace_of) = match (role, &of) {
         (Role::Inplace, _) => (written, inplace_of),
-        // Another signature of an in-place form is one, too.
+        // An overload of an in-place form is in place, too.
         (Role::Overload, Some(of)) => {
             (quote!(if #of.inplace_of.is_some() { #written } else { None }), quote!(#of.inplace_of))
         }

@@ -1,4 +1,4 @@
-//! What the macros say of rows that are wrong.
+//! The errors of the macros about wrong rows.
 
 use crate::operator::{self, Role};
 use crate::primitive;
@@ -69,7 +69,7 @@ fn results_are_counted() {
 fn a_write_begins_with_what_it_writes() {
     let row = quote! { impl IndexPut { fn write(values: &Tensor) -> Result<()> { todo!() } } };
     let said = refusal(primitive::expand(quote!(batch = each), row));
-    assert_eq!(said, "`write` begins with what it writes: the first operand as `&Body`");
+    assert_eq!(said, "the first parameter of `write` is its target: the first operand, as `&Body`");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_operator_says_its_forms() {
 fn a_parameters_attributes_are_known() {
     let function = quote! { pub fn f(#[defualt(1)] dim: i64) -> Result<Tensor> { todo!() } };
     let said = refusal(operator::expand(Role::First, quote!(function), function));
-    assert!(said.starts_with("a parameter may have #[default(…)]"), "{said}");
+    assert!(said.starts_with("a parameter may have the attributes #[default(…)]"), "{said}");
     let function = quote! { pub fn f(self) -> Result<Tensor> { todo!() } };
     let said = refusal(operator::expand(Role::First, quote!(function), function));
     assert_eq!(said, "no `self` here: operators are functions");

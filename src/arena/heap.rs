@@ -1,5 +1,5 @@
-//! Slots in chunks, and the heap that owns them. A heap belongs to one thread at a time, which alone touches its
-//! cells; every other thread may only push freed slots onto its remote stack.
+//! Chunks of slots, and the heap that owns them. A heap belongs to one thread at a time, and only that thread
+//! touches its cells; other threads may only push freed slots onto its remote stack.
 
 use super::sync::{AtomicPtr, AtomicU64, AtomicUsize, Cell, Ordering, fence};
 use super::{Arena, Pooled};
@@ -8,13 +8,13 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
-/// Chunks are about this large: big enough to make the system allocator rare, small enough to fall empty.
+/// The size of a chunk: large enough to make system allocations rare, small enough to become empty.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// The owner of a heap whose thread has ended.
-pub const NOBODY: usize = 0;
+pub const NO_OWNER: usize = 0;
 
-/// One value with its count. `next` links the slot into exactly one list: free, work or remote.
+/// One value with its reference count. `next` links the slot into exactly one list: free, work or remote.
 #[repr(C)]
 pub struct Slot<T: 'static> {
     pub count: AtomicUsize,
@@ -27,13 +27,13 @@ pub struct Slot<T: 'static> {
 /// The head of an allocation that continues with `Chunk::SLOTS` slots.
 pub struct Chunk<T: 'static> {
     pub heap: &'static Heap<T>,
-    /// The number of the first slot. Slots are numbered for ever, so that a stale name can find nothing.
+    /// The number of the first slot. Numbers are never reused, so that an id of a freed slot finds nothing.
     pub first: u64,
     free: Cell<*mut Slot<T>>,
     /// Slots from here on have never been written.
     fresh: Cell<usize>,
     used: Cell<usize>,
-    /// Neighbours among the heap's chunks that have room.
+    /// Neighbours in the heap's list of chunks with free slots.
     previous: Cell<*mut Chunk<T>>,
     next: Cell<*mut Chunk<T>>,
 }
@@ -46,7 +46,7 @@ impl<T: 'static> Chunk<T> {
         if fit < 8 { 8 } else { fit }
     };
 
-    /// The layout of the allocation, and where its slots begin.
+    /// The layout of the allocation, and the offset of its first slot.
     const PLACE: (Layout, usize) = {
         let slot = Layout::new::<Slot<T>>();
         let head = Layout::new::<Chunk<T>>();
@@ -62,7 +62,7 @@ impl<T: 'static> Chunk<T> {
     pub const BYTES: usize = Self::PLACE.0.size();
 
     fn create(heap: &'static Heap<T>, first: u64) -> NonNull<Chunk<T>> {
-        // SAFETY: the layout has a size, for the head has one.
+        // SAFETY: the layout is not empty, because the head is not.
         let memory = unsafe { std::alloc::alloc(Self::PLACE.0) }.cast::<Chunk<T>>();
         let Some(chunk) = NonNull::new(memory) else { std::alloc::handle_alloc_error(Self::PLACE.0) };
         let head = Chunk {
@@ -74,13 +74,13 @@ impl<T: 'static> Chunk<T> {
             previous: Cell::new(ptr::null_mut()),
             next: Cell::new(ptr::null_mut()),
         };
-        // SAFETY: fresh memory of the right layout.
+        // SAFETY: new memory with the right layout.
         unsafe { chunk.write(head) };
         chunk
     }
 
     /// # Safety
-    /// The chunk and its slots are not used any more.
+    /// The chunk and its slots are no longer used.
     unsafe fn destroy(chunk: NonNull<Chunk<T>>) {
         // SAFETY: by contract, and `create` allocated it with this layout.
         unsafe { std::alloc::dealloc(chunk.as_ptr().cast(), Self::PLACE.0) };
@@ -93,10 +93,10 @@ impl<T: 'static> Chunk<T> {
         unsafe { chunk.byte_add(Self::PLACE.1).cast::<Slot<T>>().add(index) }
     }
 
-    /// Where `slot` stands in its chunk.
+    /// The index of `slot` in its chunk.
     ///
     /// # Safety
-    /// `slot` is one of the slots of `chunk`, which is alive.
+    /// `slot` belongs to `chunk`, which is alive.
     pub unsafe fn index(chunk: NonNull<Chunk<T>>, slot: NonNull<Slot<T>>) -> usize {
         (slot.addr().get() - chunk.addr().get() - Self::PLACE.1) / size_of::<Slot<T>>()
     }
@@ -104,22 +104,22 @@ impl<T: 'static> Chunk<T> {
 
 /// The chunks of one thread.
 pub struct Heap<T: 'static> {
-    /// The token of the thread that owns the cells below, or `NOBODY`.
+    /// The token of the thread that owns the cells below, or `NO_OWNER`.
     owner: AtomicUsize,
-    /// Slots that other threads freed: a stack that is only ever taken whole.
+    /// Slots that other threads freed: a stack that is only taken as a whole.
     remote: AtomicPtr<Slot<T>>,
-    /// How many slots lie (or are about to lie) on the remote stack.
+    /// The number of slots that are on the remote stack or about to be pushed.
     pending: AtomicUsize,
-    /// Slots in use, remote ones included; written by the owner alone.
+    /// Slots in use, including remote ones. Only the owner writes it.
     live: AtomicUsize,
-    /// Chunks with room. The first one serves.
-    roomy: Cell<*mut Chunk<T>>,
-    /// How many chunks are wholly free, and how many of them to keep.
+    /// Chunks with free slots. Allocation uses the first.
+    with_space: Cell<*mut Chunk<T>>,
+    /// The number of empty chunks, and how many of them to keep.
     empty: Cell<usize>,
     reserve: Cell<usize>,
 }
 
-// SAFETY: the cells are touched by the owner alone, and ownership is handed over with acquire and release.
+// SAFETY: only the owner touches the cells, and ownership is passed on with acquire and release.
 unsafe impl<T: Send + 'static> Sync for Heap<T> {}
 
 impl<T: Pooled> Heap<T> {
@@ -129,37 +129,38 @@ impl<T: Pooled> Heap<T> {
             remote: AtomicPtr::new(ptr::null_mut()),
             pending: AtomicUsize::new(0),
             live: AtomicUsize::new(0),
-            roomy: Cell::new(ptr::null_mut()),
+            with_space: Cell::new(ptr::null_mut()),
             empty: Cell::new(0),
             reserve: Cell::new(0),
         }
     }
 
-    /// Whether the thread with this token owns the heap. Only that thread's own answer is lasting.
+    /// True if the thread with this token owns the heap. Only for the calling thread's own token does the
+    /// answer stay true.
     #[inline]
     pub fn is_owned_by(&self, token: usize) -> bool {
         self.owner.load(Ordering::Relaxed) == token
     }
 
-    /// Takes the heap over if nobody owns it.
+    /// Takes the heap over if it has no owner.
     pub fn adopt(&self, token: usize) -> bool {
-        self.is_owned_by(NOBODY)
-            && self.owner.compare_exchange(NOBODY, token, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.is_owned_by(NO_OWNER)
+            && self.owner.compare_exchange(NO_OWNER, token, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    /// Gives the heap up, with its remote stack empty; or leaves it to whoever was faster.
+    /// Gives the heap up with an empty remote stack, or leaves it to a thread that adopted it meanwhile.
     ///
     /// # Safety
     /// The calling thread owns the heap, under `token`.
     pub unsafe fn disown(&self, token: usize) {
         loop {
-            // SAFETY: we own it, here and after each `adopt`.
+            // SAFETY: we own the heap, here and after each `adopt`.
             unsafe {
                 self.keep(0);
                 self.drain();
             }
-            self.owner.store(NOBODY, Ordering::Release);
-            // Pairs with the fence in `give`: either we see its slot, or it sees that nobody owns the heap.
+            self.owner.store(NO_OWNER, Ordering::Release);
+            // Pairs with the fence in `give`: either we see its slot, or it sees that the heap has no owner.
             fence(Ordering::SeqCst);
             if self.remote.load(Ordering::Relaxed).is_null() || !self.adopt(token) {
                 return;
@@ -167,13 +168,14 @@ impl<T: Pooled> Heap<T> {
         }
     }
 
-    /// Frees a slot of a heap that another thread owns. True if nobody does: then the caller must adopt it.
+    /// Frees a slot of a heap that another thread owns. Returns true if no thread owns it: then the caller
+    /// must adopt it.
     ///
     /// # Safety
-    /// The slot is of this heap, its value is dropped, and nobody else knows it.
+    /// The slot belongs to this heap, its value is dropped, and no other thread can reach it.
     pub unsafe fn give(&self, slot: NonNull<Slot<T>>) -> bool {
         self.pending.fetch_add(1, Ordering::Relaxed);
-        let mut head = ptr::null_mut(); // A guess; a wrong one is put right by the exchange.
+        let mut head = ptr::null_mut(); // A guess; the exchange corrects it.
         loop {
             // SAFETY: the slot is ours until the exchange succeeds.
             unsafe { slot.as_ref() }.next.set(head);
@@ -184,10 +186,10 @@ impl<T: Pooled> Heap<T> {
             }
         }
         fence(Ordering::SeqCst);
-        self.is_owned_by(NOBODY)
+        self.is_owned_by(NO_OWNER)
     }
 
-    /// Takes back what other threads freed.
+    /// Takes back the slots that other threads freed.
     ///
     /// # Safety
     /// The calling thread owns the heap.
@@ -198,7 +200,7 @@ impl<T: Pooled> Heap<T> {
         let mut next = self.remote.swap(ptr::null_mut(), Ordering::Acquire);
         let mut count = 0;
         while let Some(slot) = NonNull::new(next) {
-            // SAFETY: the stack held it for us, and it is of this heap.
+            // SAFETY: the slots on the stack are unused and belong to this heap.
             unsafe {
                 next = slot.as_ref().next.get();
                 self.free(slot);
@@ -208,14 +210,14 @@ impl<T: Pooled> Heap<T> {
         self.pending.fetch_sub(count, Ordering::Relaxed);
     }
 
-    /// A slot for a new value, if a chunk has room.
+    /// A slot for a new value, if a chunk has a free one.
     ///
     /// # Safety
     /// The calling thread owns the heap.
     #[inline]
     pub unsafe fn take(&self) -> Option<NonNull<Slot<T>>> {
-        let chunk = NonNull::new(self.roomy.get())?;
-        // SAFETY: chunks on the list are alive and have room; their cells are ours.
+        let chunk = NonNull::new(self.with_space.get())?;
+        // SAFETY: chunks on the list are alive and have free slots; we own their cells.
         unsafe {
             let head = chunk.as_ref();
             let slot = match NonNull::new(head.free.get()) {
@@ -223,7 +225,7 @@ impl<T: Pooled> Heap<T> {
                     head.free.set(slot.as_ref().next.get());
                     slot
                 }
-                None => Self::break_in(chunk),
+                None => Self::init_slot(chunk),
             };
             let used = head.used.get();
             head.used.set(used + 1);
@@ -238,11 +240,11 @@ impl<T: Pooled> Heap<T> {
         }
     }
 
-    /// A slot's first use.
+    /// Initializes a slot at its first use.
     ///
     /// # Safety
-    /// The chunk is ours, and has a slot that was never used.
-    unsafe fn break_in(chunk: NonNull<Chunk<T>>) -> NonNull<Slot<T>> {
+    /// The heap is ours, and the chunk has a slot that was never used.
+    unsafe fn init_slot(chunk: NonNull<Chunk<T>>) -> NonNull<Slot<T>> {
         // SAFETY: by contract the index is in range.
         unsafe {
             let index = chunk.as_ref().fresh.get();
@@ -259,13 +261,14 @@ impl<T: Pooled> Heap<T> {
         }
     }
 
-    /// Puts a slot back, and gives its chunk back if that was the last one and the reserve is full.
+    /// Frees a slot. Releases its chunk if that becomes empty and the reserve is full.
     ///
     /// # Safety
-    /// The calling thread owns the heap; the slot is of it, its value is dropped, and nobody else knows it.
+    /// The calling thread owns the heap, to which the slot belongs. Its value is dropped, and no other thread
+    /// can reach it.
     #[inline]
     pub unsafe fn free(&self, slot: NonNull<Slot<T>>) {
-        // SAFETY: a slot in use keeps its chunk alive; the chunk's cells are ours.
+        // SAFETY: a slot in use keeps its chunk alive; we own the chunk's cells.
         unsafe {
             let chunk = slot.as_ref().chunk;
             let head = chunk.as_ref();
@@ -298,13 +301,13 @@ impl<T: Pooled> Heap<T> {
         unsafe { self.link(chunk) };
     }
 
-    /// Sets how many empty chunks to keep, and gives the others back.
+    /// Sets how many empty chunks to keep, and releases the others.
     ///
     /// # Safety
     /// The calling thread owns the heap.
     pub unsafe fn keep(&self, reserve: usize) {
         self.reserve.set(reserve);
-        let mut next = self.roomy.get();
+        let mut next = self.with_space.get();
         while let Some(chunk) = NonNull::new(next).filter(|_| self.empty.get() > reserve) {
             // SAFETY: chunks on the list are alive, and an empty one is released after its link was read.
             unsafe {
@@ -319,7 +322,7 @@ impl<T: Pooled> Heap<T> {
     #[cold]
     unsafe fn release(&self, chunk: NonNull<Chunk<T>>) {
         self.empty.set(self.empty.get() - 1);
-        // SAFETY: the chunk is on the list of our heap, all its slots are free, and no name finds it any more.
+        // SAFETY: the chunk is on our heap's list, all its slots are free, and no id finds it any more.
         unsafe {
             self.unlink(chunk);
             T::arena().unregister(chunk.as_ref().first);
@@ -328,8 +331,8 @@ impl<T: Pooled> Heap<T> {
     }
 
     unsafe fn link(&self, chunk: NonNull<Chunk<T>>) {
-        let next = self.roomy.replace(chunk.as_ptr());
-        // SAFETY: chunks on the list are alive, and their cells are ours.
+        let next = self.with_space.replace(chunk.as_ptr());
+        // SAFETY: chunks on the list are alive, and we own their cells.
         unsafe {
             chunk.as_ref().previous.set(ptr::null_mut());
             chunk.as_ref().next.set(next);
@@ -345,7 +348,7 @@ impl<T: Pooled> Heap<T> {
             let (previous, next) = (chunk.as_ref().previous.get(), chunk.as_ref().next.get());
             match previous.as_ref() {
                 Some(previous) => previous.next.set(next),
-                None => self.roomy.set(next),
+                None => self.with_space.set(next),
             }
             if let Some(next) = next.as_ref() {
                 next.previous.set(previous);
@@ -353,18 +356,18 @@ impl<T: Pooled> Heap<T> {
         }
     }
 
-    /// Adds to `live`, modulo 2⁶⁴. Only the owner writes, so that a load and a store suffice.
+    /// Adds to `live`, modulo 2⁶⁴. Only the owner writes, so a load and a store suffice.
     #[inline]
     fn count(&self, change: usize) {
         self.live.store(self.live.load(Ordering::Relaxed).wrapping_add(change), Ordering::Relaxed);
     }
 
-    /// Slots in use, as far as the owner knows.
+    /// The number of slots in use, as far as the owner knows.
     pub fn in_use(&self) -> usize {
         self.live.load(Ordering::Relaxed)
     }
 
-    /// Values alive, without those on the remote stack.
+    /// The number of values alive, without those on the remote stack.
     pub fn alive(&self) -> usize {
         self.in_use().saturating_sub(self.pending.load(Ordering::Relaxed))
     }

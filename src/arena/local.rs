@@ -1,33 +1,36 @@
-//! What a thread keeps: the heaps that it owns, and the worklist that frees without recursion.
+//! A thread's part of the arena: the heaps that it owns, and the worklist that drops values without
+//! recursion.
 
-use super::heap::{Heap, NOBODY, Slot};
+use super::heap::{Heap, NO_OWNER, Slot};
 use super::sync::{Cell, Mutex, Ordering, lock};
 use super::{Arena, Pooled, Ref};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
-/// Empty chunks that a thread keeps for its next values (8 MiB), so that a loop does not ask the system each time.
+/// The number of empty chunks that a thread keeps (8 MiB), so that a loop does not ask the system each time.
 const RESERVE: usize = if cfg!(loom) { 1 } else { 128 };
 
-/// The token of all threads whose `Local` is gone: it owns a heap only while the arena's late list is locked.
-const EXITED: usize = NOBODY + 1;
+/// The token of all threads whose `Local` is gone. It owns a heap only while the state of [`ExitedThreads`]
+/// is locked.
+const EXITED: usize = NO_OWNER + 1;
 
-/// The token of a thread that has owned no heap yet.
+/// The token of a thread that has not owned a heap.
 const UNNAMED: usize = EXITED + 1;
 
-/// The first thread's token. Tokens are not used again, so that a stale `Heap::owner` is never taken for one's own.
+/// The first thread's token. Tokens are never reused, so an outdated `Heap::owner` is never mistaken for a
+/// thread's own.
 pub const FIRST: usize = UNNAMED + 1;
 
-/// A thread's part of the arena. Only `pool!` makes one, as a thread-local.
+/// A thread's part of the arena. Only `pool!` makes it, as a thread-local.
 pub struct Local<T: Pooled> {
-    /// The thread's name in [`Heap`].
+    /// The thread's token in [`Heap`].
     token: Cell<usize>,
-    /// The heap that new values come from: one of `heaps`.
+    /// The heap that allocates new values, one of `heaps`.
     current: Cell<Option<&'static Heap<T>>>,
     /// All heaps of this thread: its own, and those of ended threads whose values it freed.
     heaps: RefCell<Vec<&'static Heap<T>>>,
-    /// Slots whose values wait to be dropped.
+    /// Slots whose values are to be dropped.
     work: Cell<*mut Slot<T>>,
     draining: Cell<bool>,
 }
@@ -55,7 +58,7 @@ impl<T: Pooled> Local<T> {
     new_local!();
 
     #[cold]
-    fn named(&self) -> usize {
+    fn token_or_new(&self) -> usize {
         if self.token.get() == UNNAMED {
             self.token.set(T::arena().new_token());
         }
@@ -68,16 +71,17 @@ impl<T: Pooled> Local<T> {
         self.current.get().and_then(|heap| unsafe { heap.take() }).unwrap_or_else(|| self.refill())
     }
 
-    /// A slot when the current heap is full: from what others gave back, then from another heap, then from the system.
+    /// A slot when the current heap is full: first from slots that others freed, then from another heap, then
+    /// from the system.
     #[cold]
     fn refill(&self) -> NonNull<Slot<T>> {
         let current = self.current.get().unwrap_or_else(|| {
-            let heap = T::arena().heap(self.named());
+            let heap = T::arena().heap(self.token_or_new());
             self.heaps.borrow_mut().push(heap);
             heap
         });
         for &heap in self.heaps.borrow().iter() {
-            // SAFETY: all of these are ours.
+            // SAFETY: we own all of these heaps.
             if let Some(slot) = unsafe {
                 heap.drain();
                 heap.take()
@@ -87,7 +91,7 @@ impl<T: Pooled> Local<T> {
             }
         }
         self.serve_from(current);
-        // SAFETY: the heap is ours.
+        // SAFETY: we own the heap.
         unsafe {
             current.grow(T::arena());
             current.take().unwrap_unchecked()
@@ -96,7 +100,7 @@ impl<T: Pooled> Local<T> {
 
     fn serve_from(&self, heap: &'static Heap<T>) {
         let before = self.current.replace(Some(heap));
-        // SAFETY: both are ours.
+        // SAFETY: we own both heaps.
         unsafe {
             if let Some(before) = before.filter(|&before| !ptr::eq(before, heap)) {
                 before.keep(0);
@@ -105,21 +109,21 @@ impl<T: Pooled> Local<T> {
         }
     }
 
-    /// Drops the value of a slot whose count fell to zero, now or after those that are being dropped.
+    /// Drops the value of a slot whose count fell to zero: now, or after those that are being dropped.
     ///
     /// # Safety
-    /// The caller held the last count, and has seen what the other holders did.
+    /// The caller held the last handle, and has synchronized with the drops of all others.
     #[inline]
     pub unsafe fn retire(&self, slot: NonNull<Slot<T>>) {
         // SAFETY: the slot is the caller's.
         unsafe { slot.as_ref() }.next.set(self.work.replace(slot.as_ptr()));
         if !self.draining.get() {
-            self.work_off();
+            self.drop_waiting();
         }
     }
 
-    fn work_off(&self) {
-        /// Ends the draining also when a value's `drop` panics; what waits is dropped next time.
+    fn drop_waiting(&self) {
+        /// Ends the draining even if a value's `drop` panics; the rest is dropped next time.
         struct Draining<'a>(&'a Cell<bool>);
         impl Drop for Draining<'_> {
             fn drop(&mut self) {
@@ -130,10 +134,10 @@ impl<T: Pooled> Local<T> {
         let _draining = Draining(&self.draining);
         let mut count = 0;
         while let Some(slot) = NonNull::new(self.work.get()) {
-            // SAFETY: the worklist holds slots that nobody else knows, with their values alive.
+            // SAFETY: slots on the worklist are reachable only from it, and their values are alive.
             unsafe {
                 self.work.set(slot.as_ref().next.get());
-                if inherited(slot) {
+                if pass_to_last_owner(slot) {
                     continue;
                 }
                 drop_value(slot);
@@ -141,49 +145,49 @@ impl<T: Pooled> Local<T> {
             }
             count += 1;
         }
-        T::reaped(count);
+        T::on_dropped(count);
     }
 
     #[inline]
     unsafe fn free(&self, slot: NonNull<Slot<T>>) {
-        // SAFETY: a slot in use keeps its chunk alive, and each branch has the owner that it needs.
+        // SAFETY: a slot in use keeps its chunk alive, and each branch runs on the owner that it needs.
         unsafe {
             let heap = slot.as_ref().chunk.as_ref().heap;
             if !heap.is_owned_by(self.token.get()) {
-                if heap.give(slot) && heap.adopt(self.named()) {
+                if heap.give(slot) && heap.adopt(self.token_or_new()) {
                     self.heaps.borrow_mut().push(heap);
                     heap.drain();
-                    self.part_with(heap);
+                    self.disown_if_empty(heap);
                 }
                 return;
             }
             heap.free(slot);
             if heap.in_use() == 0 {
-                self.part_with(heap);
+                self.disown_if_empty(heap);
             }
         }
     }
 
-    /// Gives an adopted heap up again once nothing lives in it.
-    fn part_with(&self, heap: &'static Heap<T>) {
+    /// Gives an adopted heap up again once it is empty.
+    fn disown_if_empty(&self, heap: &'static Heap<T>) {
         if heap.in_use() == 0 && !self.current.get().is_some_and(|current| ptr::eq(current, heap)) {
             self.heaps.borrow_mut().retain(|&other| !ptr::eq(other, heap));
-            // SAFETY: it was ours until here.
+            // SAFETY: we owned the heap until here.
             unsafe { heap.disown(self.token.get()) };
         }
     }
 
-    /// Takes back what other threads freed, and keeps no reserve.
+    /// Takes back the slots that other threads freed, and releases the reserve.
     pub fn trim(&self) {
         for &heap in self.heaps.borrow().iter() {
-            // SAFETY: all of these are ours.
+            // SAFETY: we own all of these heaps.
             unsafe {
                 heap.drain();
                 heap.keep(0);
             }
         }
         if let Some(heap) = self.current.get() {
-            // SAFETY: as above.
+            // SAFETY: we own the current heap.
             unsafe { heap.keep(RESERVE) };
         }
     }
@@ -191,20 +195,20 @@ impl<T: Pooled> Local<T> {
 
 impl<T: Pooled> Drop for Local<T> {
     fn drop(&mut self) {
-        self.work_off();
+        self.drop_waiting();
         for heap in self.heaps.take() {
-            // SAFETY: the thread ends, and hands its heaps to whoever frees their slots or starts next.
+            // SAFETY: we own the heap; a thread that frees one of its slots or starts next adopts it.
             unsafe { heap.disown(self.token.get()) };
         }
     }
 }
 
-/// Gives a value to its last owner, if it has one, with a new first handle.
+/// Passes a value to its last owner, if it has one, with a new first handle.
 ///
 /// # Safety
-/// The value is alive, and nobody else knows the slot.
+/// The value is alive, and no other thread can reach the slot.
 #[inline]
-unsafe fn inherited<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
+unsafe fn pass_to_last_owner<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
     // SAFETY: by contract.
     let (value, count) = unsafe { ((*slot.as_ref().value.get()).assume_init_mut(), &slot.as_ref().count) };
     let Some(take) = T::last_owner(value) else { return false };
@@ -214,9 +218,9 @@ unsafe fn inherited<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
 }
 
 /// # Safety
-/// The value is alive, and nobody else knows the slot.
+/// The value is alive, and no other thread can reach the slot.
 unsafe fn drop_value<T: Pooled>(slot: NonNull<Slot<T>>) {
-    // SAFETY: by contract. A new generation, so that names of the old value find nothing.
+    // SAFETY: by contract. The new generation makes old ids find nothing.
     unsafe {
         let slot = slot.as_ref();
         let generation = slot.generation.load(Ordering::Relaxed);
@@ -225,7 +229,7 @@ unsafe fn drop_value<T: Pooled>(slot: NonNull<Slot<T>>) {
     }
 }
 
-/// The worklist of threads that are so far gone that their `Local` is.
+/// The worklist of threads that are ending and whose `Local` is gone.
 pub struct ExitedThreads<T: 'static> {
     state: Mutex<State<T>>,
 }
@@ -235,10 +239,10 @@ struct State<T: 'static> {
     draining: bool,
 }
 
-// SAFETY: the slots on the list are held by nobody, and their values may be sent.
+// SAFETY: slots on the list have no other holder, and their values are `Send`.
 unsafe impl<T: Send + 'static> Send for State<T> {}
 
-macro_rules! new_late {
+macro_rules! new_exited_threads {
     ($($constness:ident)?) => {
         pub $($constness)? fn new() -> ExitedThreads<T> {
             ExitedThreads { state: Mutex::new(State { work: ptr::null_mut(), draining: false }) }
@@ -248,15 +252,15 @@ macro_rules! new_late {
 
 impl<T: Pooled> ExitedThreads<T> {
     #[cfg(not(loom))]
-    new_late!(const);
+    new_exited_threads!(const);
     #[cfg(loom)]
-    new_late!();
+    new_exited_threads!();
 
     #[cold]
     pub fn take(&self, arena: &'static Arena<T>) -> NonNull<Slot<T>> {
         let _only = lock(&self.state);
         let heap = arena.heap(EXITED);
-        // SAFETY: `EXITED` owns the heap, and the lock makes us its only bearer.
+        // SAFETY: `EXITED` owns the heap, and the lock makes this the only thread with that token.
         unsafe {
             heap.keep(1);
             let slot = heap.take().unwrap_or_else(|| {
@@ -282,9 +286,9 @@ impl<T: Pooled> ExitedThreads<T> {
             }
         }
         while let Some(slot) = self.next() {
-            // SAFETY: as in `Local::work_off`.
+            // SAFETY: as in `Local::drop_waiting`.
             unsafe {
-                if inherited(slot) {
+                if pass_to_last_owner(slot) {
                     continue;
                 }
                 drop_value(slot);

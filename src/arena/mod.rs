@@ -1,10 +1,11 @@
-//! Slots for values that many hold and that are made and freed all the time: the nodes of a graph.
+//! A pool of slots for shared values that are made and freed all the time: the nodes of a graph.
 //!
-//! A value costs no call of the system allocator, lies beside its neighbours in time, and is freed without recursion,
-//! however long the chain of values that hold one another. Each thread makes values in chunks of its own, so the only
-//! atomic read-modify-write in a value's life is on its count. Another thread's free goes to the owner's remote stack;
-//! what an ended thread leaves is adopted by the next thread that starts, or that frees one of its values.
-//! All of the arena's unsafe code is in this folder, and loom walks through it (`--cfg loom`).
+//! A value needs no call of the system allocator, lies in memory next to values made at the same time, and is
+//! freed without recursion, however long the chain of values that hold one another. Each thread makes values
+//! in chunks of its own, so the only atomic read-modify-write of a value is on its reference count. A slot
+//! that another thread frees goes to the owner's remote stack; the heap of an ended thread is adopted by the
+//! next thread that starts or that frees one of its values. All of the arena's unsafe code is in this folder,
+//! and loom checks it (`--cfg loom`).
 
 mod heap;
 mod local;
@@ -14,7 +15,7 @@ mod tests;
 
 pub use local::Local;
 
-use heap::{Chunk, Heap, NOBODY, Slot};
+use heap::{Chunk, Heap, NO_OWNER, Slot};
 use local::ExitedThreads;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,27 +31,27 @@ use sync::{AtomicUsize, Mutex, Ordering, fence, lock};
 /// A type whose values live in an arena; [`pool!`] implements it.
 ///
 /// # Safety
-/// Both functions return the same thing whenever they are called.
+/// Both functions always return the same object.
 pub unsafe trait Pooled: Send + Sync + Sized + 'static {
     fn arena() -> &'static Arena<Self>;
     fn local() -> &'static LocalKey<Local<Self>>;
-    /// Called when this thread has dropped `count` values in one go.
-    fn reaped(_count: usize) {}
-    /// Who takes over a value whose last handle is gone; nobody, as a rule.
+    /// Called when this thread has dropped `count` values in one run.
+    fn on_dropped(_count: usize) {}
+    /// A function that takes over a value whose last handle was dropped; usually there is none.
     fn last_owner(_value: &mut Self) -> Option<fn(Ref<Self>)> {
         None
     }
 }
 
-/// `pool!(Node);` gives the type its arena.
-/// With functions, `pool!(Node, reaped, last_owner);` calls `reaped` with the number of values that each
-/// round dropped, and `last_owner` with each value that nobody holds any more: it may name who takes the value over.
+/// `pool!(Node);` gives the type its arena. `pool!(Node, on_dropped, last_owner);` also sets two functions:
+/// `on_dropped` is called with the number of values that each run dropped, and `last_owner` with each value whose
+/// last handle was dropped; it may return a function that takes the value over.
 macro_rules! pool {
-    ($type:ty $(, $reaped:path, $last_owner:path)?) => {
-        // SAFETY: each function names one static.
+    ($type:ty $(, $on_dropped:path, $last_owner:path)?) => {
+        // SAFETY: each function returns one static.
         unsafe impl $crate::arena::Pooled for $type {
-            $(fn reaped(count: usize) {
-                $reaped(count);
+            $(fn on_dropped(count: usize) {
+                $on_dropped(count);
             }
 
             #[inline]
@@ -98,16 +99,17 @@ pub fn insert<T: Pooled>(value: T) -> Ref<T> {
     draft(value).publish()
 }
 
-/// Puts a value into a slot of this thread, to be changed there before anybody sees it.
+/// Puts a value into a slot of this thread, to be changed before it is shared.
 #[inline]
 pub fn draft<T: Pooled>(value: T) -> Draft<T> {
-    let slot = T::local().try_with(Local::take).unwrap_or_else(|_| T::arena().late.take(T::arena()));
+    let slot =
+        T::local().try_with(Local::take).unwrap_or_else(|_| T::arena().exited_threads.take(T::arena()));
     // SAFETY: a free slot is ours alone.
     unsafe { (*slot.as_ref().value.get()).write(value) };
     Draft { slot, owns: PhantomData }
 }
 
-/// A value in the making: in its slot already, but no handle counts it and no name finds it.
+/// A value that is being built: it is in its slot, but has no handle, and no id finds it.
 pub struct Draft<T: Pooled> {
     slot: NonNull<Slot<T>>,
     owns: PhantomData<T>,
@@ -147,7 +149,8 @@ impl<T: Pooled> Drop for Draft<T> {
     }
 }
 
-/// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion, unless that has a last owner.
+/// A counted handle, one pointer wide. Dropping the last one drops the value, without recursion, unless the
+/// value has a last owner.
 pub struct Ref<T: Pooled> {
     slot: NonNull<Slot<T>>,
     owns: PhantomData<T>,
@@ -158,7 +161,7 @@ unsafe impl<T: Pooled> Send for Ref<T> {}
 // SAFETY: as above.
 unsafe impl<T: Pooled> Sync for Ref<T> {}
 
-// A panic leaves the arena whole, so that only the value matters.
+// A panic leaves the arena consistent, so only the value matters.
 impl<T: Pooled + RefUnwindSafe> UnwindSafe for Ref<T> {}
 impl<T: Pooled + RefUnwindSafe> RefUnwindSafe for Ref<T> {}
 
@@ -169,7 +172,7 @@ impl<T: Pooled> Ref<T> {
         unsafe { self.slot.as_ref() }
     }
 
-    /// How many handles there are, at this moment.
+    /// The current number of handles.
     pub fn count(&self) -> usize {
         self.slot().count.load(Ordering::Acquire)
     }
@@ -179,13 +182,13 @@ impl<T: Pooled> Ref<T> {
         self.slot == other.slot
     }
 
-    /// The value's address: its identity for as long as it lives.
+    /// The value's address, which identifies it while it lives.
     #[inline]
     pub fn as_ptr(&self) -> *const T {
         self.slot().value.get().cast()
     }
 
-    /// The value's name, which outlives it.
+    /// The value's id, which outlives it.
     pub fn id(&self) -> Id<T> {
         let chunk = self.slot().chunk;
         // SAFETY: our count keeps the chunk alive, and the slot is one of its slots.
@@ -193,7 +196,8 @@ impl<T: Pooled> Ref<T> {
         Id { place, generation: self.slot().generation.load(Ordering::Relaxed), names: PhantomData }
     }
 
-    /// Gives the handle out as a pointer to its value, for an `AtomicPtr` or a capsule. `from_raw` takes it back.
+    /// Turns the handle into a pointer to its value, for an `AtomicPtr` or a capsule. `from_raw` turns it
+    /// back.
     #[inline]
     pub fn into_raw(self) -> NonNull<T> {
         let slot = ManuallyDrop::new(self).slot;
@@ -202,7 +206,7 @@ impl<T: Pooled> Ref<T> {
     }
 
     /// # Safety
-    /// The pointer comes from `into_raw`, whose count passes to the handle made here.
+    /// The pointer comes from `into_raw`, and its count passes to the new handle.
     #[inline]
     pub unsafe fn from_raw(value: NonNull<T>) -> Ref<T> {
         // SAFETY: `into_raw` added the same offset.
@@ -224,7 +228,7 @@ impl<T: Pooled> Clone for Ref<T> {
     #[inline]
     fn clone(&self) -> Ref<T> {
         if self.slot().count.fetch_add(1, Ordering::Relaxed) > usize::MAX / 2 {
-            std::process::abort(); // As `Arc` does: only handles forgotten in a loop get here.
+            std::process::abort(); // As `Arc` does: only handles leaked in a loop get here.
         }
         Ref { slot: self.slot, owns: PhantomData }
     }
@@ -244,7 +248,7 @@ fn retire<T: Pooled>(slot: NonNull<Slot<T>>) {
     // SAFETY: the last handle came here, after an acquire fence.
     unsafe {
         if T::local().try_with(|local| local.retire(slot)).is_err() {
-            T::arena().late.retire(slot);
+            T::arena().exited_threads.retire(slot);
         }
     }
 }
@@ -255,7 +259,7 @@ impl<T: Pooled + fmt::Debug> fmt::Debug for Ref<T> {
     }
 }
 
-/// A value's name: it keeps nothing alive, and is never given to another value.
+/// A value's id. It keeps nothing alive, and is never reused for another value.
 pub struct Id<T> {
     place: u64,
     generation: u64,
@@ -269,7 +273,8 @@ impl<T: Pooled> Id<T> {
         let found = {
             let chunks = lock(&T::arena().chunks);
             let chunk = chunks.alive.get(&(self.place - index))?.0;
-            // SAFETY: a chunk is unregistered, under this lock, before it goes; and the slot had a value once.
+            // SAFETY: a chunk is unregistered, under this lock, before it is freed; and the slot was used
+            // before.
             let slot = unsafe { Chunk::slot(chunk, index as usize) };
             // SAFETY: as above.
             let count = unsafe { &slot.as_ref().count };
@@ -277,7 +282,7 @@ impl<T: Pooled> Id<T> {
             count.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
             Ref { slot, owns: PhantomData }
         };
-        // The slot may hold a younger value: then this handle goes, and the lock must be free by now.
+        // The slot may hold a newer value. Then this handle is dropped, which must happen outside the lock.
         (found.slot().generation.load(Ordering::Relaxed) == self.generation).then_some(found)
     }
 }
@@ -310,35 +315,35 @@ impl<T> fmt::Debug for Id<T> {
     }
 }
 
-/// How many values there are, and what they occupy.
+/// The number of values and their memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Values alive, on all threads.
     pub live: usize,
-    /// Values that the chunks have room for.
+    /// The number of values for which the chunks have slots.
     pub capacity: usize,
     pub chunks: usize,
     pub bytes: usize,
 }
 
-/// Counts over all threads; exact when no other thread is at work.
+/// Statistics over all threads; exact if no other thread is active.
 pub fn stats<T: Pooled>() -> Stats {
     let live = lock(&T::arena().heaps).iter().map(|heap| heap.alive()).sum();
     let chunks = lock(&T::arena().chunks).alive.len();
     Stats { live, capacity: chunks * Chunk::<T>::SLOTS, chunks, bytes: chunks * Chunk::<T>::BYTES }
 }
 
-/// Gives back what this thread holds in empty chunks beyond its reserve, those that other threads emptied included.
+/// Releases this thread's empty chunks beyond its reserve, including those that other threads emptied.
 pub fn trim<T: Pooled>() {
-    // A thread without a `Local` holds nothing.
+    // A thread without a `Local` has no chunks.
     let _ = T::local().try_with(Local::trim);
 }
 
-/// What the threads share: the chunks by number, and every heap.
+/// The state shared by all threads: the chunks by number, and all heaps.
 pub struct Arena<T: 'static> {
     chunks: Mutex<Chunks<T>>,
     heaps: Mutex<Vec<&'static Heap<T>>>,
-    late: ExitedThreads<T>,
+    exited_threads: ExitedThreads<T>,
     tokens: AtomicUsize,
 }
 
@@ -349,7 +354,7 @@ struct Chunks<T: 'static> {
 
 struct Shared<T: 'static>(NonNull<Chunk<T>>);
 
-// SAFETY: the map only finds chunks; what may be done with one is said at `Heap`.
+// SAFETY: the map only finds chunks; the rules for using one are those of `Heap`.
 unsafe impl<T: Send + Sync + 'static> Send for Shared<T> {}
 
 macro_rules! new_arena {
@@ -359,7 +364,7 @@ macro_rules! new_arena {
             Arena {
                 chunks: Mutex::new(Chunks { alive: BTreeMap::new(), next: 0 }),
                 heaps: Mutex::new(Vec::new()),
-                late: ExitedThreads::new(),
+                exited_threads: ExitedThreads::new(),
                 tokens: AtomicUsize::new(local::FIRST),
             }
         }
@@ -373,11 +378,12 @@ impl<T: Pooled> Arena<T> {
     #[cfg(loom)]
     new_arena!();
 
-    /// A heap that nobody owns, or else a new one. Heaps are never freed: there are as many as there were threads at once.
+    /// A heap without an owner, or a new one. Heaps are never freed: there are as many as the greatest number
+    /// of simultaneous threads.
     #[cold]
     fn heap(&self, token: usize) -> &'static Heap<T> {
         let mut heaps = lock(&self.heaps);
-        if let Some(heap) = heaps.iter().find(|heap| heap.is_owned_by(NOBODY) && heap.adopt(token)) {
+        if let Some(heap) = heaps.iter().find(|heap| heap.is_owned_by(NO_OWNER) && heap.adopt(token)) {
             return heap;
         }
         let heap = Box::leak(Box::new(Heap::new(token)));

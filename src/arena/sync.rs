@@ -1,4 +1,4 @@
-//! The building blocks of concurrency, from the standard library or, under `cfg(loom)`, from the model checker.
+//! Synchronization primitives, from the standard library or, under `cfg(loom)`, from the model checker.
 
 #[cfg(loom)]
 pub use loom::{
@@ -15,7 +15,7 @@ pub use std::{
     thread::LocalKey,
 };
 
-/// Locks; a panic elsewhere leaves these structures whole, so poisoning is of no interest.
+/// Locks a mutex. A panic leaves these structures consistent, so poisoning is ignored.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

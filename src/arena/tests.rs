@@ -1,4 +1,4 @@
-//! Chains, cycles of reuse, threads that end early, and every interleaving that loom can think of.
+//! Tests with chains, slot reuse and threads that end early, and with all interleavings that loom explores.
 
 use super::{Pooled, Ref, Stats, insert, pool, stats, trim};
 
@@ -16,7 +16,7 @@ mod alone {
     use std::sync::{Barrier, mpsc};
     use std::thread;
 
-    /// A type of its own for each test, because the statistics are a type's.
+    /// Each test has a type of its own, because the statistics are per type.
     macro_rules! link {
         ($name:ident) => {
             #[allow(dead_code, reason = "held, not read")]
@@ -38,7 +38,7 @@ mod alone {
         drop((one, two));
         assert!(id.upgrade().is_none());
         let three = insert(A(8, None));
-        assert!(id.upgrade().is_none(), "the slot is used again, the name is not");
+        assert!(id.upgrade().is_none(), "the slot is reused, the id is not");
         assert_ne!(id, three.id());
         assert_eq!(live::<A>(), 1);
     }
@@ -126,11 +126,11 @@ mod alone {
             willed: bool,
             _holds: Option<Ref<Owned>>,
         }
-        fn reaped(_: usize) {}
+        fn on_dropped(_: usize) {}
         fn last_owner(value: &mut Owned) -> Option<fn(Ref<Owned>)> {
             std::mem::take(&mut value.willed).then_some(|value| HEIR.set(Some(value)))
         }
-        pool!(Owned, reaped, last_owner);
+        pool!(Owned, on_dropped, last_owner);
         thread_local! { static HEIR: RefCell<Option<Ref<Owned>>> = const { RefCell::new(None) } }
         let id = insert(Owned { willed: true, _holds: None }).id();
         let inherited = HEIR.take();
@@ -163,7 +163,7 @@ mod alone {
         struct Holder(RefCell<Option<Ref<A>>>);
         impl Drop for Holder {
             fn drop(&mut self) {
-                // Whichever thread-local goes first: both making and freeing must work.
+                // Either thread-local may be destroyed first: making and freeing must work in both cases.
                 let chain = self.0.take();
                 self.0.replace(Some(insert(A(0, chain))));
             }
@@ -210,7 +210,7 @@ mod alone {
                     }
                 })
             };
-            // Joined by hand: a scope ends before its threads' thread-locals are gone.
+            // Joined explicitly, because a scope ends before the thread-locals of its threads are destroyed.
             let threads: Vec<_> = receivers.into_iter().enumerate().map(spawn).collect();
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
@@ -232,7 +232,7 @@ mod alone {
         assert!(huge.iter().zip(0..).all(|(h, i)| h.0[99_999] == i));
     }
 
-    /// `cargo test --release arena -- --ignored --nocapture` prints what a value costs.
+    /// `cargo test --release arena -- --ignored --nocapture` prints the cost of a value.
     #[test]
     #[ignore = "a measurement"]
     fn cost_of_make_and_free() {
@@ -299,7 +299,8 @@ mod model {
         }
     }
 
-    /// Loom's first thread outlives its statics, which a `Local` needs to the end: so the body runs on a second one.
+    /// Loom's first thread outlives its statics, which a `Local` needs to the end, so the body runs on a
+    /// second thread.
     fn model(body: fn()) {
         let ways = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
         let count = ways.clone();
@@ -355,7 +356,7 @@ mod model {
         });
     }
 
-    /// With `Local`s by hand, because loom joins a thread before its thread-locals are gone.
+    /// Makes `Local`s explicitly, because loom joins a thread before its thread-locals are destroyed.
     #[test]
     fn the_owner_ends_while_another_frees() {
         model(|| {
@@ -365,7 +366,7 @@ mod model {
             unsafe { (*slot.as_ref().value.get()).write(Watched(UnsafeCell::new(7), None)) };
             let slot = slot.expose_provenance();
             let other = thread::spawn(move || {
-                // SAFETY: nobody else knows the slot any more.
+                // SAFETY: no other thread can reach the slot.
                 unsafe { Local::<Watched>::new().retire(NonNull::with_exposed_provenance(slot)) };
             });
             drop(local);

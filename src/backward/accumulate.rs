@@ -1,6 +1,6 @@
-//! The end of an edge: a leaf's `.grad`, taken over or added to, and the hooks that follow.
+//! Accumulates a gradient in a leaf's `.grad`, and runs the leaf's hooks.
 
-use super::Turn;
+use super::ReadyNode;
 use crate::base::{Guidance, Layout, Result};
 use crate::operator::detached::shallow;
 use crate::operator::{addition, inplace, pointwise};
@@ -8,42 +8,41 @@ use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
-pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
-    if !turn.node.has_hooks() {
-        return add(turn.grads.first(), turn, leaf, create_graph);
+pub fn accumulate(ready: &ReadyNode, leaf: &Leaf, create_graph: bool) -> Result<()> {
+    if !ready.node.has_hooks() {
+        return add(ready.grads.first(), ready, leaf, create_graph);
     }
     let mut changed: Option<SmallVec<[Option<Tensor>; 1]>> = None;
-    for (_, hook) in turn.node.hooks_at(|w| w == When::Before)? {
-        if let Some(new) = hook.call(&[], changed.as_ref().unwrap_or(&turn.grads))? {
+    for (_, hook) in ready.node.hooks_at(|w| w == When::Before)? {
+        if let Some(new) = hook.call(&[], changed.as_ref().unwrap_or(&ready.grads))? {
             changed = Some(new.into_iter().collect());
         }
     }
-    let grads = changed.as_ref().unwrap_or(&turn.grads);
-    add(grads.first(), turn, leaf, create_graph)?;
-    // Also when no gradient came, or the leaf wants none any more.
-    let accumulated = turn.node.hooks_at(|w| w == When::Accumulated)?;
+    let grads = changed.as_ref().unwrap_or(&ready.grads);
+    add(grads.first(), ready, leaf, create_graph)?;
+    // Runs also if no gradient arrived or the leaf no longer requires one.
+    let accumulated = ready.node.hooks_at(|w| w == When::Accumulated)?;
     if !accumulated.is_empty() {
-        let tensor = leaf.tensor_again(&turn.node);
+        let tensor = leaf.tensor_again(&ready.node);
         for (_, hook) in accumulated {
             hook.call(&[Some(tensor.clone())], &[])?;
         }
     }
-    for (_, hook) in turn.node.hooks_at(|w| w == When::After)? {
+    for (_, hook) in ready.node.hooks_at(|w| w == When::After)? {
         hook.call(&[], grads)?;
     }
     Ok(())
 }
 
-/// Adds a gradient to the leaf's.
-fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
+fn add(grad: Option<&Option<Tensor>>, ready: &ReadyNode, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let Some(Some(grad)) = grad else { return Ok(()) };
-    // One node may lead to leaves without number.
+    // A node may have any number of leaves, so memory is checked for each.
     crate::storage::reserve::check()?;
-    let tensor = leaf.tensor_again(&turn.node);
+    let tensor = leaf.tensor_again(&ready.node);
     if !tensor.is_leaf() {
         return Err(Guidance::new("leaf variable has been moved into the graph interior")
             .note("leaf", tensor.describe().0, None)
-            .advice("compute from what it was before the write anew")
+            .advice("repeat the computation from the leaf as it was before the write")
             .done());
     }
     if !tensor.requires_grad() {
@@ -63,8 +62,8 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     })
 }
 
-/// Whether two layouts of one shape have the same strides. Along a dimension of size 1 any stride will do, but for 0, which an
-/// expanded dimension has.
+/// True if two layouts of one shape have the same strides. For a dimension of size 1 any stride is accepted
+/// except 0, which marks an expanded dimension.
 fn same_strides(grad: &Layout, like: &Layout) -> bool {
     let strides = grad.strides.iter().zip(&like.strides);
     grad.shape.iter().zip(strides).all(|(&n, (&g, &l))| if n == 1 { g != 0 } else { g == l })
@@ -74,19 +73,19 @@ thread_local! {
     static ENFORCED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Takes this thread's switch for the thread that calls what is returned.
+/// Moves this thread's switch into the returned closure, which sets it in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
     let on = ENFORCED.replace(true);
     move || ENFORCED.set(on)
 }
 
-/// Whether a leaf's first gradient gets the strides of the leaf, in this thread.
+/// Sets whether a leaf's first gradient gets the strides of the leaf, in this thread.
 pub fn enforce_layouts(on: bool) {
     ENFORCED.set(on);
 }
 
-/// The first gradient of a leaf: taken as it is when nobody else holds it and its strides are right, else copied. Right are the
-/// strides of the leaf where that is dense, and row-major ones where not.
+/// The first gradient of a leaf. It is taken over if it has no other holder and the right strides, otherwise
+/// copied. The right strides are those of the leaf if it is dense, otherwise contiguous ones.
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
@@ -96,7 +95,7 @@ fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     if fits && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());
     }
-    // A leaf that was resized since gets a gradient of its new shape.
+    // A leaf that was resized gets a gradient of its new shape.
     let shape = if dense { like.shape() } else { body.shape() };
     let mut out = Body::new(shape, body.dtype, body.device())?;
     if dense {

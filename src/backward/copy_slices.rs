@@ -1,5 +1,5 @@
-//! The backward of a write through a view, as a node of the view's base: the operator that wrote gets the view's part of the
-//! gradient, and the gradient that it returns for the old values replaces that part.
+//! The backward of a write through a view, as a node in the graph of the base: the operator that wrote gets
+//! the view's part of the gradient, and the gradient that it returns for the old values replaces that part.
 
 use super::match_gradient::fit;
 use crate::base::Result;
@@ -8,8 +8,7 @@ use crate::operator::copy_slices::{around, part};
 use crate::operator::view_part::check_part;
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
-/// What a derivative is to do.
-pub struct Options {
+pub struct DeriveOptions {
     pub wanted: u64,
     pub retain_graph: bool,
     pub create_graph: bool,
@@ -19,7 +18,7 @@ pub fn derive(
     node: &NodeRef,
     written: &CopySlices,
     grads: &[Option<Tensor>],
-    options: &Options,
+    options: &DeriveOptions,
 ) -> Result<Grads> {
     let CopySlices { place, conj_neg, writer } = written;
     let Some(Some(grad)) = grads.first() else {
@@ -41,7 +40,7 @@ pub fn derive(
         results[0] = Some(around(grad, place, before.as_ref())?);
     }
     if !options.retain_graph {
-        // The writer belongs to this node, and goes with its first run that succeeds.
+        // The writer belongs to this node, and is freed when the node first succeeds.
         writer.release();
         node.saves().freed = true;
     }

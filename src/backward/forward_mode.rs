@@ -1,11 +1,11 @@
-//! What forward mode needs of the scheduler: the tangents of most operators come from two reverse passes.
+//! Gives forward mode access to the scheduler: the tangents of most operators come from two reverse passes.
 
 use super::{Request, run};
 use crate::base::Result;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Tensor};
 
-/// Enters a level of forward mode, which [`tangents::exit`] leaves.
+/// Enters a dual level; [`tangents::exit`] ends it.
 pub fn enter() -> DualLevel {
     tangents::enter(reverse)
 }

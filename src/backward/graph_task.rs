@@ -1,4 +1,5 @@
-//! The backward that a thread is in, for callbacks that ask: its number, what it will run, what is to be done after it.
+//! The state of the backward that a thread runs, for callbacks: its id, the nodes it will run, and functions
+//! to call at its end.
 
 use super::ready_queue::key;
 use crate::base::{Error, Result, try_alloc};
@@ -12,12 +13,12 @@ type Callback = Box<dyn FnOnce() -> Result<()>>;
 
 pub struct Task {
     pub id: u64,
-    /// Whether every leaf gets its `.grad`: no `inputs`, and not `autograd.grad`.
+    /// True if every leaf gets its `.grad`: the call has no `inputs` and is not `autograd.grad`.
     pub whole: bool,
-    /// Whether gradients are returned, as `autograd.grad` does.
+    /// True if gradients are returned, as by `autograd.grad`.
     collects: bool,
     roots: Vec<NodeRef>,
-    /// What leads to wanted inputs, or everything that can be reached, found when somebody asks.
+    /// The nodes that lead to needed inputs, or all reachable nodes; computed when first asked for.
     runs: OnceCell<HashSet<usize>>,
     callbacks: RefCell<Vec<Callback>>,
 }
@@ -28,13 +29,13 @@ thread_local! {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The innermost backward that this thread is in.
+/// The innermost backward of this thread.
 pub fn current() -> Option<Rc<Task>> {
     TASKS.with_borrow(|tasks| tasks.last().cloned())
 }
 
 impl Task {
-    /// Whether this backward will run a node, or give a leaf its gradient.
+    /// True if this backward will run the node, or give the leaf its gradient.
     pub fn will_run(&self, node: &NodeRef) -> Result<bool> {
         if self.runs.get().is_none() {
             let _ = self.runs.set(reachable(&self.roots)?);
@@ -49,13 +50,13 @@ impl Task {
         Ok(runs)
     }
 
-    /// Calls `callback` when the backward has ended well.
+    /// Adds a function to call when the backward has succeeded.
     pub fn then(&self, callback: Callback) {
         self.callbacks.borrow_mut().push(callback);
     }
 
     fn finish(&self) -> Result<()> {
-        // A callback may ask for another one.
+        // A callback may add another one.
         while !self.callbacks.borrow().is_empty() {
             let callbacks = std::mem::take(&mut *self.callbacks.borrow_mut());
             callbacks.into_iter().try_for_each(|callback| callback())?;
@@ -64,7 +65,7 @@ impl Task {
     }
 }
 
-/// What can be reached. A single root is not counted, as PyTorch does not, unless something leads back to it.
+/// The reachable nodes. As in PyTorch, a single root is not counted unless it is reachable from itself.
 fn reachable(roots: &[NodeRef]) -> Result<HashSet<usize>> {
     let mut seen: HashSet<usize> = HashSet::new();
     let mut stack: Vec<&NodeRef> = Vec::new();
@@ -84,16 +85,16 @@ fn behind(node: &NodeRef) -> impl Iterator<Item = &NodeRef> {
     node.edges.iter().flatten().map(|edge| &edge.node)
 }
 
-/// Tells the thread that it is in a backward, while this lives.
-pub struct Entered(Option<Rc<Task>>);
+/// Marks the thread as running a backward, until dropped.
+pub struct TaskGuard(Option<Rc<Task>>);
 
-impl Entered {
-    /// `leads`: the nodes on a way to wanted inputs, when only some are wanted.
+impl TaskGuard {
+    /// Begins a backward. `leads` are the nodes on paths to the needed inputs, if only some are needed.
     pub fn new(
         roots: &[(Edge, Tensor)],
         accumulates: bool,
         leads: Option<&HashSet<usize>>,
-    ) -> Result<Entered> {
+    ) -> Result<TaskGuard> {
         let reached = |leads: &HashSet<usize>| -> Result<OnceCell<_>> {
             let mut reached = HashSet::new();
             leads.iter().try_for_each(|&key| try_alloc::insert(&mut reached, key).map(drop))?;
@@ -112,21 +113,21 @@ impl Entered {
             callbacks: RefCell::default(),
         });
         TASKS.with_borrow_mut(|tasks| tasks.push(task.clone()));
-        Ok(Entered(Some(task)))
+        Ok(TaskGuard(Some(task)))
     }
 
-    /// For a run in which no callback can ask.
-    pub fn unseen() -> Entered {
-        Entered(None)
+    /// For a backward without callbacks that could ask for it.
+    pub fn without_task() -> TaskGuard {
+        TaskGuard(None)
     }
 
-    /// Does what was asked to be done after the run.
+    /// Calls the functions that were queued.
     pub fn finish(&self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), |task| task.finish())
     }
 }
 
-impl Drop for Entered {
+impl Drop for TaskGuard {
     fn drop(&mut self) {
         if self.0.is_some() {
             TASKS.with_borrow_mut(|tasks| tasks.pop());
@@ -134,7 +135,7 @@ impl Drop for Entered {
     }
 }
 
-/// What to do after the backward that this thread is in.
+/// Queues a function to call after this thread's current backward.
 pub fn queue(callback: Callback) -> Result<()> {
     match current() {
         Some(task) => {

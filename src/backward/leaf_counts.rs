@@ -1,19 +1,24 @@
-//! How many gradients each leaf still waits for, so that its `.grad` is complete, and its hooks run, as soon as the last one
-//! arrives. Only hooks, custom Functions and callers that catch an error can observe this, so only for them edges are counted.
+//! Counts the gradients that each leaf still waits for, so that its `.grad` is complete, and its hooks run,
+//! as soon as the last one arrives. Only hooks, custom Functions and callers that catch an error can observe
+//! this, so edges are counted only for them.
 
-use super::ready_queue::{Address, key};
+use super::ready_queue::{AddressHasher, key};
 use crate::base::{Result, try_alloc};
 use crate::tensor::NodeRef;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 
-/// For each leaf, how many gradients will still arrive.
-pub type Uses = HashMap<usize, usize, BuildHasherDefault<Address>>;
+/// For each leaf, the number of gradients that will still arrive.
+pub type LeafCounts = HashMap<usize, usize, BuildHasherDefault<AddressHasher>>;
 
-/// How many edges of the graph behind `starts` end in each leaf; `runs` tells which nodes get a turn.
-pub fn uses<'a>(starts: impl Iterator<Item = &'a NodeRef>, runs: impl Fn(&NodeRef) -> bool) -> Result<Uses> {
-    let mut uses = Uses::default();
-    let mut seen: HashSet<usize, BuildHasherDefault<Address>> = HashSet::default();
+/// For each leaf, the number of edges to it in the graph behind `starts`. `runs` is true for the nodes that
+/// will run.
+pub fn count_edges<'a>(
+    starts: impl Iterator<Item = &'a NodeRef>,
+    runs: impl Fn(&NodeRef) -> bool,
+) -> Result<LeafCounts> {
+    let mut uses = LeafCounts::default();
+    let mut seen: HashSet<usize, BuildHasherDefault<AddressHasher>> = HashSet::default();
     let mut stack: Vec<&NodeRef> = Vec::new();
     for start in starts {
         arrive(start, &mut uses, &mut seen, &mut stack)?;
@@ -30,8 +35,8 @@ pub fn uses<'a>(starts: impl Iterator<Item = &'a NodeRef>, runs: impl Fn(&NodeRe
 
 fn arrive<'a>(
     node: &'a NodeRef,
-    uses: &mut Uses,
-    seen: &mut HashSet<usize, BuildHasherDefault<Address>>,
+    uses: &mut LeafCounts,
+    seen: &mut HashSet<usize, BuildHasherDefault<AddressHasher>>,
     stack: &mut Vec<&'a NodeRef>,
 ) -> Result<()> {
     if node.is_leaf() {

@@ -1,4 +1,4 @@
-//! Gradients brought to what they are for: the shape, the dtype and the device of the value that they are the gradient of.
+//! Converts gradients to the shape, dtype and device of the values that they are gradients of.
 
 use crate::base::{DType, Dims, Error, Guidance, Result};
 use crate::operator::complex_views::real;
@@ -6,7 +6,7 @@ use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::sums::sum_to;
 use crate::tensor::{Edge, GradType, Kind, Meta, Node, Tensor};
 
-/// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
+/// Converts a gradient for an edge: undoes broadcasting, restores dtype and device.
 pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let compare = |meta: &Meta| {
@@ -51,7 +51,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
             grad = to_dtype(&part, dtype)?;
         }
         if grad.device() != meta.device {
-            // Only a number goes along by itself.
+            // Only 0-d gradients are moved implicitly.
             if grad.ndim() > 0 {
                 let what = format!("expected device {} but got {}", meta.device, grad.device());
                 return Err(misfit(node, index, edge, &what));
@@ -62,7 +62,8 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
     Ok(grad)
 }
 
-/// The dtype that an edge to a value of the dtype `own` wants of a gradient, which a leaf may have a say in.
+/// The dtype that the edge's gradient must have: `own`, the dtype of the value, unless a leaf's grad_dtype
+/// says otherwise.
 #[inline]
 fn wanted(edge: &Edge, dtype: DType, own: DType) -> DType {
     match &edge.node.kind {
@@ -74,7 +75,7 @@ fn wanted(edge: &Edge, dtype: DType, own: DType) -> DType {
     }
 }
 
-/// What a leaf shows by now: hooks keep its end of the graph through `x.data = y`.
+/// The current shape and dtype of a leaf whose node stayed after `x.data = y` because it has hooks.
 fn shown_by_leaf(edge: &Edge) -> Option<Meta> {
     match &edge.node.kind {
         Kind::Leaf(leaf) if edge.node.has_hooks() => Some(leaf.body().meta()),
@@ -88,11 +89,13 @@ fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
     Guidance::new(format!("Function {name} returned an invalid gradient at index {index} - {what}"))
         .node("operator", node)
         .node("gradient of", &edge.node)
-        .advice(format!("let backward return for input {index} what that input is: its shape, on its device"))
+        .advice(format!(
+            "backward must return for input {index} a gradient of that input's shape, on its device"
+        ))
         .done()
 }
 
-/// A root may show another shape by now than when its node was made.
+/// Converts the gradient of a root. The root's shape may have changed after its node was made.
 pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let have = grad.shape();
@@ -112,7 +115,7 @@ pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     )))
 }
 
-/// Whether `small` broadcasts to `large`.
+/// True if `small` broadcasts to `large`.
 fn expandable(small: &Dims, large: &Dims) -> bool {
     small.len() <= large.len() && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
 }

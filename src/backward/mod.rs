@@ -1,6 +1,7 @@
-//! The scheduler: takes nodes latest first, calls their derivatives, sums what meets, gives leaves their `.grad`.
-//! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
-//! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
+//! The scheduler: runs nodes in decreasing order of their sequence numbers, calls their derivatives, adds up
+//! gradients, and sets the `.grad` of leaves. A node's number exceeds those of its inputs, so the node with
+//! the highest number among those with a gradient is always ready, without counting dependencies beforehand.
+//! The order of additions is fixed, so that the same program gives the same bits.
 
 mod accumulate;
 mod copy_slices;
@@ -17,49 +18,49 @@ use crate::operator::batch;
 use crate::operator::copies::clone_dense;
 use crate::operator::nan::has_nan;
 use crate::tensor::{
-    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
-    with_snapshot,
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, add_failed_node, anomaly, any_hosted, mode,
+    saved_hooks, with_snapshot,
 };
 pub use accumulate::{enforce_layouts, hand_over};
-use copy_slices::Options;
+use copy_slices::DeriveOptions;
 use match_gradient::{fit, fit_root};
-use ready_queue::{ReadyQueue, Turn, key};
+use ready_queue::{ReadyNode, ReadyQueue, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
-/// What a backward is asked for.
+/// The arguments of a backward.
 pub struct Request<'a> {
     pub roots: &'a [(Edge, Tensor)],
     pub retain_graph: bool,
     pub create_graph: bool,
-    /// `inputs=` or `autograd.grad`: only these are wanted.
+    /// If set, only the gradients of these edges are computed (`inputs=`, or `autograd.grad`).
     pub inputs: Option<&'a [Edge]>,
-    /// Whether wanted leaves get `.grad` (backward) or the gradients are returned (grad).
+    /// True if the leaves get `.grad` (`backward`); false if the gradients are returned (`grad`).
     pub accumulate: bool,
-    /// Called now and then; an error stops the run (Ctrl-C).
+    /// Called from time to time; an error stops the backward (Ctrl-C).
     pub poll: &'a mut dyn FnMut() -> Result<()>,
 }
 
-/// Runs a backward; with `inputs`, returns their gradients.
+/// Runs a backward. With `inputs`, returns their gradients.
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     sum_buffers::check()?;
-    let plan = inputs.map(|inputs| Plan::find(roots, inputs)).transpose()?;
+    let plan = inputs.map(|inputs| BackwardPlan::find(roots, inputs)).transpose()?;
     let captured = try_alloc::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
-    let mut run = Run { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
-    let _recording = Recording::start(create_graph);
-    let _hooks = saved_hooks::InForce::now();
+    let mut run = BackwardRun { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
+    let _recording = GradModeGuard::start(create_graph);
+    let _hooks = saved_hooks::RestoreHooks::now();
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
-        run.ready_queue.count(leaf_counts::uses(starts, |node| run.executes(node))?);
+        run.ready_queue.count(leaf_counts::count_edges(starts, |node| run.executes(node))?);
     }
     let task = match &run.plan {
-        _ if !watched => graph_task::Entered::unseen(),
-        plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
+        _ if !watched => graph_task::TaskGuard::without_task(),
+        plan => graph_task::TaskGuard::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
     };
-    // The only root is run, with its hooks, even if no wanted input is reached from it.
+    // A single root runs, with its hooks, even if it leads to no needed input.
     let only = roots.len() == 1;
     for (i, (edge, grad)) in roots.iter().enumerate() {
         let grad = fit_root(i, edge, grad)?;
@@ -78,9 +79,9 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     }
 }
 
-/// Which of `leaves` the graph behind `starts` leads to.
+/// For each of `leaves`, true if it is reachable from `starts`.
 pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
-    let uses = leaf_counts::uses(starts.iter(), |_| true)?;
+    let uses = leaf_counts::count_edges(starts.iter(), |_| true)?;
     let mut reached = try_alloc::filled(false, leaves.len())?;
     for (place, leaf) in reached.iter_mut().zip(leaves) {
         *place = uses.contains_key(&key(leaf));
@@ -88,8 +89,8 @@ pub fn reached(starts: &[NodeRef], leaves: &[NodeRef]) -> Result<Vec<bool>> {
     Ok(reached)
 }
 
-struct Run {
-    plan: Option<Plan>,
+struct BackwardRun {
+    plan: Option<BackwardPlan>,
     captured: Vec<Option<Tensor>>,
     ready_queue: ReadyQueue,
     retain_graph: bool,
@@ -97,64 +98,68 @@ struct Run {
     accumulate: bool,
 }
 
-impl Run {
+impl BackwardRun {
     fn go(&mut self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-        let mut turns = 0u32;
-        while let Some(mut turn) = self.ready_queue.next() {
-            turns = turns.wrapping_add(1);
-            if turns & 1023 == 0 {
+        let mut runs_done = 0u32;
+        while let Some(mut ready) = self.ready_queue.next() {
+            runs_done = runs_done.wrapping_add(1);
+            if runs_done & 1023 == 0 {
                 poll()?;
             }
-            // What a node or a hook switches is its own affair.
+            // A node or a hook may have changed the grad mode.
             mode::set_grad_enabled(self.create_graph);
-            let _span = span(profile::Kind::Turn, &turn.node);
-            // Where something wanted lies beyond a node, its hooks do not change what is captured at it.
-            let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&turn.node));
+            let _span = span(profile::Kind::Turn, &ready.node);
+            // If a needed input lies behind a node, its output hooks do not affect the gradient captured at
+            // the node.
+            let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&ready.node));
             if beyond {
-                self.capture(&turn);
+                self.capture(&ready);
             }
-            if turn.node.has_hooks() {
-                output_hooks(&mut turn).map_err(|error| failed(error, &turn.node))?;
+            if ready.node.has_hooks() {
+                output_hooks(&mut ready).map_err(|error| failed(error, &ready.node))?;
             }
             if !beyond {
-                self.capture(&turn);
+                self.capture(&ready);
             }
-            if turn.node.is_leaf() {
-                self.accumulate(&turn).map_err(|error| failed(error, &turn.node))?;
-            } else if self.executes(&turn.node) {
-                self.execute(turn)?;
+            if ready.node.is_leaf() {
+                self.accumulate(&ready).map_err(|error| failed(error, &ready.node))?;
+            } else if self.executes(&ready.node) {
+                self.execute(ready)?;
             }
         }
         Ok(())
     }
 
-    fn capture(&mut self, turn: &Turn) {
+    fn capture(&mut self, ready: &ReadyNode) {
         let Some(plan) = &self.plan else { return };
-        for (slot, output) in plan.captures(&turn.node) {
-            self.captured[slot] = turn.grads.get(output).cloned().flatten();
+        for (slot, output) in plan.captures(&ready.node) {
+            self.captured[slot] = ready.grads.get(output).cloned().flatten();
         }
     }
 
-    /// Whether a node's derivative is called: something wanted lies beyond it, or its own tensor keeps its gradient.
+    /// True if the node's derivative must run: a needed input lies behind it, or its own output accumulates a
+    /// gradient.
     fn executes(&self, node: &NodeRef) -> bool {
         let plan = self.plan.as_ref();
         plan.is_none_or(|p| p.passes(node) || (self.accumulate && p.wants(node)))
     }
 
-    fn accumulate(&self, turn: &Turn) -> Result<()> {
-        match &turn.node.kind {
-            Kind::Leaf(leaf) if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&turn.node)) => {
-                let _span = span(profile::Kind::Derivative, &turn.node);
-                accumulate::accumulate(turn, leaf, self.create_graph)
+    fn accumulate(&self, ready: &ReadyNode) -> Result<()> {
+        match &ready.node.kind {
+            Kind::Leaf(leaf)
+                if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&ready.node)) =>
+            {
+                let _span = span(profile::Kind::Derivative, &ready.node);
+                accumulate::accumulate(ready, leaf, self.create_graph)
             }
             _ => Ok(()),
         }
     }
 
-    fn execute(&mut self, turn: Turn) -> Result<()> {
-        let Turn { node, grads } = turn;
+    fn execute(&mut self, ready: ReadyNode) -> Result<()> {
+        let ReadyNode { node, grads } = ready;
         let (retain, create) = (self.retain_graph, self.create_graph);
-        let done = turn_node(&node, grads, &mut self.ready_queue, self.plan.as_ref(), retain, create);
+        let done = run_node(&node, grads, &mut self.ready_queue, self.plan.as_ref(), retain, create);
         done.map_err(|error| {
             let error = failed(error, &node);
             self.ready_queue.put_back(node);
@@ -162,24 +167,24 @@ impl Run {
         })
     }
 
-    /// After an error: leaves that no waiting node leads to have their whole gradient, and get it.
+    /// After an error, accumulates the gradients of leaves that are already complete.
     fn finish_leaves(&mut self) {
         let (leaves, rest) = self.ready_queue.take_all();
-        let starts = rest.iter().map(|turn| &turn.node);
-        // The error that is under way comes first.
-        let Ok(uses) = leaf_counts::uses(starts, |node| self.executes(node)) else { return };
-        for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
-            let _ = self.accumulate(turn);
+        let starts = rest.iter().map(|ready| &ready.node);
+        // The first error takes precedence.
+        let Ok(uses) = leaf_counts::count_edges(starts, |node| self.executes(node)) else { return };
+        for ready in leaves.iter().filter(|ready| !uses.contains_key(&key(&ready.node))) {
+            let _ = self.accumulate(ready);
         }
     }
 }
 
-/// What a node makes of gradients of its outputs, called by hand: no hook runs, nothing is freed.
+/// Calls a single node with gradients of its outputs: no hook runs, nothing is freed.
 pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grads> {
     let create_graph = mode::grad_enabled();
     if let Kind::Leaf(leaf) = &node.kind {
-        let turn = Turn { node: node.clone(), grads };
-        return accumulate::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
+        let ready = ReadyNode { node: node.clone(), grads };
+        return accumulate::accumulate(&ready, leaf, create_graph).map(|()| Grads::new());
     }
     let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
     let wanted = node.edges.iter().enumerate().fold(0, wanted);
@@ -191,21 +196,21 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
     node.edges.iter().zip(results).enumerate().map(fitting).collect()
 }
 
-/// What went wrong in a node's turn; in anomaly mode the forward call that made the node is told of.
+/// Adds the node to an error; in anomaly mode, reports the forward call that made the node.
 #[cold]
 fn failed(error: Error, node: &Node) -> Error {
     if anomaly::enabled() {
         node.report_failure();
     }
-    in_turn(error, node)
+    add_failed_node(error, node)
 }
 
-/// One node's turn: its hooks, its derivative, and its gradients on their way.
-fn turn_node(
+/// Runs one node: its hooks, its derivative, and the delivery of its gradients.
+fn run_node(
     node: &NodeRef,
     mut grads: SmallVec<[Option<Tensor>; 1]>,
     ready_queue: &mut ReadyQueue,
-    plan: Option<&Plan>,
+    plan: Option<&BackwardPlan>,
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<()> {
@@ -226,7 +231,7 @@ fn turn_node(
     drop(shown);
     let mut results = derived?;
     if hooked {
-        // Hooks see the gradients that go on, already brought to the shape and dtype of their inputs.
+        // Hooks see the gradients already converted to the shape and dtype of the inputs.
         for (i, (edge, result)) in node.edges.iter().zip(&mut results).enumerate() {
             if let Some(edge) = edge {
                 *result = result.take().map(|grad| fit(node, i, edge, grad)).transpose()?;
@@ -250,14 +255,14 @@ fn turn_node(
             let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
             ready_queue.add(edge, grad)?;
         } else if let (Kind::Custom(_), Some(grad)) = (&node.kind, grad) {
-            // What a Function returns is checked even if it is not used.
+            // A custom Function's gradient is checked even if it is not needed.
             fit(node, i, edge, grad)?;
         }
     }
     Ok(())
 }
 
-/// The profiler's span around what is done at a node, if somebody profiles.
+/// A profiler span around the run of a node, if a profiler is active.
 #[inline]
 fn span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     if profile::on() { open_span(kind, node) } else { None }
@@ -270,7 +275,7 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     Some(Box::new(span))
 }
 
-/// Tells the profiler what goes into a derivative, and how much work it is.
+/// Records shapes and the amount of work of a derivative in the profiler.
 #[cold]
 fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], wanted: u64) {
     if !profile::wants_shapes() {
@@ -292,7 +297,6 @@ fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], w
     span.facts.shapes = Some(given);
 }
 
-/// Calls a node's derivative.
 fn derive(
     node: &NodeRef,
     grads: &[Option<Tensor>],
@@ -304,7 +308,7 @@ fn derive(
     if let Some(span) = &mut span {
         note_sizes(span, node, grads, wanted);
     }
-    let _turn = node.begin_turn();
+    let _parent = node.set_parent();
     crate::storage::reserve::check()?;
     try_alloc::check_list(node.edges.len().max(grads.len()))?;
     let mut step = Step::new(node, grads, create_graph, wanted);
@@ -326,7 +330,7 @@ fn derive(
             results
         }
         Kind::CopySlices(written) => {
-            copy_slices::derive(node, written, grads, &Options { wanted, retain_graph, create_graph })?
+            copy_slices::derive(node, written, grads, &DeriveOptions { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),
     };
@@ -346,24 +350,24 @@ fn derive(
     Ok(results)
 }
 
-/// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
-fn output_hooks(turn: &mut Turn) -> Result<()> {
-    for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_)))? {
+/// Runs the hooks of a node's outputs, then updates retained `.grad`s.
+fn output_hooks(ready: &mut ReadyNode) -> Result<()> {
+    for (when, hook) in ready.node.hooks_at(|w| matches!(w, When::Output(_)))? {
         let When::Output(output) = when else { continue };
         let at = output as usize;
-        if at < turn.grads.len() {
-            let changed = hook.call(&turn.grads[at..=at], &[])?;
+        if at < ready.grads.len() {
+            let changed = hook.call(&ready.grads[at..=at], &[])?;
             if let Some(Some(new)) = changed.and_then(|g| g.into_iter().next()) {
-                turn.grads[at] = Some(new);
+                ready.grads[at] = Some(new);
             }
         }
     }
-    let retained = turn.node.hooks().retained()?;
+    let retained = ready.node.hooks().retained()?;
     for (output, tensor) in retained {
-        if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
+        if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), ready.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
                 None => clone_dense(grad),
-                // What a batched run left there cannot be looked at any more.
+                // A batched gradient of a `vmap` that has ended cannot be added to.
                 Some(old) if batch::has_escaped(&old) => Ok(old),
                 Some(old) => addition::add(&old, grad),
             })?;
@@ -372,35 +376,35 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
     Ok(())
 }
 
-/// Switches recording to `create_graph` for a run.
-struct Recording(bool);
+/// Sets the grad mode to `create_graph` during a backward.
+struct GradModeGuard(bool);
 
-impl Recording {
-    fn start(create_graph: bool) -> Recording {
-        Recording(mode::set_grad_enabled(create_graph))
+impl GradModeGuard {
+    fn start(create_graph: bool) -> GradModeGuard {
+        GradModeGuard(mode::set_grad_enabled(create_graph))
     }
 }
 
-impl Drop for Recording {
+impl Drop for GradModeGuard {
     fn drop(&mut self) {
         mode::set_grad_enabled(self.0);
     }
 }
 
-/// Which nodes lie on a way from the roots to the wanted inputs.
-struct Plan {
+/// The nodes on paths from the roots to the needed inputs.
+struct BackwardPlan {
     leads: HashSet<usize>,
     targets: HashMap<usize, SmallVec<[(usize, usize); 1]>>,
     passes: HashSet<usize>,
 }
 
-impl Plan {
-    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<Plan> {
+impl BackwardPlan {
+    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<BackwardPlan> {
         let mut targets: HashMap<usize, SmallVec<[(usize, usize); 1]>> = HashMap::new();
         for (slot, edge) in inputs.iter().enumerate() {
             try_alloc::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
         }
-        // Depth first with an explicit stack: a node is decided when all that it points to are.
+        // Depth first with an explicit stack: a node is decided after all nodes that it points to.
         let (mut leads, mut passes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut stack: Vec<(&NodeRef, usize)> = Vec::new();
         for (edge, _) in roots {
@@ -426,14 +430,14 @@ impl Plan {
                 }
             }
         }
-        Ok(Plan { leads, targets, passes })
+        Ok(BackwardPlan { leads, targets, passes })
     }
 
     fn leads(&self, node: &NodeRef) -> bool {
         self.leads.contains(&key(node))
     }
 
-    /// Whether anything wanted lies beyond this node.
+    /// True if a needed input lies behind this node.
     fn passes(&self, node: &NodeRef) -> bool {
         self.passes.contains(&key(node))
     }

@@ -1,7 +1,7 @@
-//! The nodes that have a gradient and wait for their turn, latest first. Where few wait, the allocator is not asked: the
-//! next ones are kept in front of the heap.
+//! A priority queue of nodes that have a gradient, latest first. While few nodes wait, it needs no
+//! allocation: the next ones are kept in a small array before the heap.
 
-use super::leaf_counts::Uses;
+use super::leaf_counts::LeafCounts;
 use crate::base::{Result, try_alloc};
 use crate::operator::addition;
 use crate::operator::pointwise::apply_inplace;
@@ -10,31 +10,32 @@ use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A node whose turn it is, with the gradients of its outputs.
-pub struct Turn {
+/// A node to run, with the gradients of its outputs.
+pub struct ReadyNode {
     pub node: NodeRef,
     pub grads: SmallVec<[Option<Tensor>; 1]>,
 }
 
-/// How many wait in front of the heap: as many as one node has inputs.
+/// The length of that array: the number of inputs of a typical node.
 const FRONT: usize = 4;
 
 pub struct ReadyQueue {
     create_graph: bool,
-    /// The next ones, the very next at the end; each comes before everything in the heap.
-    front: SmallVec<[Turn; FRONT]>,
+    /// The next nodes, the very next last; each comes before all nodes in the heap.
+    front: SmallVec<[ReadyNode; FRONT]>,
     order: BinaryHeap<(u64, usize)>,
-    waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
-    /// How many gradients each leaf still waits for, when that is counted; and the leaves that wait no more.
-    uses: Option<Uses>,
-    ready: VecDeque<Turn>,
+    waiting: HashMap<usize, ReadyNode, BuildHasherDefault<AddressHasher>>,
+    /// The number of gradients each leaf still waits for, if they are counted; and the leaves that are
+    /// complete.
+    uses: Option<LeafCounts>,
+    ready: VecDeque<ReadyNode>,
 }
 
-/// Hashes addresses: they are spread well enough by one multiplication.
+/// A hasher for addresses, for which one multiplication suffices.
 #[derive(Default)]
-pub struct Address(u64);
+pub struct AddressHasher(u64);
 
-impl Hasher for Address {
+impl Hasher for AddressHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -50,8 +51,8 @@ pub fn key(node: &NodeRef) -> usize {
     std::ptr::from_ref::<Node>(node) as usize
 }
 
-impl Turn {
-    fn new(edge: &Edge, grad: Option<Tensor>) -> Turn {
+impl ReadyNode {
+    fn new(edge: &Edge, grad: Option<Tensor>) -> ReadyNode {
         let mut grads = SmallVec::new();
         match edge.node.outputs.len() {
             1 if edge.output == 0 => grads.push(grad),
@@ -62,10 +63,10 @@ impl Turn {
                 }
             }
         }
-        Turn { node: edge.node.clone(), grads }
+        ReadyNode { node: edge.node.clone(), grads }
     }
 
-    /// Later nodes come first.
+    /// The priority: later nodes come first.
     fn place(&self) -> (u64, usize) {
         (self.node.sequence, key(&self.node))
     }
@@ -81,7 +82,7 @@ impl Turn {
     }
 }
 
-/// Whether no one else can see a gradient.
+/// True if no other holder can observe a change of this gradient.
 fn is_own(t: &Tensor) -> bool {
     let body = t.body();
     !t.is_special()
@@ -91,7 +92,7 @@ fn is_own(t: &Tensor) -> bool {
         && body.layout.is_contiguous()
 }
 
-/// The sum of two gradients; in place where nobody else can see it.
+/// The sum of two gradients, in place if that cannot be observed.
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     with_snapshot(|| summed(sum, grad, create_graph))
 }
@@ -117,38 +118,39 @@ impl ReadyQueue {
         }
     }
 
-    /// From now on leaves get their turn as soon as they have all their gradients.
-    pub fn count(&mut self, uses: Uses) {
+    /// Makes leaves run as soon as they have all their gradients.
+    pub fn count(&mut self, uses: LeafCounts) {
         self.uses = Some(uses);
     }
 
-    /// Delivers a gradient along an edge. A missing one counts as zeros, but its node gets a turn: a custom Function sees it.
+    /// Delivers a gradient along an edge. A missing gradient counts as zeros, but its node runs: a custom
+    /// Function can see it.
     pub fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         if self.uses.is_some() && edge.node.is_leaf() {
             return self.add_to_leaf(edge, grad);
         }
         let create_graph = self.create_graph;
         let own = key(&edge.node);
-        if let Some(turn) = self.front.iter_mut().find(|turn| key(&turn.node) == own) {
-            return turn.add(edge.output, grad, create_graph);
+        if let Some(ready) = self.front.iter_mut().find(|ready| key(&ready.node) == own) {
+            return ready.add(edge.output, grad, create_graph);
         }
         if !self.waiting.is_empty()
-            && let Some(turn) = self.waiting.get_mut(&own)
+            && let Some(ready) = self.waiting.get_mut(&own)
         {
-            return turn.add(edge.output, grad, create_graph);
+            return ready.add(edge.output, grad, create_graph);
         }
-        let turn = Turn::new(edge, grad);
-        let place = turn.place();
-        let later = self.front.iter().rposition(|turn| turn.place() < place);
+        let ready = ReadyNode::new(edge, grad);
+        let place = ready.place();
+        let later = self.front.iter().rposition(|ready| ready.place() < place);
         let full = self.front.len() == FRONT;
         match later {
-            None if full || self.order.peek().is_some_and(|top| place < *top) => return self.wait(turn),
+            None if full || self.order.peek().is_some_and(|top| place < *top) => return self.wait(ready),
             Some(at) if full => {
                 let last = self.front.remove(0);
-                self.front.insert(at, turn);
+                self.front.insert(at, ready);
                 return self.wait(last);
             }
-            at => self.front.insert(at.map_or(0, |at| at + 1), turn),
+            at => self.front.insert(at.map_or(0, |at| at + 1), ready),
         }
         Ok(())
     }
@@ -157,10 +159,10 @@ impl ReadyQueue {
     fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         let key = key(&edge.node);
         match self.waiting.get_mut(&key) {
-            Some(turn) => turn.add(edge.output, grad, self.create_graph)?,
+            Some(ready) => ready.add(edge.output, grad, self.create_graph)?,
             None => {
                 self.reserve_one()?;
-                self.waiting.insert(key, Turn::new(edge, grad));
+                self.waiting.insert(key, ReadyNode::new(edge, grad));
             }
         }
         let left = self.uses.as_mut().and_then(|uses| uses.get_mut(&key));
@@ -174,30 +176,33 @@ impl ReadyQueue {
         Ok(())
     }
 
-    /// What has come along an edge so far, where it may be written into.
+    /// The gradient accumulated so far for an edge, if it may be written in place.
     pub fn waiting_sum(&self, edge: &Edge) -> Option<Tensor> {
         let key = key(&edge.node);
-        let next = self.front.iter().find(|turn| self::key(&turn.node) == key);
+        let next = self.front.iter().find(|ready| self::key(&ready.node) == key);
         let sum = next.or_else(|| self.waiting.get(&key))?.grads.get(edge.output as usize)?.as_ref()?;
         is_own(sum).then(|| sum.clone())
     }
 
-    /// A node whose turn failed waits again.
+    /// Puts a node back whose run failed.
     pub fn put_back(&mut self, node: NodeRef) {
-        // There is memory: that of its turn.
-        let _ = self.wait(Turn { node, grads: SmallVec::new() });
+        // The memory of its former entry suffices.
+        let _ = self.wait(ReadyNode { node, grads: SmallVec::new() });
     }
 
-    /// All entries that still wait: leaves, and the others.
-    pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
-        self.front.drain(..).chain(self.waiting.drain().map(|(_, turn)| turn)).partition(|t| t.node.is_leaf())
+    /// Removes all entries: leaves, and other nodes.
+    pub fn take_all(&mut self) -> (Vec<ReadyNode>, Vec<ReadyNode>) {
+        self.front
+            .drain(..)
+            .chain(self.waiting.drain().map(|(_, ready)| ready))
+            .partition(|t| t.node.is_leaf())
     }
 
     #[inline(never)]
-    fn wait(&mut self, turn: Turn) -> Result<()> {
+    fn wait(&mut self, ready: ReadyNode) -> Result<()> {
         self.reserve_one()?;
-        self.order.push(turn.place());
-        self.waiting.insert(key(&turn.node), turn);
+        self.order.push(ready.place());
+        self.waiting.insert(key(&ready.node), ready);
         Ok(())
     }
 
@@ -205,15 +210,17 @@ impl ReadyQueue {
     #[inline]
     fn reserve_one(&mut self) -> Result<()> {
         let made = self.waiting.try_reserve(1).and_then(|()| self.order.try_reserve(1));
-        made.map_err(|_| try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
+        made.map_err(|_| {
+            try_alloc::out_of_memory(self.waiting.len().saturating_mul(2 * size_of::<ReadyNode>()))
+        })
     }
 
-    pub fn next(&mut self) -> Option<Turn> {
-        if let Some(turn) = self.ready.pop_front() {
-            return Some(turn);
+    pub fn next(&mut self) -> Option<ReadyNode> {
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
         }
-        if let Some(turn) = self.front.pop() {
-            return Some(turn);
+        if let Some(ready) = self.front.pop() {
+            return Some(ready);
         }
         let (_, key) = self.order.pop()?;
         self.waiting.remove(&key)

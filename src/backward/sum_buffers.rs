@@ -1,4 +1,5 @@
-//! What a custom Function's `backward` may see of the sums that its results will be added to: it may add to them itself.
+//! `ctx.input_grad_buffers`: gives a custom Function's `backward` the sums to which its results will be
+//! added, so that it can add to them itself.
 
 use super::ready_queue::{ReadyQueue, key};
 use crate::base::{Error, Result};
@@ -6,50 +7,55 @@ use crate::tensor::{Kind, Node, NodeRef, Tensor, When, anomaly};
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-/// The Function whose derivative this thread runs, and the sums of its backward.
+/// The custom Function that runs in this thread, and the queue with the sums.
 #[derive(Clone, Copy)]
-struct Now {
+struct CurrentFunction {
     node: usize,
     ready_queue: *const ReadyQueue,
     wanted: u64,
     create_graph: bool,
-    /// Whether a sum was handed out: as long as it may be written, no other backward may start.
+    /// True if a sum was handed out: no other backward may start while it can be written.
     exposed: bool,
 }
 
 thread_local! {
-    static NOW: Cell<Option<Now>> = const { Cell::new(None) };
+    static NOW: Cell<Option<CurrentFunction>> = const { Cell::new(None) };
 }
 
-/// Ends what [`show`] began.
-pub struct Shown<'a> {
-    before: Option<Now>,
+/// Ends the access that [`show`] began.
+pub struct SumAccess<'a> {
+    before: Option<CurrentFunction>,
     _frontier: PhantomData<&'a ReadyQueue>,
 }
 
-impl Drop for Shown<'_> {
+impl Drop for SumAccess<'_> {
     fn drop(&mut self) {
         NOW.set(self.before);
     }
 }
 
-/// While a Function's derivative runs, its sums can be asked for.
+/// Makes the sums accessible while a custom Function's derivative runs.
 #[inline]
 pub fn show<'a>(
     node: &Node,
     wanted: u64,
     ready_queue: &'a ReadyQueue,
     create_graph: bool,
-) -> Option<Shown<'a>> {
+) -> Option<SumAccess<'a>> {
     if !matches!(node.kind, Kind::Custom(_)) {
         return None;
     }
-    let now =
-        Now { node: std::ptr::from_ref(node) as usize, ready_queue, wanted, create_graph, exposed: false };
-    Some(Shown { before: NOW.replace(Some(now)), _frontier: PhantomData })
+    let now = CurrentFunction {
+        node: std::ptr::from_ref(node) as usize,
+        ready_queue,
+        wanted,
+        create_graph,
+        exposed: false,
+    };
+    Some(SumAccess { before: NOW.replace(Some(now)), _frontier: PhantomData })
 }
 
-/// Refuses another backward while a sum is in somebody's hands.
+/// Returns an error if a sum has been handed out, because another backward must not start then.
 #[inline]
 pub fn check() -> Result<()> {
     match NOW.get() {
@@ -60,7 +66,7 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// For each edge of the node that runs now the sum that waits there, where nobody else sees it.
+/// For each edge of the running node, the accumulated sum, if it may be written in place.
 pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
     let asked = node.map(|node| (node, NOW.get()));
     let (node, mut now) = match asked {
@@ -83,7 +89,8 @@ pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
              gradients are returned as None and cannot be observed or replaced by those hooks",
         ));
     }
-    // SAFETY: `Shown` borrows the queue for as long as NOW names it, and this thread is inside of that.
+    // SAFETY: `SumAccess` borrows the queue for as long as NOW points to it, and this thread is inside that
+    // scope.
     let ready_queue = unsafe { &*now.ready_queue };
     let sum = |(i, edge): (usize, &Option<_>)| {
         edge.as_ref()

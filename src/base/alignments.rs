@@ -1,11 +1,11 @@
-//! What is aligned by connectionist temporal classification: sizes, and where each sample's labels begin among all of them.
+//! The sizes of a CTC loss, and the start of each example's labels in the concatenated targets.
 
 #[derive(Clone, Debug)]
 pub struct Alignments {
     pub steps: usize,
     pub samples: usize,
     pub classes: usize,
-    /// Places in a row of the table of alignments.
+    /// The length of a row in the table of alignments.
     pub places: usize,
     pub blank: usize,
     pub input_lengths: Vec<usize>,

@@ -1,9 +1,9 @@
-//! The conj and neg bits: `x.conj()` and `x.conj().imag` are views of the same bytes, whose elements are conjugated or negated
-//! when they are read.
+//! The conj and neg bits: `x.conj()` and `x.conj().imag` are views of the same bytes whose elements are
+//! conjugated or negated when they are read.
 
 use super::Scalar;
 
-/// Conjugated, negated, both or, as nearly always, neither.
+/// The bits of a tensor, usually none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConjNeg(u8);
 
@@ -21,13 +21,13 @@ impl ConjNeg {
         self.0 & part.0 != 0
     }
 
-    /// Both, one after the other. What is done twice is undone.
+    /// Applies one after the other; a bit that is set in both cancels.
     #[must_use]
     pub const fn then(self, other: ConjNeg) -> ConjNeg {
         ConjNeg(self.0 ^ other.0)
     }
 
-    /// What is read where the bytes hold `number`.
+    /// The value of an element whose bytes hold `number`.
     pub fn of(self, number: Scalar) -> Scalar {
         let number = if self.has(ConjNeg::CONJ) { number.conj() } else { number };
         if self.has(ConjNeg::NEG) { number.opposite() } else { number }

@@ -1,11 +1,10 @@
-//! The dtype of floats that come without one.
+//! The default dtype of floats.
 
 use crate::base::DType;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
 
-/// The dtype of floats that come without one.
 pub fn default_dtype() -> DType {
     let code = DEFAULT.load(Ordering::Relaxed);
     DType::ALL[usize::from(code)]

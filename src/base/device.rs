@@ -1,8 +1,8 @@
-//! Where a tensor's bytes live.
+//! Devices.
 
 use std::fmt;
 
-/// The name under which the user asked for the GPU; all of them mean the wgpu adapter.
+/// The name by which the user asked for the GPU. All names mean the wgpu adapter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GpuName {
     Cuda,
@@ -11,12 +11,12 @@ pub enum GpuName {
     Wgpu,
 }
 
-/// Equal where they are the same memory, whatever they are called.
+/// A device. Two devices are equal if they have the same memory, whatever their names.
 #[derive(Clone, Copy, Debug)]
 pub enum Device {
     Cpu,
     Gpu(GpuName, u8),
-    /// Nowhere: sizes and types without elements.
+    /// Tensors with shape and dtype, but without elements.
     Meta,
 }
 
@@ -47,7 +47,7 @@ impl Device {
         matches!(self, Device::Meta)
     }
 
-    /// `cuda`, `cpu`: the type without the index.
+    /// The device type without the index: `cuda`, `cpu`.
     pub const fn kind(self) -> &'static str {
         match self {
             Device::Cpu => "cpu",
@@ -59,7 +59,7 @@ impl Device {
         }
     }
 
-    /// Which memory it is: the GPU's number, or one below them.
+    /// A number for the memory: the GPU's index, or negative.
     const fn number(self) -> i16 {
         match self {
             Device::Cpu => -1,
@@ -68,7 +68,8 @@ impl Device {
         }
     }
 
-    /// The device of what is made from both, which are one: where they have two names for it, PyTorch's own.
+    /// The device of a result made from both operands. If their names differ, it is PyTorch's own name,
+    /// `cuda`.
     pub fn joined(self, other: Device) -> Device {
         match (self, other) {
             (Device::Gpu(a, number), Device::Gpu(b, _)) if a != b => Device::Gpu(GpuName::Cuda, number),

@@ -1,4 +1,4 @@
-//! Element types, and which type a mixture of them becomes.
+//! Element types and their promotion.
 
 /// The type of a tensor's elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub enum DType {
     C128,
 }
 
-/// What promotion looks at first: a higher category always wins.
+/// The first criterion of type promotion: a higher category always wins.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Category {
     Bool,
@@ -35,7 +35,7 @@ impl DType {
     /// All but the complex ones.
     pub const REAL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
-    /// A number as an element of this floating point type.
+    /// The number rounded to this floating point type.
     pub fn round(self, x: f64) -> f64 {
         match self {
             DType::F32 => f64::from(x as f32),
@@ -77,12 +77,12 @@ impl DType {
         matches!(self, C64 | C128)
     }
 
-    /// Whether gradients can flow through it.
+    /// True if elements of this type have gradients.
     pub const fn is_differentiable(self) -> bool {
         self.is_float() || self.is_complex()
     }
 
-    /// The type of a complex number's parts; any other type is its own.
+    /// The dtype of a complex number's parts; other dtypes are returned unchanged.
     pub const fn to_real(self) -> DType {
         match self {
             C64 => F32,
@@ -91,7 +91,7 @@ impl DType {
         }
     }
 
-    /// The complex type whose parts hold this type's numbers.
+    /// The complex dtype whose parts have this dtype.
     pub const fn to_complex(self) -> DType {
         match self {
             F64 | C128 => C128,
@@ -121,7 +121,7 @@ impl DType {
         }
     }
 
-    /// The C++-flavoured name that PyTorch's error messages use: `Float`, `Long`.
+    /// The name in most of PyTorch's error messages: `Float`, `Long`.
     pub const fn scalar_name(self) -> &'static str {
         match self {
             Bool => "Bool",
@@ -139,7 +139,7 @@ impl DType {
         }
     }
 
-    /// The C type's name, as some of PyTorch's error messages have it.
+    /// The name of the C type, used in some of PyTorch's error messages.
     pub const fn c_name(self) -> &'static str {
         match self {
             Bool => "bool",
@@ -157,7 +157,7 @@ impl DType {
         }
     }
 
-    /// The name in C++ with the number of bits: `int64_t`.
+    /// The C++ name with the number of bits: `int64_t`.
     pub const fn fixed_name(self) -> &'static str {
         match self {
             U8 => "uint8_t",
@@ -168,7 +168,7 @@ impl DType {
         }
     }
 
-    /// The least and the greatest of an integer type's numbers.
+    /// The smallest and the greatest number of an integer type.
     pub const fn range(self) -> Option<(i64, i64)> {
         Some(match self {
             U8 => (0, 255),
@@ -180,7 +180,7 @@ impl DType {
         })
     }
 
-    /// The number as it is after it was stored in this type.
+    /// The number after a round trip through this type, with wrap-around.
     pub fn wrap(self, number: i64) -> i64 {
         match self {
             U8 => i64::from(number as u8),
@@ -191,7 +191,7 @@ impl DType {
         }
     }
 
-    /// The type both operands are converted to, when both have a say.
+    /// The dtype of promotion with another dtype, if both have the same rank.
     pub const fn promote(self, other: DType) -> DType {
         if self as u8 == other as u8 {
             return self;

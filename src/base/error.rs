@@ -1,15 +1,15 @@
-//! Everything that can go wrong, as one enum. `python/errors.rs` turns it into Python exceptions.
+//! All errors, as one enum; `python/errors.rs` turns it into Python exceptions.
 
 use super::{DType, Device, Guidance};
 use std::any::Any;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A boxed [`Fault`]: results stay two words wide on the fast path.
+/// A boxed [`Fault`], so that a `Result` is small.
 #[derive(Debug)]
 pub struct Error(Box<Fault>);
 
-/// What went wrong, in PyTorch's words.
+/// The kinds of errors, with PyTorch's messages.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     #[error(
@@ -22,16 +22,16 @@ pub enum Fault {
     InvalidShape { shape: String, numel: usize },
     #[error("\"{op}\" not implemented for '{}'", dtype.scalar_name())]
     NoKernel { op: &'static str, dtype: DType },
-    /// No kernel for a dtype, where the kernel has the name of its operator.
+    /// No kernel for a dtype, if the kernel has the name of its operator.
     #[error("\"{op}_cpu\" not implemented for '{}'", dtype.scalar_name())]
     NoKernelOf { op: &'static str, dtype: DType },
-    /// An operator that knows no complex numbers at all.
+    /// An operator that does not support complex numbers.
     #[error("{0} is not supported for complex types")]
     NoComplex(&'static str),
-    /// A TypeError of a kernel that orders its operands, where these are complex.
+    /// A TypeError of an operator that compares its operands, for complex numbers.
     #[error("{0}")]
     Unordered(String),
-    /// The operator exists, but has no shader for this dtype; nothing moves to the CPU by itself.
+    /// The operator has no GPU kernel for this dtype; nothing is moved to the CPU implicitly.
     #[error(
         "\"{}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
         op.trim_end_matches("_cpu"),
@@ -42,22 +42,25 @@ pub enum Fault {
     Devices { a: Device, b: Device },
     #[error("{}", apart(name, *here, *others, op))]
     Elsewhere { name: &'static str, here: Device, others: Device, op: &'static str },
-    /// A kernel was given a body with the conj or neg bit, which its caller should have resolved.
-    #[error("the elements are still to be conjugated or negated")]
+    /// A kernel got a lazily conjugated or negated body, which its caller should have resolved.
+    #[error(
+        "a kernel got a lazily conjugated or negated tensor: call resolve_conj() and resolve_neg() first"
+    )]
     ConjNeg,
     #[error("{message}")]
     OutOfMemory { message: String },
     #[error("{0}")]
     Runtime(String),
-    /// A RuntimeError that shows the way.
+    /// A RuntimeError with notes and advice.
     #[error("{0}")]
     Guided(Guidance),
     #[error("{0}")]
     Index(String),
-    /// An index beyond its dimension (a number, and which dimension); a RuntimeError in the operators that go along one.
+    /// An index out of bounds (with its value and dimension, if known). A RuntimeError in operators along a
+    /// dimension.
     #[error("{}", beyond(*index, *size))]
     Beyond { index: Option<(i64, usize)>, size: usize, along: bool },
-    /// A factorisation or a system of equations without an answer.
+    /// A factorization or a linear system without a solution.
     #[error("{0}")]
     LinAlg(String),
     #[error("{0}")]
@@ -66,7 +69,7 @@ pub enum Fault {
     Type(String),
     #[error("{0}")]
     NotImplemented(String),
-    /// An exception raised by the user's code (a hook, a Function): carried through unchanged.
+    /// An exception raised by user code (a hook, a Function), which is passed on unchanged.
     #[error("an exception of the host language")]
     Foreign(Box<dyn Any + Send + Sync>),
 }

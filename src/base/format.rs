@@ -1,4 +1,4 @@
-//! Memory formats: in which order the dimensions of a copy lie in memory.
+//! Memory formats: the order of dimensions in memory.
 
 use super::views::dense_like;
 use super::{Dims, Error, Layout, Result};
@@ -6,13 +6,13 @@ use super::{Dims, Error, Layout, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
     Contiguous,
-    /// As the original lies.
+    /// That of the original tensor.
     Preserve,
-    /// Of images (four dimensions) or volumes (five): the second dimension varies fastest.
+    /// For images (rank 4) or volumes (rank 5): the second dimension varies fastest.
     ChannelsLast(usize),
 }
 
-/// The layout of a tensor that has all its elements; others are made of such tensors, in Python.
+/// PyTorch's layout of a dense tensor. Sparse tensors are made of dense ones, in Python.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StridedLayout;
 
@@ -21,7 +21,7 @@ impl StridedLayout {
 }
 
 impl MemoryFormat {
-    /// From PyTorch's name for it.
+    /// Parses PyTorch's name.
     pub fn parse(name: &str) -> Option<MemoryFormat> {
         Some(match name {
             "contiguous_format" => MemoryFormat::Contiguous,
@@ -32,7 +32,7 @@ impl MemoryFormat {
         })
     }
 
-    /// The layout in which a copy of a tensor that lies like this is made.
+    /// The layout in this format of a copy of a tensor with layout `like`.
     pub fn layout(self, like: &Layout) -> Result<Layout> {
         match self {
             MemoryFormat::Contiguous => Ok(Layout::contiguous(&like.shape)),
@@ -41,7 +41,7 @@ impl MemoryFormat {
         }
     }
 
-    /// Whether elements that lie like this lie in the format.
+    /// True if the layout is in this format.
     pub fn holds(self, layout: &Layout) -> bool {
         let MemoryFormat::ChannelsLast(ndim) = self else { return layout.is_contiguous() };
         if layout.ndim() != ndim {
@@ -56,7 +56,7 @@ impl MemoryFormat {
         })
     }
 
-    /// The format that a tensor of this layout hands on.
+    /// The memory format that a tensor with this layout passes on to results.
     pub fn suggested(layout: &Layout) -> MemoryFormat {
         let format = MemoryFormat::ChannelsLast(layout.ndim());
         if matches!(layout.ndim(), 4 | 5) && has_channels_last(layout) {
@@ -67,12 +67,13 @@ impl MemoryFormat {
     }
 }
 
-/// The dimensions from the one that varies fastest to the one that varies slowest.
+/// The dimensions in the order of the channels-last format, fastest first.
 fn channels_first_to_vary(ndim: usize) -> impl Iterator<Item = usize> {
     std::iter::once(1).chain((2..ndim).rev()).chain(std::iter::once(0))
 }
 
-/// Whether strides grow in the order of the format; where both orders fit, this one has to show in the first stride.
+/// True if strides grow in the order of the channels-last format. If both formats fit, dimension 0 must
+/// decide for this one.
 fn has_channels_last(layout: &Layout) -> bool {
     let mut least = 0;
     layout.strides[1] != 0
@@ -99,7 +100,7 @@ fn channels_last(shape: &Dims, ndim: usize) -> Result<Layout> {
     Ok(layout)
 }
 
-/// A tensor of another rank has no such format.
+/// The error for a tensor of another rank.
 pub fn refused(ndim: usize) -> Error {
     let name = if ndim == 4 { "channels_last" } else { "channels_last_3d" };
     Error::runtime(format!("required rank {ndim} tensor to use {name} format"))

@@ -1,16 +1,16 @@
-//! Errors that show the way: PyTorch's sentences first, then what their reader asks next, a line each. Which operator,
-//! made where, and what to do.
+//! Errors with notes: PyTorch's message, then one line each about the operator, where it was called, and what
+//! to do.
 
 use std::fmt::{self, Display, Formatter, Write};
 
-/// A line of the user's program.
+/// A line in the user's program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Line {
     pub file: Box<str>,
     pub number: u32,
 }
 
-/// Where lines would be told that were not kept.
+/// The hint in errors if lines were not recorded.
 pub const LINES_HINT: &str =
     "autograd.set_source_lines(True) before the forward pass, or GRADIRON_SOURCE_LINES=1, shows the lines";
 
@@ -43,7 +43,7 @@ impl Guidance {
         self.note("what to do", text, None)
     }
 
-    /// The whole text; `source` reads the user's lines.
+    /// The whole text; `source` reads lines of the user's program.
     pub fn render(&self, source: impl Fn(&Line) -> Option<String>) -> String {
         let mut text = self.message.clone();
         for Note { label, text: note, line } in &self.notes {

@@ -1,4 +1,4 @@
-//! How a tensor lies in its storage. A view is a new layout over the same bytes.
+//! Layouts of tensors in their storage. A view is another layout over the same bytes.
 
 use super::{DType, Dims, contiguous_strides, numel};
 use smallvec::SmallVec;
@@ -11,7 +11,7 @@ pub struct Layout {
     pub offset: usize,
 }
 
-/// By copying the inline numbers; the derived one walks them one by one.
+/// Copies the inline numbers at once; a derived `clone` copies them one by one.
 impl Clone for Layout {
     #[inline]
     fn clone(&self) -> Layout {
@@ -36,7 +36,7 @@ impl Layout {
         self.shape.len()
     }
 
-    /// The layout over the parts of complex elements: twice as many, in a last dimension of two.
+    /// The layout of the parts of complex elements, with a new last dimension of size 2.
     pub fn as_parts(&self) -> Layout {
         let mut parts = Layout { offset: 2 * self.offset, ..self.clone() };
         parts.strides.iter_mut().for_each(|s| *s *= 2);
@@ -45,7 +45,7 @@ impl Layout {
         parts
     }
 
-    /// Row-major without gaps; the strides of dimensions of size 1 do not matter.
+    /// True if row-major without gaps; strides of dimensions of size 1 are ignored.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;
         for (&n, &s) in self.shape.iter().zip(&self.strides).rev() {
@@ -60,7 +60,7 @@ impl Layout {
         true
     }
 
-    /// Whether the elements fill their place without gaps, in some order.
+    /// True if the elements fill their memory without gaps, in any order of dimensions.
     pub fn is_dense(&self) -> bool {
         if self.is_contiguous() && self.numel() > 0 {
             return true;
@@ -71,20 +71,20 @@ impl Layout {
         dims.iter().try_fold(1, |gap, &(stride, size)| (stride == gap).then_some(gap * size)).is_some()
     }
 
-    /// Whether some element stands for several.
+    /// True if several elements share memory through a stride of 0.
     pub fn is_expanded(&self) -> bool {
         let mut dims = self.shape.iter().zip(&self.strides);
         self.numel() > 0 && dims.any(|(&n, &s)| n > 1 && s == 0)
     }
 
-    /// The layout of its elements with each of them once: an expanded dimension has the size 1.
+    /// The layout with expanded dimensions reduced to size 1.
     pub fn unexpanded(&self) -> Layout {
         let shape =
             self.shape.iter().zip(&self.strides).map(|(&n, &s)| if s == 0 { n.min(1) } else { n }).collect();
         Layout { shape, ..self.clone() }
     }
 
-    /// One past the last element that this layout reaches, counted from the storage's start.
+    /// One past the last element in the storage, counted from the storage's start.
     pub fn end(&self) -> usize {
         if self.numel() == 0 {
             return self.offset;
@@ -92,8 +92,8 @@ impl Layout {
         self.offset + self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1) * s).sum::<usize>() + 1
     }
 
-    /// How many bytes from the storage's start on this layout reaches over, where that is a number: what comes from outside
-    /// may say anything.
+    /// The number of bytes from the storage's start that this layout covers. `None` if it overflows, which a
+    /// user's sizes may cause.
     pub fn bytes(&self, dtype: DType) -> Option<usize> {
         if self.shape.contains(&0) {
             return Some(0);
@@ -103,8 +103,8 @@ impl Layout {
         last.checked_add(1)?.checked_mul(dtype.size()).filter(|&bytes| bytes <= isize::MAX as usize)
     }
 
-    /// The layout of this tensor read with the (broadcast) shape `to`: stretched dimensions get stride 0.
-    /// `to` must be a shape that this one broadcasts to.
+    /// The layout of this tensor broadcast to shape `to`: expanded dimensions get stride 0. This shape must
+    /// broadcast to `to`.
     pub fn broadcast_to(&self, to: &[usize]) -> Layout {
         let lead = to.len() - self.shape.len();
         let mut strides: Dims = smallvec::smallvec![0; to.len()];
@@ -115,8 +115,8 @@ impl Layout {
     }
 }
 
-/// Host memory seen through a layout: what a CPU kernel gets. `ptr` is at the first element (the layout's
-/// offset is already added); strides count elements.
+/// Host memory with a layout, for CPU kernels. `ptr` points at the first element (the layout's offset is
+/// added); strides count elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Strided<'a> {
     pub ptr: *mut u8,
@@ -142,14 +142,14 @@ impl Strided<'_> {
     }
 }
 
-// SAFETY: a Strided is a plain description; whoever made it keeps the bytes alive and unaliased while kernels run.
+// SAFETY: a Strided is a plain description; its maker keeps the bytes alive and unaliased while kernels run.
 unsafe impl Send for Strided<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Strided<'_> {}
 
-/// An index operand of a gather or a scatter. `index` (int64 or int32) is already broadcast to the shape of the elements
-/// that move; each of its values, counted from either end of a dimension of `size`, adds `stride` times itself to the
-/// offset of the indexed operand. `dim` is for messages.
+/// An index operand of a gather or scatter. `index` (int64 or int32) is already broadcast to the shape of the
+/// elements that are moved. Each of its values, which may count from the end of a dimension of `size`, is
+/// multiplied by `stride` and added to the offset of the indexed operand. `dim` is for messages.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexBy<'a> {
     pub index: Strided<'a>,
@@ -158,7 +158,7 @@ pub struct IndexBy<'a> {
     pub dim: usize,
 }
 
-/// What a scatter does with the element that is there already.
+/// The operation by which a scatter combines a new element with the existing one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Put {
     Assign,

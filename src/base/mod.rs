@@ -1,5 +1,5 @@
-//! Plain values that every room speaks of: dtypes, scalars, devices, shapes, layouts, errors.
-//! Nothing here allocates tensors, runs kernels or knows of graphs.
+//! Plain values that all modules use: dtypes, scalars, devices, shapes, layouts, errors. Nothing here makes
+//! tensors, runs kernels or knows the graph.
 
 mod alignments;
 mod conj_neg;
@@ -45,7 +45,7 @@ pub use sync::lock;
 pub use warning::{warn, warn_once};
 pub use windows::Windows;
 
-/// Formats a shape as PyTorch's messages do: `[2, 3]`.
+/// Formats a shape like PyTorch's messages: `[2, 3]`.
 pub fn show(dims: &[usize]) -> String {
     format!("{dims:?}")
 }

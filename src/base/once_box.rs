@@ -1,5 +1,5 @@
-//! A box that is filled once, by whichever thread comes first. A second one waits for nobody: it drops what it made. (`OnceLock`
-//! keeps a queue, which costs more than the box.)
+//! A box that is filled once, by the first thread. No thread waits: a later one drops its own value.
+//! (`OnceLock` keeps a queue, which costs more than the box.)
 
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -17,7 +17,7 @@ impl<T> Default for OnceBox<T> {
 impl<T: Default + Send + Sync> OnceBox<T> {
     #[inline]
     pub fn get(&self) -> Option<&T> {
-        // SAFETY: null, or the box that is ours until we are dropped.
+        // SAFETY: the pointer is null, or the box that is ours until we are dropped.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }
     }
 
@@ -29,9 +29,9 @@ impl<T: Default + Send + Sync> OnceBox<T> {
     fn fill(&self) -> &T {
         let made = Box::into_raw(Box::<T>::default());
         match self.0.compare_exchange(null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-            // SAFETY: the box is ours from now on, and until we are dropped.
+            // SAFETY: the box is ours from now on, until we are dropped.
             Ok(_) => unsafe { &*made },
-            // SAFETY: nobody else has seen what was made here; the first box is ours as above.
+            // SAFETY: no other thread has seen `made`; the first box is ours as above.
             Err(first) => unsafe {
                 drop(Box::from_raw(made));
                 &*first
@@ -45,7 +45,7 @@ impl<T> Drop for OnceBox<T> {
     fn drop(&mut self) {
         let held = *self.0.get_mut();
         if !held.is_null() {
-            // SAFETY: it came from a box, which nobody else owns.
+            // SAFETY: it came from a box that has no other owner.
             drop(unsafe { Box::from_raw(held) });
         }
     }

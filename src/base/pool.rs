@@ -1,39 +1,39 @@
-//! Where the windows of a pool lie: they slide evenly, or divide the image into nearly equal parts.
+//! The windows of pooling: they slide with a stride, or divide the image into nearly equal parts.
 
 use super::Windows;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Pool {
-    /// Of nearly equal parts only the image and their number count.
+    /// In adaptive pooling only the image and result sizes are used.
     pub windows: Windows,
     pub adaptive: bool,
     pub count: Count,
 }
 
-/// What an average is divided by.
+/// The divisor of an average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
-    /// The elements that a window meets.
+    /// The number of elements of the window inside the image.
     Inside,
-    /// Those of the padding, too.
+    /// The number of elements including the padding.
     Padded,
     Given(i64),
 }
 
-/// The windows of one dimension.
+/// The windows along one dimension.
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     pub starts: Vec<usize>,
     pub ends: Vec<usize>,
     pub step: usize,
-    /// What each average is divided by, along this dimension.
+    /// The divisors of averages, along this dimension.
     pub counts: Vec<usize>,
-    /// Of windows that slide evenly: how far, and each tap's run.
+    /// The stride, and the run of each tap; for sliding windows only.
     pub stride: usize,
     pub runs: Vec<Run>,
 }
 
-/// The windows from `low` to `high` meet this tap inside the image, the first one at `from`.
+/// A tap is inside the image for the windows from `low` to `high`; for the first of them it is at `from`.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     pub low: usize,
@@ -54,7 +54,7 @@ impl Pool {
         let (kernel, stride, padding, step) = (w.kernel[d], w.stride[d], w.padding[d], w.dilation[d]);
         let mut line = Line { step, stride, ..Line::default() };
         for o in 0..count {
-            // Places count from the padding's start here.
+            // Positions are relative to the start of the padding here.
             let first = o * stride;
             let skipped = padding.saturating_sub(first).div_ceil(step);
             let end = (first + (kernel - 1) * step + 1).min(size + padding);

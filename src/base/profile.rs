@@ -1,5 +1,5 @@
-//! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
-//! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
+//! The profiler's data: spans with a name, start and end times, and the memory allocated in between. Without
+//! a profiler, a span costs one load and one branch; with one, each thread writes to a list of its own.
 
 use super::{Result, lock, try_alloc, watch};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// What a session records beside names and times.
+/// What a session records besides names and times.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
     pub shapes: bool,
@@ -22,7 +22,7 @@ const MEMORY: u8 = 4;
 const STACKS: u8 = 8;
 
 static FLAGS: AtomicU8 = AtomicU8::new(0);
-/// Counts the sessions: a span that was opened in an earlier one is not recorded.
+/// The number of sessions. A span that was opened in an earlier session is not recorded.
 static SESSION: AtomicU32 = AtomicU32::new(0);
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static LISTS: Mutex<Vec<Arc<Mutex<Vec<Event>>>>> = Mutex::new(Vec::new());
@@ -31,24 +31,24 @@ static LISTS: Mutex<Vec<Arc<Mutex<Vec<Event>>>>> = Mutex::new(Vec::new());
 pub enum Kind {
     /// A call of an operator.
     Operator,
-    /// An operator that writes over its first operand.
+    /// An operator that writes in place.
     Inplace,
     /// The forward of a custom Function.
     Function,
-    /// All that a backward does at a node: hooks, derivative, sums.
+    /// The whole run of a node in a backward: hooks, derivative, sums.
     Turn,
-    /// A node's derivative alone.
+    /// The derivative of a node alone.
     Derivative,
-    /// The user's own mark.
+    /// A span that the user marked.
     Mark,
-    /// Bytes that came or went outside of every span.
+    /// A change of memory outside all spans.
     Memory,
 }
 
-/// The sizes of each operand; nothing for a number.
+/// The shape of each operand; empty for a number.
 pub type Shapes = Vec<Vec<usize>>;
 
-/// A span that is over. Times are nanoseconds since the process's first one.
+/// A finished span. Times are nanoseconds since the process's first time stamp.
 #[derive(Debug)]
 pub struct Event {
     pub kind: Kind,
@@ -56,26 +56,26 @@ pub struct Event {
     pub thread: u32,
     pub start: u64,
     pub end: u64,
-    /// How many spans of its thread it lies in.
+    /// The number of enclosing spans of its thread.
     pub depth: u32,
-    /// Bytes taken less bytes given back, on the host and on the GPU.
+    /// Allocated minus freed bytes, on the host and on the GPU.
     pub bytes: [i64; 2],
     pub facts: Facts,
 }
 
-/// What is recorded on demand.
+/// Data that are recorded on request.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// The number of the node that the span made or ran.
+    /// The sequence number of the node that the span made or ran.
     pub sequence: Option<u64>,
     pub shapes: Option<Shapes>,
-    /// How many operations it takes, as far as its row says.
+    /// The number of floating point operations, if the row declares it.
     pub flops: u64,
-    /// The lines of the program that led here, innermost first.
+    /// The call stack, innermost first.
     pub stack: Vec<String>,
 }
 
-/// A span that is open; dropping it ends it.
+/// An open span; dropping it ends it.
 pub struct Span {
     kind: Kind,
     name: Cow<'static, str>,
@@ -125,12 +125,12 @@ fn now() -> u64 {
     first().0.elapsed().as_nanos() as u64
 }
 
-/// When the clock of the events began, in nanoseconds since 1970.
+/// The start of the events' clock, in nanoseconds since 1970.
 pub fn clock_start() -> u64 {
     first().1.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// Starts a session; false when one is under way.
+/// Starts a session. Returns false if one is active.
 pub fn start(options: Options) -> bool {
     let bit = |wanted: bool, flag: u8| if wanted { flag } else { 0 };
     let flags = ON | bit(options.shapes, SHAPES) | bit(options.memory, MEMORY) | bit(options.stacks, STACKS);
@@ -138,7 +138,7 @@ pub fn start(options: Options) -> bool {
     if on() {
         return false;
     }
-    // What spans still wrote after the last session's end.
+    // Clears what spans wrote after the end of the last session.
     lists.iter().for_each(|list| lock(list).clear());
     SESSION.fetch_add(1, Ordering::Relaxed);
     first();
@@ -147,24 +147,24 @@ pub fn start(options: Options) -> bool {
     true
 }
 
-/// Ends the session and hands out what was recorded, thread by thread.
+/// Ends the session and returns its events, thread by thread.
 pub fn stop() -> Result<Vec<Event>> {
     let mut lists = lock(&LISTS);
     if FLAGS.swap(0, Ordering::Relaxed) != 0 {
         watch::count(watch::PROFILE, false);
     }
     let events = try_alloc::all(lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))));
-    // The lists of threads that ended are not needed again.
+    // Drops the lists of threads that have ended.
     lists.retain(|list| Arc::strong_count(list) > 1);
     events
 }
 
-/// Without memory for it an event is left out: the operator itself is refused.
+/// Adds an event. Without memory for it the event is dropped; the operator itself will raise the error.
 fn note(events: &mut Vec<Event>, event: Event) {
     let _ = try_alloc::push(events, event);
 }
 
-/// Runs `f` on this thread's record; nothing while the thread ends.
+/// Runs `f` on this thread's record. `None` while the thread ends.
 fn local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
     let enter = |cell: &RefCell<Option<Local>>| {
         let mut cell = cell.try_borrow_mut().ok()?;
@@ -183,7 +183,7 @@ fn local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
     LOCAL.try_with(enter).ok().flatten()
 }
 
-/// Opens a span if somebody profiles.
+/// Opens a span if a profiler is active.
 #[inline]
 pub fn span(kind: Kind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Span> {
     if on() { open(kind, name()) } else { None }
@@ -226,7 +226,7 @@ impl Drop for Span {
     }
 }
 
-/// Notes bytes taken (or, below zero, given back) on the host or on the GPU.
+/// Records an allocation (`taken`) or a deallocation on the host or on the GPU.
 #[inline]
 pub fn memory(bytes: usize, taken: bool, gpu: bool) {
     if on() {
@@ -254,7 +254,7 @@ fn count(bytes: usize, taken: bool, gpu: bool) {
 }
 
 impl Event {
-    /// The name as PyTorch's tables have it.
+    /// The name in PyTorch's tables.
     pub fn full_name(&self) -> String {
         match self.kind {
             Kind::Operator => format!("aten::{}", self.name),
@@ -284,7 +284,7 @@ mod tests {
         let left_open = span(Kind::Mark, || "late".into());
         let mut events = stop().unwrap_or_default();
         drop(left_open);
-        // Other tests run meanwhile, on threads of their own.
+        // Other tests run at the same time, on other threads.
         let own = events.iter().find(|e| e.name == "outer").map(|e| e.thread);
         events.retain(|e| Some(e.thread) == own);
         let told: Vec<_> = events.iter().map(|e| (e.full_name(), e.depth, e.bytes)).collect();

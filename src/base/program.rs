@@ -1,11 +1,10 @@
-//! Arithmetic written down: what a kernel does to the elements of several tensors in one pass, and the numbers that it
-//! needs. Optimisers are written so; the CPU interprets it and the GPU compiles it.
+//! Programs: arithmetic on the elements of several tensors in one pass, and on numbers. Optimizers are
+//! written as programs; the CPU interprets them and the GPU compiles them.
 
 use super::{Error, Result};
 use smallvec::SmallVec;
 
-/// What is done to the elements of the arguments, or to numbers. The last four round once, as the operators of their
-/// names do.
+/// An operation on elements or numbers. The last four round only once, like the operators of the same name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub enum Op {
@@ -21,7 +20,7 @@ pub enum Op {
     Pow,
     Maximum,
     Minimum,
-    /// Comparisons give 1 or 0.
+    /// Comparisons return 1 or 0.
     Gt,
     Lt,
     Eq,
@@ -37,15 +36,15 @@ pub enum Op {
     AddCDiv,
 }
 
-/// The most arguments of an operation.
+/// The greatest number of arguments of an operation.
 const ARGS: usize = 4;
 
 impl Op {
-    /// By the name that Python gives it.
+    /// The operation with this Python name.
     pub fn named(name: &str) -> Option<Op> {
         use Op::*;
         Some(match name {
-            // No history is kept here.
+            // Programs are not recorded, so there is nothing to detach.
             "copy" | "detach" => Copy,
             "neg" => Neg,
             "abs" => Abs,
@@ -80,7 +79,7 @@ impl Op {
         }
     }
 
-    /// What it gives for numbers.
+    /// Applies the operation to numbers.
     pub fn of(self, x: [f64; ARGS]) -> f64 {
         let truth = |yes: bool| f64::from(u8::from(yes));
         let [a, b, c, d] = x;
@@ -138,12 +137,12 @@ impl Op {
 pub enum Node {
     /// The elements of a tensor.
     Operand(usize),
-    /// The element of a tensor that has only one.
+    /// The only element of a one-element tensor.
     Scalar(usize),
-    /// A number that is given for a run.
+    /// A number that is passed to each run.
     Number(usize),
     Constant(f64),
-    /// `rounded`: numbers become what they would be as elements of this scalar's dtype, before and after.
+    /// With `rounded`, numbers are rounded to this scalar's dtype, before and after the operation.
     Apply {
         op: Op,
         args: SmallVec<[usize; ARGS]>,
@@ -151,17 +150,17 @@ pub enum Node {
     },
 }
 
-/// A straight line of values, and where those go that are kept.
+/// A list of values without branches, and the destinations of some of them.
 #[derive(Debug)]
 pub struct Program {
     pub nodes: Vec<Node>,
-    /// How many operands, scalars and numbers there are.
+    /// The number of operands, scalars and numbers.
     pub operands: usize,
     pub scalars: usize,
     pub numbers: usize,
-    /// Operands that are overwritten, and by what.
+    /// Operands that are overwritten, and the new values.
     pub results: Vec<(usize, usize)>,
-    /// Scalars that are overwritten, and by what.
+    /// Scalars that are overwritten, and the new values.
     pub kept: Vec<(usize, usize)>,
 }
 
@@ -175,29 +174,29 @@ pub enum Source {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Instruction {
     pub op: Op,
-    /// The register of no argument but the first.
+    /// The result's register; of the arguments, only the first may have the same.
     pub to: u8,
     pub args: SmallVec<[Source; ARGS]>,
-    /// Whether all elements of it are the same: no operand but scalars leads to it.
+    /// True if all its elements are equal: it depends on scalars only, not on operands.
     pub single: bool,
 }
 
-/// The part of a program that runs over elements. The operands lie in the first registers.
+/// The part of a program that runs over elements. The operands are in the first registers.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Code {
     pub instructions: Vec<Instruction>,
-    /// How many of the first registers are operands, and how many registers there are.
+    /// The number of registers with operands, and of all registers.
     pub operands: usize,
     pub registers: usize,
-    /// The operands that are overwritten, and the registers of what they become.
+    /// The operands that are overwritten, and the registers with their new values.
     pub results: Vec<(u8, u8)>,
     /// The values that are the code's numbers.
     pub numbers: Vec<usize>,
 }
 
 impl Code {
-    /// Whether the arguments of the roundings that several operations share are where an interpreter looks for them:
-    /// elements, and a number to scale them.
+    /// True if the fused operations have arguments that the interpreter supports: elements, and a number to
+    /// scale them.
     pub fn is_plain(&self) -> bool {
         let is_number = |arg: &Source| matches!(arg, Source::Number(_));
         self.instructions.iter().all(|instruction| match instruction.args.split_last() {
@@ -210,7 +209,7 @@ impl Code {
 }
 
 impl Program {
-    /// Checks that values use earlier ones, and that every name is that of something.
+    /// Checks that values use earlier ones only, and that all indices exist.
     pub fn checked(self) -> Result<Program> {
         let known = |at: usize, node: &Node| match node {
             Node::Operand(k) => *k < self.operands,
@@ -226,20 +225,23 @@ impl Program {
         let written = self.results.iter().all(|&(k, value)| k < self.operands && value < self.nodes.len());
         let kept = self.kept.iter().all(|&(k, value)| k < self.scalars && value < self.nodes.len());
         let sound = self.nodes.iter().enumerate().all(|(at, node)| known(at, node));
-        // Registers and numbers are counted in bytes.
+        // Registers and numbers are stored as bytes.
         if sound && written && kept && self.nodes.len() <= 200 {
             return Ok(self);
         }
-        Err(Error::runtime("a program names what it has not got"))
+        Err(Error::runtime(
+            "invalid program: it uses a value, tensor or number that does not exist, or has more than 200 values",
+        ))
     }
 
-    /// Which values are of elements, when `far` says of each scalar whether it is read along with the elements.
-    fn over_elements(&self, far: &[bool]) -> Vec<bool> {
+    /// For each value, true if it depends on elements. `on_gpu` is true for the scalars that the kernel reads
+    /// from memory.
+    fn over_elements(&self, on_gpu: &[bool]) -> Vec<bool> {
         let mut over = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
             over.push(match node {
                 Node::Operand(_) => true,
-                Node::Scalar(k) => far[*k],
+                Node::Scalar(k) => on_gpu[*k],
                 Node::Number(_) | Node::Constant(_) => false,
                 Node::Apply { args, .. } => args.iter().any(|&arg| over[arg]),
             });
@@ -247,22 +249,22 @@ impl Program {
         over
     }
 
-    /// The code that computes `results`. Its operands are the first `tensors` of the program's, then the scalars that are
-    /// read along with the elements.
-    fn code(&self, far: &[bool], tensors: usize, results: &[(usize, usize)]) -> Result<Code> {
+    /// The code that computes `results`. Its operands are the first `tensors` of the program's, then the
+    /// scalars that the kernel reads from memory.
+    fn code(&self, on_gpu: &[bool], tensors: usize, results: &[(usize, usize)]) -> Result<Code> {
         const NOWHERE: u8 = u8::MAX;
-        let over = self.over_elements(far);
+        let over = self.over_elements(on_gpu);
         let mut operand = vec![NOWHERE; self.nodes.len()];
-        let operands = tensors + place(far, far.len());
+        let operands = tensors + place(on_gpu, on_gpu.len());
         let mut last_use = vec![0; self.nodes.len()];
         for (at, node) in self.nodes.iter().enumerate() {
             match node {
                 Node::Operand(k) if *k < tensors => operand[at] = *k as u8,
-                Node::Scalar(k) if over[at] => operand[at] = (tensors + place(far, *k)) as u8,
+                Node::Scalar(k) if over[at] => operand[at] = (tensors + place(on_gpu, *k)) as u8,
                 _ => {}
             }
         }
-        // Only what leads to a result is computed.
+        // Only values that lead to a result are computed.
         let mut wanted = vec![false; self.nodes.len()];
         results.iter().for_each(|&(_, value)| wanted[value] = true);
         for (at, node) in self.nodes.iter().enumerate().rev() {
@@ -274,7 +276,7 @@ impl Program {
             }
         }
         results.iter().for_each(|&(_, value)| last_use[value] = usize::MAX);
-        // Of an operand, any of the values that stand for it.
+        // An operand is still read if any of the values that stand for it is.
         let still_read = |register: u8, at: usize| {
             operand.iter().zip(&last_use).any(|(&own, &last)| own == register && last > at)
         };
@@ -297,14 +299,16 @@ impl Program {
             let args: SmallVec<[Source; ARGS]> =
                 inputs.iter().map(|&arg| source(&mut code, &over, &register, arg)).collect();
             if args.iter().any(lost) {
-                return Err(Error::runtime("what becomes of a scalar depends on elements"));
+                return Err(Error::runtime(
+                    "invalid program: the new value of a scalar depends on the elements of a tensor",
+                ));
             }
             for (before, own) in register.iter().enumerate().take(at) {
                 if *own != NOWHERE && usize::from(*own) >= operands && last_use[before] == at {
                     free.push(*own);
                 }
             }
-            // Loops write over their first argument, or over none.
+            // Loops can write over their first argument, but not over another one.
             let read = |to: u8| args.iter().skip(1).any(|arg| *arg == Source::Register(to));
             let target = results.iter().map(|&(k, value)| (k as u8, value));
             let target = target.filter(|&(k, value)| value == at && !still_read(k, at) && !read(k));
@@ -323,7 +327,9 @@ impl Program {
         }
         for &(k, value) in results {
             if !matches!(self.nodes[value], Node::Apply { .. }) || !over[value] {
-                return Err(Error::runtime("a result is not computed from the elements"));
+                return Err(Error::runtime(
+                    "invalid program: a result does not depend on the elements of a tensor",
+                ));
             }
             code.results.push((k as u8, register[value]));
         }
@@ -331,22 +337,22 @@ impl Program {
     }
 
     /// The code over the elements of the operands.
-    pub fn lower(&self, far: &[bool]) -> Result<Code> {
-        self.code(far, self.operands, &self.results)
+    pub fn lower(&self, on_gpu: &[bool]) -> Result<Code> {
+        self.code(on_gpu, self.operands, &self.results)
     }
 
-    /// The code over the single elements of those scalars that are read along: what becomes of them.
-    pub fn lower_scalars(&self, far: &[bool]) -> Result<Option<Code>> {
-        let kept = self.kept.iter().filter(|&&(k, _)| far[k]);
-        let results: Vec<_> = kept.map(|&(k, value)| (place(far, k), value)).collect();
-        if results.is_empty() { Ok(None) } else { self.code(far, 0, &results).map(Some) }
+    /// The code that computes the new values of the scalars that the kernel reads from memory.
+    pub fn lower_scalars(&self, on_gpu: &[bool]) -> Result<Option<Code>> {
+        let kept = self.kept.iter().filter(|&&(k, _)| on_gpu[k]);
+        let results: Vec<_> = kept.map(|&(k, value)| (place(on_gpu, k), value)).collect();
+        if results.is_empty() { Ok(None) } else { self.code(on_gpu, 0, &results).map(Some) }
     }
 
-    /// Every value that is a number; the others stay as they are in `values`. `scalars(k)` is the
-    /// value of scalar `k`, `round(k, x)` is `x` as an element of it.
+    /// Computes all values that are numbers; other entries of `values` are meaningless. `scalars(k)` is the
+    /// value of scalar `k`, and `round(k, x)` rounds `x` to its dtype.
     pub fn numbers(
         &self,
-        far: &[bool],
+        on_gpu: &[bool],
         given: &[f64],
         scalars: impl Fn(usize) -> f64,
         round: impl Fn(usize, f64) -> f64,
@@ -357,7 +363,7 @@ impl Program {
             let value = match node {
                 Node::Operand(_) => f64::NAN,
                 Node::Scalar(k) => {
-                    if far[*k] {
+                    if on_gpu[*k] {
                         f64::NAN
                     } else {
                         scalars(*k)
@@ -377,12 +383,12 @@ impl Program {
     }
 }
 
-/// The place of scalar `k` among those that are read along.
-fn place(far: &[bool], k: usize) -> usize {
-    far[..k].iter().filter(|&&far| far).count()
+/// The index of scalar `k` among those that the kernel reads from memory.
+fn place(on_gpu: &[bool], k: usize) -> usize {
+    on_gpu[..k].iter().filter(|&&on_gpu| on_gpu).count()
 }
 
-/// Where an argument is found; a number that is new gets the next place among the code's.
+/// The source of an argument; a new number is added to the code's numbers.
 fn source(code: &mut Code, over: &[bool], register: &[u8], arg: usize) -> Source {
     if over[arg] {
         return Source::Register(register[arg]);

@@ -1,8 +1,8 @@
-//! The arguments of kernels of recurrent layers: the cell, the steps, and the buffers.
+//! The arguments of the kernels of recurrent layers: the cell, the steps, and the buffers.
 
 use super::Result;
 
-/// What a step makes of the sums.
+/// The kind of recurrent cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cell {
     Tanh,
@@ -12,7 +12,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Sums a unit has.
+    /// The number of gates of a unit.
     pub fn gates(self) -> usize {
         match self {
             Cell::Tanh | Cell::Relu => 1,
@@ -21,7 +21,7 @@ impl Cell {
         }
     }
 
-    /// Numbers a unit keeps for the derivative.
+    /// The number of values that a unit saves for the derivative.
     pub fn kept(self) -> usize {
         match self {
             Cell::Tanh | Cell::Relu => 1,
@@ -30,7 +30,7 @@ impl Cell {
     }
 }
 
-/// How steps follow each other: the steps' samples, which never grow, lie one after the other.
+/// The sequence of steps. The rows of all steps are concatenated; later steps never have more examples.
 #[derive(Clone, Copy)]
 pub struct Steps<'a> {
     pub sizes: &'a [i64],
@@ -38,7 +38,8 @@ pub struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    /// Each step's first row and its number of samples, in the order of time or, `turned`, against it.
+    /// Calls `body` with each step's first row and number of examples, in the order of time or, if `turned`,
+    /// in reverse.
     pub fn each(&self, turned: bool, mut body: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
         if self.backwards == turned {
             let mut start = 0;
@@ -56,24 +57,25 @@ impl Steps<'_> {
     }
 }
 
-/// A layer's buffers, all dense and of one dtype: `total` rows of all steps, `samples` of states, `units` wide.
+/// A layer's buffers, all contiguous and of one dtype: `total` is the number of rows of all steps, `samples`
+/// that of the states, `units` the width.
 #[derive(Clone, Copy)]
 pub struct Layer<'a, B> {
     pub cell: Cell,
     pub steps: Steps<'a>,
     pub samples: usize,
     pub units: usize,
-    /// `[total, gates * units]`: what the inputs add to the sums.
+    /// `[total, gates * units]`: the inputs' contribution to the gates.
     pub sums: B,
-    /// `[gates * units, units]`, and a number for each of its rows.
+    /// `[gates * units, units]`; the bias has one number for each row.
     pub weight: B,
     pub bias: Option<B>,
-    /// `[total, kept * units]`: what gates made.
+    /// `[total, kept * units]`: the activations of the gates.
     pub kept: B,
     /// `[total, units]`: the states before each step.
     pub before: B,
     pub cell_before: Option<B>,
-    /// `[samples, units]`: the states, at first those before the first step.
+    /// `[samples, units]`: the states, initially those before the first step.
     pub hidden: B,
     pub cells: Option<B>,
 }

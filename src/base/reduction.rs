@@ -1,13 +1,12 @@
-//! The reductions that have kernels of their own on both devices.
+//! The reductions that have kernels on both devices.
 
-/// What a reduction computes over the reduced elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Reduction {
     Sum,
     Prod,
     Max,
     Min,
-    /// Index of the (first) largest element; NaN counts as largest.
+    /// Index of the first largest element; NaN counts as the largest.
     ArgMax,
     ArgMin,
     All,
@@ -19,7 +18,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// What no elements come to, where that is defined.
+    /// The result for no elements, if it is defined.
     pub const fn of_nothing(self) -> Option<i64> {
         match self {
             Reduction::Sum | Reduction::SumSq | Reduction::SumAbs | Reduction::Any => Some(0),
@@ -33,7 +32,7 @@ impl Reduction {
     }
 }
 
-/// What becomes of the losses of samples.
+/// The reduction of the losses of examples.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Joined {
     No,

@@ -1,12 +1,13 @@
-//! Resampling along one dimension: each element of the result is a weighted sum of some elements of the source, its taps.
+//! Resampling along one dimension: each element of the result is a weighted sum of some elements of the
+//! source, its taps.
 
-/// For place `i`: `from[starts[i]..starts[i + 1]]`, with their weights.
+/// The taps of result `i` are `from[starts[i]..starts[i + 1]]`, with their weights.
 #[derive(Clone, Debug, Default)]
 pub struct ResampleWeights {
     pub starts: Vec<u32>,
     pub from: Vec<u32>,
     pub weights: Vec<f64>,
-    /// How long the source is.
+    /// The length of the source.
     pub length: usize,
 }
 
@@ -15,7 +16,7 @@ impl ResampleWeights {
         ResampleWeights { starts: vec![0], length, ..ResampleWeights::default() }
     }
 
-    /// Adds the next place, with its taps in rising order where two may be one.
+    /// Adds the taps of the next result. If two taps may coincide, they must be in ascending order.
     pub fn push(&mut self, taps: impl IntoIterator<Item = (usize, f64)>) {
         for (from, weight) in taps {
             self.from.push(from as u32);
@@ -24,23 +25,23 @@ impl ResampleWeights {
         self.starts.push(self.from.len() as u32);
     }
 
-    /// Whether each place is one of the source, and nothing else.
+    /// True if each result is one element of the source.
     pub fn picks(&self) -> bool {
         self.starts.iter().enumerate().all(|(i, &start)| start as usize == i)
             && self.weights.iter().all(|&weight| weight == 1.0)
     }
 
-    /// Whether the result is the source.
+    /// True if the result equals the source.
     pub fn change_nothing(&self) -> bool {
         self.picks() && self.length == self.places() && self.from.is_sorted_by(|a, b| a < b)
     }
 
-    /// How many places there are.
+    /// The number of results.
     pub fn places(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The transposed sums: for each element of the source the results that it goes into.
+    /// The transposed sums: for each element of the source, the results to which it contributes.
     pub fn transposed(&self) -> ResampleWeights {
         let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.length];
         for i in 0..self.places() {

@@ -1,4 +1,4 @@
-//! A number outside any tensor, as Python hands it over.
+//! A number outside of tensors, such as a Python number.
 
 use super::{Category, DType};
 
@@ -7,7 +7,7 @@ pub enum Scalar {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// Real and imaginary part.
+    /// Real and imaginary parts.
     Complex(f64, f64),
 }
 
@@ -21,7 +21,7 @@ impl Scalar {
         }
     }
 
-    /// What Python calls such a number's type.
+    /// Python's name of the number's type.
     pub const fn type_name(self) -> &'static str {
         match self {
             Scalar::Bool(_) => "bool",
@@ -48,7 +48,7 @@ impl Scalar {
         if let Scalar::Complex(re, im) = self { Scalar::Complex(re, -im) } else { self }
     }
 
-    /// The negative, of zeros too.
+    /// The negative; zeros change sign, too.
     pub fn opposite(self) -> Scalar {
         match self {
             Scalar::Float(f) => Scalar::Float(-f),
@@ -57,12 +57,11 @@ impl Scalar {
         }
     }
 
-    /// Whether it is the number 1.
     pub fn is_one(self) -> bool {
         self.as_f64() == 1.0 && self.imaginary() == 0.0
     }
 
-    /// The product: a whole number only of whole numbers.
+    /// The product; an integer only if both factors are integers.
     pub fn times(self, other: Scalar) -> Scalar {
         let (a, b) = (self.as_f64(), other.as_f64());
         match self.category().max(other.category()) {
@@ -75,7 +74,7 @@ impl Scalar {
         }
     }
 
-    /// Truncates a float, as a conversion to an integer dtype does.
+    /// Truncates a float, like a conversion to an integer dtype.
     pub fn as_i64(self) -> i64 {
         match self {
             Scalar::Bool(b) => i64::from(b),
@@ -84,7 +83,8 @@ impl Scalar {
         }
     }
 
-    /// Whether `dtype` has such a number, or one near it; any unsigned dtype takes negative numbers of its range.
+    /// True if the number is in the range of `dtype`. Unsigned dtypes accept negative integers down to minus
+    /// their maximum, as in PyTorch.
     pub fn fits(self, dtype: DType) -> bool {
         let (low, high) = match dtype {
             DType::Bool | DType::C128 => return true,
@@ -92,7 +92,7 @@ impl Scalar {
             DType::I8 => (-128.0, 127.0),
             DType::I16 => (-32_768.0, 32_767.0),
             DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
-            // The last float below 2 to the power of 63.
+            // The largest float below 2 to the power of 63.
             DType::I64 => (i64::MIN as f64, 9_223_372_036_854_774_784.0),
             DType::F16 => (-65_504.0, 65_504.0),
             DType::BF16 => (f64::from(half::bf16::MIN), f64::from(half::bf16::MAX)),
@@ -109,7 +109,7 @@ impl Scalar {
         }
     }
 
-    /// As an element of half precision has it; other dtypes leave it as it is.
+    /// Rounds to half precision; other dtypes leave the number unchanged.
     pub fn rounded(self, dtype: DType) -> Scalar {
         match dtype {
             DType::F16 => Scalar::Float(half::f16::from_f64(self.as_f64()).to_f64()),
@@ -133,7 +133,7 @@ impl Scalar {
     /// `at` points to an initialised element of `dtype`; no alignment is needed.
     pub unsafe fn read(dtype: DType, at: *const u8) -> Scalar {
         use half::{bf16, f16};
-        // SAFETY: the caller vouches for the element.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match dtype {
                 DType::Bool => Scalar::Bool(*at != 0),
@@ -158,13 +158,13 @@ impl Scalar {
         }
     }
 
-    /// Writes this number as one element of `dtype`, converted as PyTorch converts.
+    /// Writes the number as one element of `dtype`, converted like in PyTorch.
     ///
     /// # Safety
-    /// `at` points to room for one element of `dtype`; no alignment is needed.
+    /// `at` points to space for one element of `dtype`; no alignment is needed.
     pub unsafe fn write(self, dtype: DType, at: *mut u8) {
         use half::{bf16, f16};
-        // SAFETY: the caller vouches for the room.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             match dtype {
                 DType::Bool => *at = u8::from(self.as_bool()),

@@ -1,17 +1,17 @@
-//! Shapes as inline lists, and the arithmetic on them that must not overflow.
+//! Shapes as inline lists, and arithmetic on them that checks for overflow.
 
 use super::{Error, Fault, Result};
 use smallvec::SmallVec;
 
-/// Sizes, strides or indices, one per dimension; no heap up to six.
+/// Sizes, strides or indices, one for each dimension; up to six are stored inline.
 pub type Dims = SmallVec<[usize; 6]>;
 
-/// How many elements a shape holds. Shapes are checked when they are made, so this cannot overflow.
+/// The number of elements. Shapes are checked when they are made, so this cannot overflow.
 pub fn numel(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// Row-major strides. A dimension of size 0 or 1 gets the stride that PyTorch gives it.
+/// Row-major strides. Dimensions of size 0 or 1 get the same strides as in PyTorch.
 pub fn contiguous_strides(shape: &[usize]) -> Dims {
     let mut strides: Dims = SmallVec::from_elem(1, shape.len());
     for i in (0..shape.len().saturating_sub(1)).rev() {
@@ -20,7 +20,7 @@ pub fn contiguous_strides(shape: &[usize]) -> Dims {
     strides
 }
 
-/// The shape that both broadcast to.
+/// The shape to which both broadcast.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     if a == b {
         return Ok(Dims::from_slice(a));
@@ -28,7 +28,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut out = Dims::from_slice(long);
     let lead = long.len() - short.len();
-    // From the last dimension, which is the one that an error names.
+    // From the last dimension on, because errors name the last mismatch.
     for (i, &s) in short.iter().enumerate().rev() {
         let l = long[lead + i];
         if s == l || s == 1 {
@@ -45,7 +45,7 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     Ok(out)
 }
 
-/// A dimension counted from either end, as an index.
+/// Converts a dimension that may be negative to an index.
 pub fn wrap_dim(dim: i64, ndim: usize) -> Result<usize> {
     let range = ndim.max(1) as i64;
     if dim < -range || dim >= range {
@@ -54,7 +54,7 @@ pub fn wrap_dim(dim: i64, ndim: usize) -> Result<usize> {
     Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
 }
 
-/// `wrap_dim` for what asks a number's dimension for elements: it has none.
+/// Like `wrap_dim`, but an error for 0-d tensors.
 pub fn existing_dim(dim: i64, ndim: usize) -> Result<usize> {
     if ndim == 0 {
         return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
@@ -62,7 +62,7 @@ pub fn existing_dim(dim: i64, ndim: usize) -> Result<usize> {
     wrap_dim(dim, ndim)
 }
 
-/// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
+/// The checked indices of the dimensions to reduce; none given, or an empty list, means all.
 pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
     match dims {
         None | Some([]) => Ok((0..ndim).collect()),

@@ -1,4 +1,4 @@
-//! Ctrl-C, for loops whose length a caller chooses: the host language says whether its user wants to stop.
+//! Ctrl-C in loops whose length the user chooses: the host language checks for it.
 
 use super::Result;
 use std::sync::OnceLock;
@@ -7,12 +7,12 @@ type Look = fn() -> Result<()>;
 
 static LOOK: OnceLock<Look> = OnceLock::new();
 
-/// What looks for a signal.
+/// Sets the function that checks for a signal.
 pub fn set_host(look: Look) {
     let _ = LOOK.set(look);
 }
 
-/// An error when the user wants to stop.
+/// Returns an error if the user has interrupted the program.
 pub fn check() -> Result<()> {
     LOOK.get().map_or(Ok(()), |look| look())
 }

@@ -1,10 +1,10 @@
-//! Lists whose length comes from outside. Their memory is asked for in ways that may fail, and a refusal becomes an error.
+//! Allocation of lists whose length the user decides: it can fail, and the failure becomes an error.
 
 use super::{Fault, Result};
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hash};
 
-/// The error for memory that there is not.
+/// The error for a failed allocation.
 #[cold]
 pub fn out_of_memory(bytes: usize) -> super::Error {
     let message = format!(
@@ -14,12 +14,12 @@ pub fn out_of_memory(bytes: usize) -> super::Error {
     Fault::OutOfMemory { message }.into()
 }
 
-/// Refuses what will take more memory than can be had at once.
+/// Returns an error if so much memory is not available at once.
 pub fn check(count: usize, bytes_each: usize) -> Result<()> {
     with_capacity::<u8>(count.saturating_mul(bytes_each)).map(drop)
 }
 
-/// An empty list with room for `count` elements.
+/// An empty list with capacity for `count` elements.
 pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     match list.try_reserve_exact(count) {
@@ -28,13 +28,14 @@ pub fn with_capacity<T>(count: usize) -> Result<Vec<T>> {
     }
 }
 
-/// Refuses a list of more tensors than memory can hold the work on: what lies in lists beside each, and its object in
-/// Python, or more.
+/// Returns an error if memory does not suffice for the work on a list of so many tensors: the entries in
+/// lists for each, its Python object, and more.
 pub fn check_list(count: usize) -> Result<()> {
     if count < 1 << 14 { Ok(()) } else { check(count, 2048) }
 }
 
-/// Refuses a text of too many bytes: messages repeat it, and Python makes an object of them.
+/// Returns an error if memory does not suffice for a text of so many bytes: messages copy it, and Python
+/// makes an object of it.
 pub fn check_text(bytes: usize) -> Result<()> {
     if bytes < 1 << 16 { Ok(()) } else { check(bytes, 8) }
 }
@@ -46,7 +47,7 @@ pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
     Ok(all)
 }
 
-/// One more at the end of a list.
+/// Appends an item to a list.
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
     if list.len() == list.capacity() && list.try_reserve(1).is_err() {
@@ -56,21 +57,21 @@ pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
     Ok(())
 }
 
-/// One more member of a set; whether it is new.
+/// Adds a member to a set. Returns true if it is new.
 #[inline]
 pub fn insert<K: Eq + Hash, S: BuildHasher>(set: &mut HashSet<K, S>, key: K) -> Result<bool> {
     set.try_reserve(1).map_err(|_| out_of_memory(set.len().saturating_mul(2 * size_of::<K>())))?;
     Ok(set.insert(key))
 }
 
-/// What a map has under a key, made where it has nothing yet.
+/// The value under a key of a map, inserted if it is missing.
 #[inline]
 pub fn entry<K: Eq + Hash, T: Default, S: BuildHasher>(map: &mut HashMap<K, T, S>, key: K) -> Result<&mut T> {
     map.try_reserve(1).map_err(|_| out_of_memory(map.len().saturating_mul(2 * size_of::<(K, T)>())))?;
     Ok(map.entry(key).or_default())
 }
 
-/// A list of what comes, up to the first error.
+/// Collects items up to the first error.
 pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
     let items = items.into_iter();
     let mut all = with_capacity(items.size_hint().0)?;
@@ -80,7 +81,7 @@ pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> 
     Ok(all)
 }
 
-/// A list of what comes and cannot fail.
+/// Collects items that cannot fail.
 pub fn all<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     collect(items.into_iter().map(Ok))
 }

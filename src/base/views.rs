@@ -35,7 +35,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// `sizes` with -1 for "as it is".
+    /// Expands to `sizes`, where -1 keeps a size.
     pub fn expand(&self, sizes: &[i64]) -> Result<Layout> {
         if sizes.len() < self.ndim() {
             return Err(Error::runtime(format!(
@@ -48,7 +48,7 @@ impl Layout {
         }
         let lead = sizes.len() - self.ndim();
         let mut out = Layout { shape: Dims::new(), strides: Dims::new(), offset: self.offset };
-        // PyTorch looks at the last dimension first.
+        // PyTorch reports the last mismatch.
         let mut unfit = None;
         for (i, &want) in sizes.iter().enumerate() {
             let (have, stride) =
@@ -76,7 +76,7 @@ impl Layout {
                 self.shape.as_slice()
             )));
         }
-        // New dimensions of one element step over the rest.
+        // New dimensions of size 1 get the strides that PyTorch gives them.
         for i in (0..lead).rev().filter(|&i| out.shape[i] == 1 && self.ndim() > 0) {
             out.strides[i] = out.shape[i + 1] * out.strides[i + 1];
         }
@@ -93,7 +93,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// Without the dimensions among `dims` that have size 1.
+    /// Removes those of the dimensions `dims` that have size 1.
     pub fn squeeze(&self, dims: &[usize]) -> Layout {
         let mut out = Layout { shape: Dims::new(), strides: Dims::new(), offset: self.offset };
         for i in (0..self.ndim()).filter(|i| !(dims.contains(i) && self.shape[*i] == 1)) {
@@ -123,7 +123,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// Elements `start`, `start + step`, … before `end`, clamped as Python's slices are.
+    /// Elements `start`, `start + step`, … before `end`, clamped like Python's slices.
     pub fn slice(&self, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Layout> {
         if self.ndim() == 0 {
             return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));
@@ -193,7 +193,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// Windows of `size` along `dim`, `step` apart, as a new last dimension.
+    /// Windows of `size` along `dim`, with distance `step`, as a new last dimension.
     pub fn unfold(&self, dim: i64, size: i64, step: i64) -> Result<Layout> {
         let at = wrap_dim(dim, self.ndim())?;
         let (have, stride) = if self.ndim() == 0 { (1, 1) } else { (self.shape[at], self.strides[at]) };
@@ -218,7 +218,7 @@ impl Layout {
         Ok(out)
     }
 
-    /// The layout under another shape with the elements in their order, where strides can say it.
+    /// The layout with another shape and the same order of elements, if strides can express it.
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
         if self.numel() == 0 {
             let kept = shape == self.shape.as_slice();
@@ -228,13 +228,13 @@ impl Layout {
                 Layout { offset: self.offset, ..Layout::contiguous(shape) }
             });
         }
-        // (The stride of a last dimension of one element is handed on.)
+        // (A last dimension of size 1 passes its stride on.)
         if self.strides.last().is_none_or(|&s| s == 1) && self.is_contiguous() {
             return Some(Layout { offset: self.offset, ..Layout::contiguous(shape) });
         }
         let mut strides: Dims = smallvec::smallvec![0; shape.len()];
         let mut view = shape.len();
-        // Walk runs of dimensions that lie seamlessly, from the last, and cut the new shape into the same runs.
+        // Go through runs of adjacent dimensions, from the last, and divide the new shape into the same runs.
         let (mut have, mut want) = (1, 1);
         let mut run_stride = self.strides.last().copied().unwrap_or(1);
         for d in (0..self.ndim()).rev() {
@@ -261,8 +261,8 @@ impl Layout {
 }
 
 impl Layout {
-    /// What `infer_shape` and `view` give, in one pass, for elements that lie row by row without gaps; nothing where they
-    /// do not, or where the sizes do not fit.
+    /// The result of `infer_shape` and `view` in one pass, for contiguous elements. `None` if they are not
+    /// contiguous or the sizes do not fit.
     pub fn view_rows(&self, sizes: &[i64]) -> Option<Layout> {
         const MOST: usize = 6;
         let count = self.rows().filter(|_| sizes.len() <= MOST)?;
@@ -294,11 +294,11 @@ impl Layout {
         Some(Layout { shape: dims(shape), strides: dims(strides), offset: self.offset })
     }
 
-    /// How many elements there are, when there are some and they lie row by row without gaps.
+    /// The number of elements, if there are any and they are contiguous.
     fn rows(&self) -> Option<usize> {
         let mut count = 1;
         for (i, (&size, &stride)) in self.shape.iter().zip(&self.strides).rev().enumerate() {
-            // The stride of a last dimension of one element is handed on.
+            // A last dimension of size 1 passes its stride on.
             if stride != count && (size != 1 || i == 0) {
                 return None;
             }
@@ -308,7 +308,7 @@ impl Layout {
     }
 }
 
-/// The number of elements of a shape that a user gave, or an error when it overflows.
+/// The number of elements of a user's shape, or an error if it overflows.
 pub fn checked_numel(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {
         return Ok(0);
@@ -320,7 +320,7 @@ pub fn checked_numel(shape: &[usize]) -> Result<usize> {
         .ok_or_else(|| Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?}")))
 }
 
-/// A user's shape with at most one -1, resolved for `count` elements.
+/// Resolves a user's shape, with at most one -1, for `count` elements.
 pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
     let invalid = || Error::from(Fault::InvalidShape { shape: format!("{shape:?}"), numel: count });
     let mut out = Dims::new();
@@ -358,7 +358,7 @@ pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
     Ok(out)
 }
 
-/// Whether some element would be reached twice.
+/// True if two indices may reach the same element.
 pub fn may_overlap(layout: &Layout) -> bool {
     let mut dims: Vec<(usize, usize)> =
         layout.strides.iter().copied().zip(layout.shape.iter().copied()).filter(|d| d.1 > 1).collect();
@@ -373,9 +373,10 @@ pub fn may_overlap(layout: &Layout) -> bool {
     false
 }
 
-/// The dimensions, innermost first, in the order of the operands' strides; the first that says which decides.
+/// The dimensions, innermost first, in the order of the operands' strides. The first operand that
+/// distinguishes two dimensions decides.
 fn order_of(shape: &[usize], operands: &[&[usize]]) -> Dims {
-    // A negative answer keeps the order, a positive one swaps; expanded dimensions do not count.
+    // A negative result keeps the order, a positive one swaps; expanded dimensions do not count.
     let compare = |a: usize, b: usize| {
         let say = |strides: &&[usize]| match (strides[a], strides[b]) {
             (0, _) | (_, 0) => 0,
@@ -402,7 +403,7 @@ fn order_of(shape: &[usize], operands: &[&[usize]]) -> Dims {
     order
 }
 
-/// The dense strides of what is computed of operands: row-major, or in their order where that is another.
+/// The dense strides of a result: contiguous, or in the operands' order of dimensions if that differs.
 pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
     let order = order_of(shape, operands);
     if order.iter().rev().copied().eq(0..shape.len()) {
@@ -417,7 +418,7 @@ pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
     strides
 }
 
-/// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
+/// A dense layout with the same shape and order of dimensions; dense layouts keep their strides.
 pub fn dense_like(layout: &Layout) -> Layout {
     let (shape, strides) = (&layout.shape, &layout.strides);
     if layout.is_dense() {

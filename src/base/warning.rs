@@ -1,4 +1,4 @@
-//! Warnings to the user: the host language shows them. Without a host they are dropped.
+//! Warnings to the user, shown by the host language. Without a host they are dropped.
 
 use super::Result;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ type Tell = fn(&str) -> Result<()>;
 
 static TELL: OnceLock<Tell> = OnceLock::new();
 
-/// What warnings go through; an error when the user made errors of them.
+/// Sets the function that shows warnings. It returns an error if the user turned warnings into errors.
 pub fn set_host(tell: Tell) {
     let _ = TELL.set(tell);
 }
@@ -20,7 +20,7 @@ pub fn warn(text: &str) -> Result<()> {
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Whether warnings that come once shall come each time.
+/// Sets whether warnings that normally appear once appear every time.
 pub fn set_always(always: bool) {
     ALWAYS.store(always, Ordering::Relaxed);
 }
@@ -29,7 +29,7 @@ pub fn is_always() -> bool {
     ALWAYS.load(Ordering::Relaxed)
 }
 
-/// Warns when `told` is not set yet, and sets it.
+/// Warns unless `told` is set, and sets it.
 #[cold]
 pub fn warn_once(told: &AtomicBool, text: &str) -> Result<()> {
     if told.swap(true, Ordering::Relaxed) && !is_always() { Ok(()) } else { warn(text) }

@@ -1,12 +1,12 @@
-//! The sum of two tensors, which the machinery needs itself: for gradients that meet, and for tangents. The public operator is
-//! this row under its own name.
+//! The sum of two tensors, needed by this module itself: to add up gradients and tangents. The public
+//! operator is this row under its own name.
 
 use crate::operator::declare::{on_values, pointwise};
 use crate::operator::grad_value::V;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_formula::Complex;
 
-/// The row's derivatives need no functions.
+/// The derivatives of this row call no functions.
 mod formula {
     pub mod layouts {}
 }

@@ -1,4 +1,4 @@
-//! What a row of `pointwise!` says in its brackets: words and clauses beside its formula.
+//! The clauses in the brackets of a `pointwise!` row.
 
 use crate::base::Result;
 use crate::operator::V;
@@ -8,66 +8,65 @@ use crate::operator::row::{CountFlops, Forms, OutFacts, Scaled};
 use crate::tensor::facts::{DerivativeFlops, Fact};
 use crate::tensor::tangents::DualLevel;
 
-/// Which words refuse complex numbers, where there are others than those of a kernel that is not there.
+/// The error of a row for complex operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoComplex {
     NoKernel,
-    /// The operator that this one is a case of knows none.
+    /// Refuses as the named operator, of which this one is a special case.
     Of(&'static str),
-    /// A NotImplementedError with these words.
+    /// A NotImplementedError with this text.
     Words(&'static str),
-    /// A TypeError with these words.
+    /// A TypeError with this text.
     Type(&'static str),
 }
 
-/// The memory format of a result, by its operands.
+/// The rule for the memory format of the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResultLayout {
-    /// In the order of the operands' dimensions; a number counts as a tensor without any.
+    /// The order of the operands' dimensions in memory; a number counts as a 0-d tensor.
     Operands,
-    /// Numbers do not count.
+    /// Like `Operands`, but numbers do not count.
     Tensors,
-    /// That of a dense copy of the first operand.
+    /// The format of a dense copy of the first operand.
     First,
-    /// Row-major, whatever the operands are.
     RowMajor,
 }
 
-/// What is rounded to half precision before a kernel takes it beside elements of that.
+/// The operands that are rounded to half precision when the result is of half precision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounds {
     Nothing,
-    /// Wider tensors, not numbers.
+    /// Wider tensors, but not numbers.
     Tensors,
-    /// Wider tensors and numbers, but no single value that comes second.
+    /// Wider tensors and numbers, but not a second operand of one element.
     First,
     /// Wider tensors and numbers.
     All,
 }
 
-/// What `vmap` makes of the in-place form, where the target has no samples and another operand has.
+/// The error of the in-place form under `vmap`, if the target is not batched and another operand is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unbatched {
-    /// There is no rule: the refusal names the operator.
+    /// There is no rule; the error names the operator.
     NoRule,
     Refused,
-    /// Refused, but told as a shape that does not fit where the sizes say so.
+    /// Reported as a shape mismatch if the sizes do not fit.
     Misfit,
 }
 
-/// What is wrong with operands beyond their classes.
+/// Checks operands beyond their dtypes.
 pub type Check = fn(&[Operand]) -> Result<()>;
 
-/// The tangent of a result at a level, by a rule of its own.
-pub type OwnTangent = fn(&[Operand], DualLevel) -> Option<V>;
+/// A custom jvp: the tangent of the result at a level.
+pub type CustomTangent = fn(&[Operand], DualLevel) -> Option<V>;
 
-/// Each field is a clause; docs/rows.md says what they mean.
+/// The fields are the clauses; docs/rows.md explains them.
 #[derive(Clone, Copy)]
 pub struct Clauses {
     pub forms: Forms,
     pub aliases: &'static [&'static str],
     pub aten: Option<[&'static str; 2]>,
-    /// The name of PyTorch's kernel, where it is not the node's.
+    /// The name of PyTorch's kernel, if it differs from the node's.
     pub aten_name: &'static str,
     pub node: &'static str,
     pub by_number: &'static str,
@@ -75,10 +74,10 @@ pub struct Clauses {
     pub kernel: &'static str,
     pub no_complex: NoComplex,
     pub check: Option<Check>,
-    /// Numbers beyond the elements' type are refused, which others wrap into it.
+    /// Numbers outside the range of the operands' dtype are refused rather than wrapped.
     pub no_wrap: bool,
     pub rounds: Rounds,
-    /// The operands that bound the result from below and from above.
+    /// The operands that are the lower and the upper bound of the result.
     pub bounds: [Option<u32>; 2],
     pub wraps: bool,
     pub underived: bool,
@@ -86,21 +85,21 @@ pub struct Clauses {
     pub arities: &'static [(usize, usize)],
     pub scaled: Option<Scaled>,
     pub layout: ResultLayout,
-    /// The gradient is made in one pass over the incoming gradient and the value.
+    /// One kernel computes the gradient from the incoming gradient and the operand.
     pub one_pass: bool,
     pub unbatched: Unbatched,
     pub flops: Option<CountFlops>,
     pub derivative_flops: Option<DerivativeFlops>,
-    pub tangent: Option<OwnTangent>,
-    /// What it makes of complex numbers where shaders know real ones only.
+    pub tangent: Option<CustomTangent>,
+    /// The formula for complex numbers in terms of real and imaginary parts, for shaders.
     #[cfg(feature = "gpu")]
     pub by_parts: Option<crate::operator::pointwise::complex_formula::Formula>,
-    /// The row that computes the same of the imaginary and the real part of complex numbers.
+    /// A row that can be applied to the real and imaginary parts separately instead.
     pub of_parts: Option<fn() -> &'static Pointwise>,
 }
 
 impl Clauses {
-    /// What a row says without brackets.
+    /// The clauses of a row without brackets.
     pub const NONE: Clauses = Clauses {
         forms: Forms(Forms::FUNCTION | Forms::METHOD | Forms::INPLACE | Forms::OUT),
         aliases: &[],
@@ -131,7 +130,7 @@ impl Clauses {
         of_parts: None,
     };
 
-    /// A form, by its word.
+    /// Applies a clause of one word that selects forms.
     pub const fn form(mut self, word: &str) -> Clauses {
         use crate::operator::same;
         let forms = self.forms.0;
@@ -160,22 +159,22 @@ impl Clauses {
     }
 }
 
-/// Reads the brackets of a row into `$c`, clause by clause.
+/// Parses the clauses of a row into `$c`.
 macro_rules! clauses {
     ($c:ident;) => {};
-    // `loops!` reads these.
+    // The macro `loops!` handles these.
     ($c:ident; complex $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; complex = |$($x:ident),+| $formula:expr $(, $($rest:tt)*)?) => {
         #[cfg(feature = "gpu")]
         {
             $c.by_parts = Some(|operands| {
                 let [$($x),+] = operands else { return None };
-                Some($crate::operator::pointwise::complex_formula::Made::from($formula))
+                Some($crate::operator::pointwise::complex_formula::FormulaResult::from($formula))
             });
         }
         clauses!($c; $($($rest)*)?);
     };
-    // What formulas call a row is the matter of `word!`.
+    // The macro `word!` handles this.
     ($c:ident; word = $word:ident $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; narrow $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
@@ -265,7 +264,7 @@ macro_rules! clauses {
 }
 pub(crate) use clauses;
 
-/// A literal in a clause `shows`.
+/// A literal in the clause `shows`.
 pub struct Literal<T>(pub T);
 impl Literal<i64> {
     pub const fn fact(self) -> Fact {

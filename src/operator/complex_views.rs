@@ -1,5 +1,5 @@
-//! Complex elements seen as their parts and the other way round, and elements that are conjugated or negated when they are
-//! read: views, and what their gradients are made of.
+//! Views of complex tensors as pairs of real numbers and back, lazy conjugation and negation, and their
+//! derivatives.
 
 use crate::base::{ConjNeg, DType, Error, Layout, Result};
 use crate::operator::copies::{clone_dense, clone_preserved};
@@ -9,7 +9,7 @@ use crate::operator::views::reshape;
 use crate::tensor::{Body, Tensor, mode};
 use gradiron_macros::primitive;
 
-/// The layout of complex numbers over these parts, where they lie in pairs.
+/// The layout of the complex numbers whose parts lie in adjacent pairs.
 fn over_pairs(parts: &Body) -> Result<Layout> {
     if parts.dtype.is_complex() {
         return Err(Error::type_error("view_as_complex is not supported for complex tensors"));
@@ -72,7 +72,7 @@ impl ViewAsComplex {
     }
 }
 
-/// Conjugates of complex elements, made when they are read (a view).
+/// The lazy conjugate (a view).
 #[primitive(tangent = linear, batch = pointwise)]
 impl Conj {
     fn forward(input: &Tensor) -> Result<ConjNeg> {
@@ -84,7 +84,7 @@ impl Conj {
     }
 }
 
-/// Opposites of elements, made when they are read (a view).
+/// The lazy negative (a view).
 #[primitive(copy, tangent = linear, batch = pointwise)]
 impl NegView {
     fn forward(input: &Tensor) -> Result<ConjNeg> {
@@ -96,7 +96,7 @@ impl NegView {
     }
 }
 
-/// The conjugates, computed.
+/// The conjugate, computed.
 #[primitive(node = "ConjPhysicalBackward0", tangent = linear, batch = pointwise)]
 impl Conjugated {
     fn forward(input: &Tensor) -> Result<Body> {
@@ -107,7 +107,7 @@ impl Conjugated {
     }
 }
 
-/// The opposites, computed.
+/// The negative, computed.
 #[primitive(node = "NegBackward0", tangent = linear, batch = pointwise)]
 impl Negated {
     fn forward(input: &Tensor) -> Result<Body> {
@@ -122,18 +122,18 @@ fn computed(body: &Body, conj_neg: ConjNeg) -> Result<Body> {
     preserved(&Body { conj_neg: body.conj_neg.then(conj_neg), ..body.clone() })
 }
 
-/// The conjugates, computed; real numbers are their own.
+/// The conjugate, computed; a real tensor is returned as it is.
 fn conjugated(t: &Tensor) -> Result<Tensor> {
     if t.dtype().is_complex() { Conjugated::call(t) } else { Ok(t.clone()) }
 }
 
-/// The tensor conjugated and negated as the bits say, which is its own inverse.
+/// Applies the conj and neg bits to the tensor, which is its own inverse.
 pub fn with_conj_neg(t: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
     let t = if conj_neg.has(ConjNeg::CONJ) { conjugated(&t)? } else { t };
     if conj_neg.has(ConjNeg::NEG) { Negated::call(&t) } else { Ok(t) }
 }
 
-/// The conjugates, made when they are read (a view); real numbers are their own.
+/// The lazy conjugate (a view); a real tensor is returned as it is.
 pub fn conj(t: &Tensor) -> Result<Tensor> {
     if t.dtype().is_complex() { Conj::call(t) } else { Ok(t.clone()) }
 }
@@ -149,7 +149,8 @@ fn dense(t: &Tensor) -> Result<Tensor> {
     if ready { Ok(t.clone()) } else { clone_dense(t) }
 }
 
-/// A gradient that is not differentiated again has no base, so that a leaf may take it over as it is.
+/// If the gradient is not differentiated again, it is not made a view, so that a leaf can take it over
+/// without a copy.
 fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
     if !g.dtype().is_complex() {
         return Ok(g);
@@ -161,8 +162,8 @@ fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
     Ok(Tensor::new(Body { conj_neg: body.conj_neg.then(ConjNeg::CONJ), ..body.clone() }))
 }
 
-/// A tensor's bytes as elements of the other kind, for what a view shows of its base: parts of complex
-/// numbers, or complex numbers of all parts in a row.
+/// Reinterprets a tensor as real or complex, for a view of a base with the other kind of elements: parts of
+/// complex numbers, or complex numbers made of all parts in a row.
 pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     match (t.dtype() == dtype, dtype.is_complex()) {
         (true, _) => Ok(t.clone()),
@@ -174,7 +175,8 @@ pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
+/// The real (0) or imaginary (1) part. For a lazy conjugate it is a view of the base's part, and the
+/// imaginary part is negated lazily.
 pub fn part(t: &Tensor, which: i64) -> Result<Tensor> {
     if !t.body().conj_neg.has(ConjNeg::CONJ) {
         return Select::call(&ViewAsReal::call(t)?, t.ndim() as i64, which);
@@ -184,7 +186,7 @@ pub fn part(t: &Tensor, which: i64) -> Result<Tensor> {
     Select::call(&parts, t.ndim() as i64, which)
 }
 
-/// The real part (a view); real tensors are their own.
+/// The real part (a view); a real tensor is returned as it is.
 pub fn real(t: &Tensor) -> Result<Tensor> {
     if t.dtype().is_complex() { part(t, 0) } else { Ok(t.clone()) }
 }

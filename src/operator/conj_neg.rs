@@ -1,5 +1,6 @@
-//! The conj and neg bits: elements that are conjugated or negated when they are read. Kernels know bytes only, so their
-//! operands are resolved here at the kernel's entry. Views, shapes and histories read no elements and need none of this.
+//! The conj and neg bits of lazily conjugated or negated tensors. Kernels ignore them, so operands are
+//! resolved here before a kernel runs. Views, shapes and the graph do not read elements and need no
+//! resolving.
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Fault, Result};
@@ -8,7 +9,7 @@ use crate::operator::pointwise::{Expr, Input, compute_type, loops};
 use crate::tensor::Body;
 use smallvec::SmallVec;
 
-/// The body itself where its bytes are its values, else a copy that has them.
+/// The body itself if no bit is set, otherwise a resolved copy.
 pub fn values(of: &Body) -> Result<Body> {
     if of.conj_neg.is_none() {
         return Ok(of.clone());
@@ -20,11 +21,12 @@ pub fn values(of: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Conjugates and negates the bytes as `conj_neg` says.
+/// Conjugates and negates the bytes in place.
 pub fn finish(out: &Body, conj_neg: ConjNeg) -> Result<()> {
     if conj_neg.has(ConjNeg::CONJ) {
         if !out.dtype.is_complex() {
-            // Real and imaginary part of a conjugate differ in sign: it is resolved before it is split.
+            // Real and imaginary parts of a conjugate differ in sign, so it must be resolved before it is
+            // viewed as real.
             return Err(Fault::ConjNeg.into());
         }
         let [_, im] = parts(out)?;
@@ -37,7 +39,7 @@ pub fn finish(out: &Body, conj_neg: ConjNeg) -> Result<()> {
     }
 }
 
-/// The opposite of real numbers.
+/// Negation of real numbers.
 static OPPOSITE: Expr = Expr {
     key: "opposite",
     inputs: &["x"],
@@ -53,7 +55,7 @@ fn negate(out: &Body) -> Result<()> {
     crate::operator::pointwise::execute(OPPOSITE.key, &OPPOSITE, compute, out, &[Input::Body(out)])
 }
 
-/// Copies values, not bytes: each side may be conjugated or negated when it is read.
+/// Copies values between bodies of which either may be lazily conjugated or negated.
 #[cold]
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
     if out.conj_neg == src.conj_neg && out.dtype == src.dtype {
@@ -69,7 +71,8 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
     copy_bytes(&out.bare(), &converted)
 }
 
-/// Lets `write` fill the values of `out`, whose bytes may be their conjugates or opposites.
+/// Runs `write` on the values of `out`. If `out` is lazily conjugated or negated, that is a resolved copy,
+/// which is then copied back.
 pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> {
     if out.conj_neg.is_none() {
         return write(out);
@@ -97,11 +100,11 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
     write(out, |out| crate::operator::pointwise::execute(name, expr, compute, out, &inputs))
 }
 
-/// What is to be done to the elements of a base to read those of a view of it.
+/// The conjugation and negation that turns elements of `base` into those of `view`.
 pub fn conj_neg_over(base: &Body, view: &Body) -> ConjNeg {
     match base.dtype == view.dtype || !base.conj_neg.has(ConjNeg::CONJ) {
         true => base.conj_neg.then(view.conj_neg),
-        // A view of parts is one of what the base is the conjugate of.
+        // A real view of a lazy conjugate is a view of the base's stored parts.
         false => ConjNeg::NONE,
     }
 }

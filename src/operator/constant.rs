@@ -1,10 +1,10 @@
-//! Tensors of one number, which have no history.
+//! Constant tensors, without an edge.
 
 use crate::base::{DType, Device, Result, Scalar};
 use crate::operator::kernel::filled;
 use crate::tensor::Tensor;
 
-/// A 0-d tensor of one number.
+/// A 0-d tensor.
 pub fn scalar_tensor(value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
     let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(value));
     full(&[], value, dtype, Device::Cpu)

@@ -1,5 +1,5 @@
-//! Copies with a history: of the values in a row, as they lie, in another dtype, on another device. The machinery makes them by
-//! itself; `clone`, `to` and their like are built on them.
+//! Recorded copies: contiguous, layout-preserving, to another dtype, to another device. `clone`, `to` and
+//! similar operators are built on them.
 
 use crate::base::views::dense_like;
 use crate::base::{DType, Device, Result};
@@ -8,7 +8,7 @@ use crate::operator::kernel::{carry, copy, duplicate, preserved};
 use crate::tensor::{Body, Meta, Tensor};
 use gradiron_macros::primitive;
 
-/// A dense copy with its own storage.
+/// A contiguous copy in new storage.
 #[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
 impl CloneDense {
     fn forward(input: &Tensor) -> Result<Body> {
@@ -30,7 +30,7 @@ impl ClonePreserved {
     }
 }
 
-/// The values in another dtype: real parts, where complex numbers become real ones.
+/// Converts to another dtype. From complex to real, the real part is taken.
 #[primitive(node = "ToCopyBackward0", tangent = linear, batch = pointwise(dtype))]
 impl Convert {
     fn forward(input: &Tensor, dtype: DType) -> Result<Body> {
@@ -40,13 +40,13 @@ impl Convert {
         copy(&out, &body)?;
         Ok(out)
     }
-    /// Of complex gradients of real numbers the engine takes the real part, as of everybody's.
+    /// A complex gradient for a real operand is returned as it is: the engine takes its real part.
     fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
         if g.dtype().is_complex() && !at.dtype.is_complex() { Ok(g.clone()) } else { to_dtype(g, at.dtype) }
     }
 }
 
-/// The values on another device.
+/// Copies to another device.
 #[primitive(node = "ToCopyBackward0", tangent = linear, batch = pointwise(device))]
 impl Transfer {
     fn forward(input: &Tensor, device: Device) -> Result<Body> {
@@ -61,7 +61,6 @@ impl Transfer {
     }
 }
 
-/// A dense copy.
 pub fn clone_dense(input: &Tensor) -> Result<Tensor> {
     CloneDense::call(input)
 }
@@ -75,12 +74,12 @@ pub fn convert(input: &Tensor, dtype: DType) -> Result<Tensor> {
     Convert::call(input, dtype)
 }
 
-/// The tensor itself when it has that dtype, else converted.
+/// The tensor itself if it has that dtype, otherwise a converted copy.
 pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
 }
 
-/// The tensor itself when it is on that device, else a copy there.
+/// The tensor itself if it is on that device, otherwise a copy there.
 pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
     if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
 }

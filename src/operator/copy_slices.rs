@@ -1,5 +1,5 @@
-//! A write through a view, in the history of its base. One node stands for it: the gradient of what was written goes
-//! through the operator that wrote, the gradient of the rest passes by.
+//! A write through a view, in the graph of its base. It is one node: the gradient of the written part goes
+//! through the operator that wrote, and the gradient of the rest goes to the base unchanged.
 
 use crate::base::{ConjNeg, Result};
 use crate::operator::complex_views::with_conj_neg;
@@ -8,7 +8,8 @@ use crate::operator::overlap::refuse_expanded;
 use crate::operator::view_part::{check_part, erase, put_part, read_part};
 use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
 
-/// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
+/// The new edge of `base` after `value` was written into the part that `view` covers; `old` is the view's
+/// edge before the write.
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
     let place = Part::between(&base.body(), view);
@@ -32,8 +33,8 @@ pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> E
     Edge { node: Node::publish(node), output: 0 }
 }
 
-/// Whether the node that wrote takes what was there before as its first input: then the base's old history can take the
-/// place of that.
+/// True if the first input of the writing node is the view's old value. Then the base's old edge can take
+/// that place.
 fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
     match (value.node.edges.first(), old) {
         (Some(Some(first)), Some(old)) => first.node.ptr_eq(&old.node) && first.output == old.output,
@@ -42,7 +43,7 @@ fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
     }
 }
 
-/// For an operator composed of several: its last node is an input like any other.
+/// For a write composed of several operators: its last node is an ordinary input.
 static COPY_SLICES: Derivative = Derivative {
     facts: None,
     flops: None,
@@ -52,7 +53,7 @@ static COPY_SLICES: Derivative = Derivative {
         let (Some(g), (place, conj_neg)) = (step.grad(0), step.params::<(Part, ConjNeg)>()?) else {
             return Ok(grads);
         };
-        // The written operator's derivative belongs to it, and goes with it.
+        // The operator that wrote may be freed together with its graph, so its saved values must be alive.
         step.check_alive()?;
         check_part(place, g.dtype())?;
         if step.wants(0) {
@@ -70,7 +71,7 @@ pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
     with_conj_neg(read_part(g, place.clone())?, conj_neg)
 }
 
-/// The gradient of the base before the write: of the part `inner`, or none.
+/// The gradient of the base before the write, with `inner` in the written part, or zeros.
 pub fn around(g: &Tensor, place: &Part, inner: Option<&Tensor>) -> Result<Tensor> {
     if place.layout.is_expanded() {
         return Err(refuse_expanded());

@@ -1,14 +1,15 @@
-//! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
-//! the GPU and, in derivatives, over tensors: there its names are those of the module `formula` that the rows' file imports,
-//! which has them from the rows (`words`, and `layouts` over layouts).
-//! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
-//! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
-//! no use for it: who writes over it, or runs the node twice, gets the same error.
+//! Declaration of operators. `pointwise!` uses an expression three times: as Rust loops for the CPU, as WGSL
+//! text for the GPU and, in derivatives, over tensors. There the names are functions of the module `formula`
+//! that the rows' file imports, generated from rows (`words`, and `layouts` to compute layouts).
+//!
+//! The parameters of a derivative's closure are the values to save: inputs, the output, arguments, and `at`,
+//! the shape, dtype and device of the input. Parameters after a semicolon are saved only because PyTorch
+//! saves them: writing over them, or a second backward, then raises the same error.
 
 use crate::operator::pointwise::Transforms;
 use crate::operator::{batch, tangent};
 
-/// What transforms make of the calls of pointwise rows.
+/// The functions by which transforms handle calls of pointwise rows.
 pub static TRANSFORMS: Transforms = Transforms {
     batch: batch::rows::apply,
     batch_inplace: batch::rows::apply_inplace,
@@ -16,13 +17,15 @@ pub static TRANSFORMS: Transforms = Transforms {
     tangent_inplace: tangent::rows::write,
 };
 
-/// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
-/// The clauses are those of `clauses!`.
-/// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
-/// says the same of eight bytes at once.
+/// Declares pointwise operators:
 ///
-/// `[clauses] name(inputs) like row;` has the formulas of `row`, with nodes and facts of its own. Its forms are not those of `row`: like
-/// any row it has all of them unless it says less.
+/// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+///
+/// The clauses are those of `clauses!`. After an expression, `=> powers { 2.0: expression }` gives faster forms
+/// for constant last operands, and `=> words { expression }` computes the same on eight bytes at once.
+///
+/// `[clauses] name(inputs) like row;` uses the formulas of `row` with its own node and facts. The forms are not
+/// taken from `row`: as in any row, all of them exist unless the clauses exclude some.
 macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(=> $quick:ident $way:tt)?
@@ -46,7 +49,7 @@ macro_rules! pointwise {
                 const COUNT: usize = [$(stringify!($in)),+].len();
                 const NODE: &str = if CLAUSES.node.is_empty() { $crate::operator::node_name!($name) } else { CLAUSES.node };
                 const BY_NUMBER: &str = if CLAUSES.by_number.is_empty() { NODE } else { CLAUSES.by_number };
-                /// Where each name of a formula comes from.
+                /// The source of each name in a formula.
                 mod source {
                     use super::Place;
                     pub const g: u32 = $crate::operator::pointwise::GRAD;
@@ -54,7 +57,7 @@ macro_rules! pointwise {
                     $($(pub const $p: u32 = Place::$p as u32;)+)?
                     $(pub const $y: u32 = $crate::tensor::Saved::OUTPUT;)?
                 }
-                /// Comparisons give truth values, which are not recorded.
+                /// Comparisons return bool tensors and are not recorded.
                 const TRUTHS: bool =
                     matches!($crate::operator::pointwise::Class::$class, $crate::operator::pointwise::Class::Compare);
                 fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
@@ -137,11 +140,11 @@ macro_rules! pointwise {
                 $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
             }
         )*
-        /// The rows, as formulas over values name them.
+        /// The rows as functions over values, for formulas.
         pub mod words {
             $($crate::operator::declare::word!(value [$($($clause)*)?] $name ($($in),+ $(, $($p),+)?));)*
         }
-        /// The rows, as formulas over layouts name them.
+        /// The rows as functions over layouts, for formulas.
         pub mod layouts {
             $($crate::operator::declare::word!(layout [$($($clause)*)?] $name ($($in),+ $(, $($p),+)?));)*
         }
@@ -186,7 +189,7 @@ macro_rules! pointwise {
     };
 }
 
-/// A row as a function of formulas, called as its clause `word` says, or as the row.
+/// Declares a row as a function for formulas, named by its clause `word` or else by the row.
 macro_rules! word {
     ($of:ident [word = $word:ident $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!(@$of $word $name $in); };
     ($of:ident [$other:tt $($rest:tt)*] $name:ident $in:tt) => { $crate::operator::declare::word!($of [$($rest)*] $name $in); };
@@ -205,7 +208,7 @@ macro_rules! word {
     };
 }
 
-/// `V + V` and its like, by a row.
+/// Implements operators such as `V + V` by a row.
 macro_rules! on_values {
     ($trait:ident, $method:ident, $row:path) => {
         $crate::operator::declare::on_values!(@impl $trait, $method, $row; (V, V) (&V, V) (V, &V) (&V, &V) (V, f64) (&V, f64) (f64, V) (f64, &V));

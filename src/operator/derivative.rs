@@ -1,4 +1,4 @@
-//! The parameters and results of a primitive's derivatives: what a node saved, kept, and is given.
+//! The parameters and results of a primitive's derivatives.
 
 use crate::base::Result;
 use crate::operator::V;
@@ -6,13 +6,13 @@ use crate::operator::conj_neg::values;
 use crate::operator::primitive::Extent;
 use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
 
-/// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
+/// The place of an operand or a result in a node: its edges, its arguments, its saved values.
 pub struct Slot<'a> {
     source: u32,
-    /// The first edge; no edge where it has none.
+    /// The first edge, if the operand has edges.
     edge: usize,
     count: usize,
-    /// A result that was saved but not returned: nobody has it as a tensor.
+    /// A saved result that is not returned to the user, so it has no tensor.
     bare: bool,
     extent: Option<&'a Extent>,
 }
@@ -30,7 +30,7 @@ impl<'a> Slot<'a> {
         Slot { source, edge: start, count, bare: false, extent }
     }
 
-    /// All edges of the node: those of its only operand, a list.
+    /// All edges of the node, for a list that is the only operand.
     #[inline]
     pub fn all(step: &Step) -> Slot<'a> {
         Slot { source: 0, edge: 0, count: step.node.edges.len(), bare: false, extent: None }
@@ -47,7 +47,7 @@ impl<'a> Slot<'a> {
         self.edge
     }
 
-    /// Which tensors of a list want gradients.
+    /// For each tensor of a list, true if it needs a gradient.
     pub fn each_wanted(&self, step: &Step) -> Vec<bool> {
         (self.edge..self.edge + self.count).map(|edge| is_wanted(step, edge)).collect()
     }
@@ -75,22 +75,22 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// (A long list's edges beyond the word are all wanted.)
+/// True if the edge needs a gradient. (The word has 64 bits; edges beyond those always count as needed.)
 #[inline]
 fn is_wanted(step: &Step, edge: usize) -> bool {
     edge > 63 || step.wants(edge)
 }
 
-/// Whether a derivative may run kernels on bytes directly: it is not differentiated again, and no transform is active.
+/// True if a derivative may run kernels on bytes: it is not recorded, and no transform is active.
 #[inline]
 pub fn is_plain(step: &Step) -> bool {
     !mode::grad_enabled() && !step.is_dual() && !step.grads.iter().flatten().any(Tensor::is_special)
 }
 
-/// A saved value that is not read, but whose version is checked, as PyTorch does.
+/// A saved value that is not read. Its version is checked nevertheless, as in PyTorch.
 pub struct Unread;
 
-/// How a derivative's parameter is read from the node.
+/// Reads a derivative's parameter from the node.
 pub trait Fetch: Sized {
     fn fetch(step: &Step, slot: &Slot) -> Result<Self>;
 }
@@ -153,7 +153,7 @@ impl Fetch for Vec<Body> {
     }
 }
 
-/// Shape, dtype and device of an operand; of those that want no gradient nothing is known.
+/// Shape, dtype and device of an operand, known only if it requires a gradient.
 pub trait FetchMeta: Sized {
     fn meta(step: &Step, slot: &Slot) -> Result<Self>;
 }
@@ -176,7 +176,8 @@ impl FetchMeta for Vec<Option<Meta>> {
     }
 }
 
-/// The gradients that come in: that of the only result, or one for each; `None` where none came and there is nothing to derive.
+/// The incoming gradients: of the single result, or one for each result. `None` if none arrived, so that
+/// there is nothing to compute.
 pub trait Incoming: Sized {
     fn incoming(step: &Step) -> Result<Option<Self>>;
 }
@@ -226,7 +227,7 @@ impl Incoming for Vec<Option<Tensor>> {
     }
 }
 
-/// What a derivative may end in: the gradient of its operand, or one for each tensor of a list.
+/// The result of a derivative: the gradient of its operand, or one for each tensor of a list.
 pub trait IntoGrads {
     fn put(self, grads: &mut Grads, edge: usize) -> Result<()>;
 }
@@ -268,10 +269,10 @@ impl<T: IntoGrads> IntoGrads for Vec<T> {
     }
 }
 
-/// What a derivative of all operands may end in: an array or a tuple with an item for each, in their order.
+/// The result of a derivative for all operands: an array or tuple with one item for each, in order.
 pub trait IntoAllGrads: Sized {
     fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()>;
-    /// Those that nobody wants are dropped.
+    /// Drops the gradients that are not needed.
     fn put_all(self, step: &Step, grads: &mut Grads, starts: &[usize]) -> Result<()> {
         self.place(grads, starts)?;
         for (edge, grad) in grads.iter_mut().enumerate().filter(|(edge, _)| !is_wanted(step, *edge)) {

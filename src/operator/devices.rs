@@ -1,11 +1,11 @@
-//! Operands lie on one device: asked of every call from Python before its row runs, so that no kernel has to. Nothing
-//! moves by itself.
+//! All operands of a call must be on one device. Every call from Python is checked before its row runs, so
+//! kernels need not check. No tensor is moved implicitly.
 
 use crate::base::{Device, Fault, Result};
 use crate::operator::row::{Arg, Kind, Row};
 use crate::tensor::Tensor;
 
-/// Refuses operands that are scattered over devices.
+/// Returns an error if the operands are on different devices.
 pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
     if !any_elsewhere() || row.elementwise {
         return Ok(());
@@ -29,7 +29,7 @@ pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
     Ok(())
 }
 
-/// Whether any tensor can be elsewhere than on the CPU.
+/// True if a tensor can be on another device than the CPU.
 pub fn any_elsewhere() -> bool {
     #[cfg(feature = "gpu")]
     return crate::gpu::is_open();

@@ -1,4 +1,4 @@
-//! Operand types and values that a pointwise row has no answer for, checked before anything is written.
+//! Checks of operand dtypes and values for pointwise rows, done before anything is written.
 
 use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar};
 use crate::operator::clauses::{NoComplex, Rounds};
@@ -6,12 +6,12 @@ use crate::operator::kernel::{fork, reduce};
 use crate::operator::pointwise::{Class, Operand, Pointwise};
 use crate::tensor::{Body, Tensor};
 
-/// What PyTorch calls a row's kernel where it has none for a dtype.
+/// PyTorch's name of a row's kernel in errors about dtypes.
 pub fn kernel(op: &Pointwise) -> &'static str {
     if op.clauses.kernel.is_empty() { op.row.name } else { op.clauses.kernel }
 }
 
-/// That a row has no kernel for a dtype: by the kernel's name, or by the row's where it is called alike.
+/// The error for a dtype without a kernel: it names the kernel, or the row if they have the same name.
 #[cold]
 pub fn unknown(op: &Pointwise, dtype: DType) -> Error {
     match op.clauses.kernel {
@@ -20,7 +20,7 @@ pub fn unknown(op: &Pointwise, dtype: DType) -> Error {
     }
 }
 
-/// Pointwise operators that have no meaning, or no kernel, for complex numbers.
+/// The error for complex operands.
 #[cold]
 pub fn complex(op: &Pointwise, dtype: DType) -> Error {
     match op.clauses.no_complex {
@@ -31,7 +31,7 @@ pub fn complex(op: &Pointwise, dtype: DType) -> Error {
     }
 }
 
-/// Refuses to write values of one dtype into a target of a lower category.
+/// Returns an error if the dtype `to` is of a lower category than `from`.
 pub fn check_cast(from: DType, to: DType) -> Result<()> {
     if from.category() > to.category() {
         return Err(Error::runtime(format!(
@@ -43,12 +43,12 @@ pub fn check_cast(from: DType, to: DType) -> Result<()> {
     Ok(())
 }
 
-/// Refuses to order complex numbers.
+/// Returns an error if the dtype is complex, because complex numbers have no order.
 pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
     if dtype.is_complex() { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
 }
 
-/// A whole number as C++ prints it as a float: six digits.
+/// An integer as C++ prints it as a float: with six digits.
 fn general(value: i64) -> String {
     if value.abs() < 1_000_000 {
         return value.to_string();
@@ -58,8 +58,8 @@ fn general(value: i64) -> String {
     format!("{}e+{exponent:0>2}", digits.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// Operand `at`, a number, in the narrow integer type that the operands are promoted to: it wraps as tensors do, but for
-/// rows that ask for a number of that type, and bounds, which may lie beyond all of its numbers.
+/// Operand `at`, a number, converted to the narrow integer dtype of the promotion. It wraps like tensors do.
+/// Rows with `no_wrap` refuse it instead, and bounds are clamped, as they may lie outside the dtype's range.
 pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<i64> {
     let (value, (least, most)) = (number.as_i64(), to.range().unwrap_or((i64::MIN, i64::MAX)));
     if value >= least && value <= most {
@@ -82,15 +82,15 @@ pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<
     }
 }
 
-/// The type that a kernel takes a number in beside elements of a dtype.
+/// The dtype in which a kernel takes a number beside elements of `dtype`.
 pub fn without_halves(dtype: DType) -> DType {
     if dtype.is_half() { DType::F32 } else { dtype }
 }
 
-/// Numbers that are chosen or that scale operands must fit the elements.
+/// Returns an error if numbers that are selected or that scale operands do not fit the dtype.
 pub fn numbers(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
     let numbers = match op.class {
-        // One that is chosen among halves is rounded to them, to infinity where it is too large.
+        // `where` with half precision rounds the numbers, to infinity if they are too large.
         Class::Choose if promoted.is_half() => return Ok(()),
         Class::Choose => &operands[..2],
         _ => &operands[op.inputs.min(operands.len())..],
@@ -102,7 +102,7 @@ pub fn numbers(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<
     })
 }
 
-/// Subtraction and negation have no meaning for truth values, whatever their shapes.
+/// Subtraction and negation are not defined for bools.
 pub fn booleans(operands: &[Operand]) -> Result<()> {
     let is_bool =
         |o: &&Operand| matches!(o, Operand::Scalar(Scalar::Bool(_))) || dtype_of(o) == Some(DType::Bool);
@@ -118,7 +118,8 @@ pub fn booleans(operands: &[Operand]) -> Result<()> {
     }))
 }
 
-/// Integers cannot be divided by zero. (On the GPU it is not checked, since that would mean waiting: the result is undefined, as in CUDA.)
+/// Returns an error if an integer divisor is zero. On the GPU the result is undefined, as in CUDA, because a
+/// check would have to wait.
 pub fn divisor(divisor: Operand, promoted: DType) -> Result<()> {
     let zero = match divisor {
         Operand::Scalar(number) => promoted.wrap(number.as_i64()) == 0,
@@ -135,7 +136,8 @@ pub fn dtype_of(operand: &Operand) -> Option<DType> {
     if let Operand::Tensor(t) = operand { Some(t.dtype()) } else { None }
 }
 
-/// Refuses values that are not between 0 and 1. Those of the GPU are told of when the host next waits for it.
+/// Returns an error if values are not between 0 and 1. On the GPU the error is raised when the host next
+/// waits for it.
 pub fn improbable(op: &'static str, body: &Body, message: &'static str) -> Result<()> {
     if body.numel() == 0 {
         return Ok(());

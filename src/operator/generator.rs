@@ -1,11 +1,11 @@
-//! Generators: the state that random numbers are drawn from.
+//! Generators of random numbers.
 
 use crate::base::Device;
 use crate::base::lock;
 use crate::cpu::random as cpu;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// A stream of random numbers that its owner may seed, save and restore.
+/// A stream of random numbers that can be seeded, saved and restored.
 #[derive(Clone)]
 pub struct Generator {
     stream: Arc<Mutex<Stream>>,
@@ -15,7 +15,7 @@ pub struct Generator {
 #[derive(Clone)]
 pub struct Stream {
     pub cpu: cpu::Generator,
-    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
+    /// The position in the GPU's stream: a seed, and the number of blocks drawn.
     seed: u64,
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only shaders draw by it"))]
     drawn: u64,
@@ -27,12 +27,12 @@ impl Generator {
         Generator { stream: Arc::new(Mutex::new(stream)), device }
     }
 
-    /// Another one in the same state.
+    /// A new generator in the same state.
     pub fn copy(&self) -> Generator {
         Generator { stream: Arc::new(Mutex::new(self.stream().clone())), device: self.device }
     }
 
-    /// The generator of operators that are given none.
+    /// The generator for operators that are given none.
     pub fn global() -> &'static Generator {
         static GLOBAL: OnceLock<Generator> = OnceLock::new();
         GLOBAL.get_or_init(|| Generator::new(Device::Cpu))
@@ -53,14 +53,14 @@ impl Stream {
         (self.seed, self.drawn) = (seed, 0);
     }
 
-    /// Seeds with an unpredictable number.
+    /// Seeds with an unpredictable number, which it returns.
     pub fn seed(&mut self) -> u64 {
         let seed = self.cpu.seed();
         (self.seed, self.drawn) = (seed, 0);
         seed
     }
 
-    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
+    /// The position in the GPU's stream: a seed, and the number of blocks drawn.
     pub fn gpu_state(&self) -> (u64, u64) {
         (self.seed, self.drawn)
     }
@@ -69,7 +69,7 @@ impl Stream {
         (self.seed, self.drawn) = (seed, drawn);
     }
 
-    /// Where `n` numbers for the GPU are; the next ones come after them.
+    /// Reserves the next `n` numbers of the GPU's stream.
     #[cfg(feature = "gpu")]
     pub(crate) fn place(&mut self, n: usize) -> crate::gpu::Draw {
         let draw = crate::gpu::Draw { seed: self.seed, offset: self.drawn };

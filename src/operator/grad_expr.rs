@@ -1,5 +1,5 @@
-//! What derivatives do with `V`: pointwise rows apply to it, and the first error is carried to the end. (The operators that
-//! formulas are written with come from their families.)
+//! Operations on `V`, the values in derivatives: pointwise rows apply to it, and the first error is carried
+//! to the end. (The operators used in formulas are declared in their families.)
 
 use crate::base::{DType, Error, Result, Scalar};
 use crate::operator::grad_value::V;
@@ -7,7 +7,7 @@ use crate::operator::pointwise::Operand;
 use crate::tensor::{Step, Tensor};
 use std::sync::Arc;
 
-/// What a derivative may end in.
+/// The result types of a derivative.
 pub trait IntoGrad {
     fn into_grad(self) -> Result<Option<Tensor>>;
 }
@@ -41,12 +41,11 @@ impl V {
             .ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
     }
 
-    /// Tells whether `vmap` has made it a batch.
     pub fn is_batched(&self) -> bool {
         matches!(self, V::Tensor(t) if t.is_batched())
     }
 
-    /// Whether forward mode or `vmap` has a say: then only operators will do, no bare kernels.
+    /// True if forward mode or `vmap` is active for it: then operators must be called, not kernels.
     pub fn is_special(&self) -> bool {
         matches!(self, V::Tensor(t) if t.is_special())
     }
@@ -61,7 +60,7 @@ impl V {
         }
     }
 
-    /// Applies an operator on tensors, unless something failed before.
+    /// Applies a function of tensors, unless an earlier step failed.
     pub fn then(self, f: impl FnOnce(Tensor) -> Result<Tensor>) -> V {
         match self {
             failed @ V::Failed(_) => failed,
@@ -77,7 +76,7 @@ impl V {
         }
     }
 
-    /// Applies a pointwise operator to values.
+    /// Applies a pointwise operator.
     pub fn apply(row: &'static crate::operator::pointwise::Pointwise, values: &[V]) -> V {
         let mut operands: smallvec::SmallVec<[Operand; 4]> = smallvec::SmallVec::new();
         for value in values {
@@ -93,7 +92,7 @@ impl V {
         crate::operator::pointwise::apply(row, &operands).into()
     }
 
-    /// A function of numbers is a number, as exact as they are.
+    /// A function of numbers only is computed in double precision and gives a number.
     fn number(row: &'static crate::operator::pointwise::Pointwise, operands: &[Operand]) -> V {
         let wide = |o: &Operand| match o {
             Operand::Scalar(s @ Scalar::Complex(..)) => {

@@ -1,4 +1,4 @@
-//! `V`, the values of derivatives: a tensor or a number, or the error of an earlier step.
+//! `V`, a value in a derivative: a tensor, a number, or the error of an earlier step.
 
 use crate::base::{Error, Result, Scalar};
 use crate::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! The kernels that go by index tensors, on bodies: elements read from places, and put or added there.
+//! Kernels with index tensors, on bodies: they read elements at indices, or put or add them there.
 
 use crate::base::{DType, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
 #[cfg(feature = "gpu")]
@@ -6,7 +6,7 @@ use crate::operator::kernel::part_by_part;
 use crate::operator::kernel::{arange, duplicate, fork};
 use crate::tensor::Body;
 
-/// An index operand: which dimension of the source it addresses.
+/// An index tensor, and the dimension of the source that it indexes.
 #[derive(Clone, Copy)]
 pub struct By<'a> {
     pub index: &'a Body,
@@ -15,7 +15,7 @@ pub struct By<'a> {
     pub dim: usize,
 }
 
-/// Indices lie beside what they address.
+/// Returns an error unless the indices are on the same device as `body`.
 fn same_place(body: &Body, by: &[By]) -> Result<()> {
     match by.iter().find(|b| b.index.device() != body.device()) {
         Some(other) => Err(Fault::Devices { a: body.device(), b: other.index.device() }.into()),
@@ -29,15 +29,15 @@ fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
         .collect()
 }
 
-/// Index tensors for complex numbers, as indices of their parts.
+/// Index tensors for the real or imaginary parts of complex numbers: strides count single parts.
 #[cfg(feature = "gpu")]
-fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
+fn indices_of_parts<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
     by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()
 }
 
 #[cfg(feature = "gpu")]
 fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
-    // Known without waiting for the GPU to look at the indices.
+    // Checked here, because the GPU's own check is reported later.
     if by.iter().any(|b| b.size == 0) {
         return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
     }
@@ -47,18 +47,18 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     by.iter().map(there).collect()
 }
 
-/// How an index out of bounds is told, and whether negative ones count from the end.
+/// The error for an out-of-bounds index, and whether negative ones count from the end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Bounds {
-    /// As indexing does: negative indices count from the end, others beyond it are an IndexError.
+    /// For indexing: negative indices count from the end, and an index out of bounds is an IndexError.
     Wrapped,
-    /// An IndexError.
+    /// An IndexError; negative indices are out of bounds.
     Strict,
     /// A RuntimeError, as `gather` and `scatter` raise.
     OfElements,
 }
 
-/// A launch from here, for its error.
+/// Describes a launch from this module, for its error.
 #[cfg(feature = "gpu")]
 fn origin(op: &'static str, bounds: Bounds) -> crate::gpu::Origin {
     let wrong =
@@ -66,8 +66,8 @@ fn origin(op: &'static str, bounds: Bounds) -> crate::gpu::Origin {
     crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong }
 }
 
-/// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
-/// `op` is for errors.
+/// `out[i] = src[regular strides + index * stride]`. `src` has the shape of `out`, with stride 0 in indexed
+/// dimensions. `op` is named in errors.
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
 pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) -> Result<()> {
     if out.numel() == 0 {
@@ -85,19 +85,19 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], bounds: Bounds) 
         crate::cpu::index::get(out.host()?, src.host()?, &by, bounds == Bounds::Wrapped)
     },
     gpu: {
-        let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        let by = if src.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
         part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op, bounds), out.gpu()?, src.gpu()?, &on_gpu(&by)?, bounds == Bounds::Wrapped))
     })
 }
 
-/// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
+/// `dst[regular strides + index * stride] = src[i]`, or adds, multiplies and so on.
 #[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
 pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bounds: Bounds) -> Result<()> {
     if src.numel() == 0 {
         return Ok(());
     }
     same_dtype(dst, src)?;
-    // The source takes the target's conj and neg bits beforehand.
+    // The source is converted to the conj and neg bits of the target.
     if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
         let resolved = duplicate(src)?;
         crate::operator::conj_neg::finish(&resolved, dst.conj_neg)?;
@@ -115,12 +115,12 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, bound
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
             return crate::operator::kernel::no_shader(op, dst.dtype);
         }
-        let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        let by = if dst.dtype.is_complex() { indices_of_parts(by) } else { by.to_vec() };
         part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op, bounds), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, bounds == Bounds::Wrapped))
     })
 }
 
-/// The kernels move elements as they are.
+/// Returns an error if the dtypes differ, because the kernels do not convert.
 pub fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
     if dst.dtype == src.dtype {
         return Ok(());
@@ -132,10 +132,10 @@ pub fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
     )))
 }
 
-/// Adds `values` to `out` at the (coinciding) places of a layout over it.
+/// Adds `values` to `out` at the positions of a layout over it, which may coincide.
 pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
     let size = out.layout.numel();
-    // Where each value goes: the numbers 0, 1, … of `out` read through the layout.
+    // The position of each value: the numbers 0, 1, … of `out` read through the layout.
     let index = duplicate(
         &arange(Scalar::Int(0), Scalar::Int(1), size, DType::I64, out.device())?.with_layout(place.clone()),
     )?;

@@ -1,4 +1,5 @@
-//! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
+//! Writes a computed result into a tensor: `copy_`, `out=`, and the in-place form of rows that have no
+//! special one.
 
 use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
 use crate::operator::dtype_checks::check_cast;
@@ -11,7 +12,7 @@ use crate::operator::{batch, tangent};
 use crate::tensor::levels::func;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, mode};
 
-/// `target` becomes `result`, values and history.
+/// Writes `result` over `target`, and gives it the edge of `result`.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     if batch::any(&[target, result]) {
         return batch::overwrite(target, result);
@@ -20,13 +21,13 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     rewrite(over, target, result, replace)
 }
 
-/// The values of a result over a target's.
+/// Copies the values of `made` into `body`.
 pub fn replace(body: &Body, made: &Body) -> Result<()> {
     check_writable(body)?;
     copy(body, made)
 }
 
-/// Goes on with a write that has begun: `target` becomes `result`, whose values `write` puts there.
+/// Completes a write that has begun: `write` copies the values of `result` into `target`.
 pub fn rewrite(
     over: Write,
     target: &Tensor,
@@ -39,7 +40,7 @@ pub fn rewrite(
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
     let (body, new) = (target.body(), result.body());
     if body.shape() != new.shape() {
-        return Err(misfit(body.shape(), new.shape()));
+        return Err(shape_error(body.shape(), new.shape()));
     }
     check_cast(new.dtype, body.dtype)?;
     let made_by = if recording { result.history() } else { None };
@@ -49,14 +50,14 @@ pub fn rewrite(
     rewrite_tangents(target, result)
 }
 
-/// `target` was overwritten with `value`: so are its tangents.
+/// Updates the tangents of `target` after `value` was written over it.
 fn rewrite_tangents(target: &Tensor, value: &Tensor) -> Result<()> {
     if target.is_dual() || value.is_dual() { tangent::rewrite(target, value) } else { Ok(()) }
 }
 
-/// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
+/// The gradient of the written value: converted and moved. The engine undoes the broadcast.
 pub fn value_grads(step: &Step) -> Result<Grads> {
-    let mut grads = nothing(step)?;
+    let mut grads = zero_grads(step)?;
     if step.wants(1)
         && let Some(grad) = step.grad(0)
     {
@@ -68,7 +69,7 @@ pub fn value_grads(step: &Step) -> Result<Grads> {
 
 static COPY: Derivative = Derivative { facts: None, flops: None, name: "CopyBackwards", apply: value_grads };
 
-/// The history of a tensor whose elements were replaced by a value's.
+/// The new edge of `target` after its elements were replaced by `value`.
 fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {
     let mut recorder = Recorder::new(&COPY);
     recorder.input(Some(target)).input(Some(value));
@@ -76,13 +77,13 @@ fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {
     Ok(Edge { node: recorder.publish(&[&target.body()]), output: 0 })
 }
 
-/// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
+/// `target.copy_(source)`: converts and broadcasts. The gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     if batch::any(&[target, source]) {
         return batch::copy_into(target, source);
     }
     let over = Write::begin(target, recorded(target, source))?;
-    // A copy of a tensor into itself changes nothing.
+    // Copying a tensor to itself changes nothing.
     if !same_place(target, source) {
         check_writable(&target.body())?;
         check_aligned(&target.body(), &source.body())?;
@@ -90,7 +91,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     assign(over, target, source)
 }
 
-/// Whether a copy is recorded: whole numbers have no history.
+/// True if the copy is recorded; integers have no gradient.
 fn recorded(target: &Tensor, source: &Tensor) -> bool {
     target.dtype().is_differentiable() && any_requires_grad([target, source])
 }
@@ -101,7 +102,7 @@ fn same_place(target: &Tensor, source: &Tensor) -> bool {
         && (&to.layout, to.dtype, to.conj_neg) == (&from.layout, from.dtype, from.conj_neg)
 }
 
-/// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
+/// `target[...] = source` for a 0-d source: like `fill_`, which reads the value first.
 pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
     if batch::any(&[target]) {
         return batch::copy_into(target, source);
@@ -125,30 +126,31 @@ fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
     if !fits {
         return Err(match broadcast(body.shape(), from.shape()) {
             Err(e) => e,
-            Ok(shape) => misfit(body.shape(), &shape),
+            Ok(shape) => shape_error(body.shape(), &shape),
         });
     }
-    // Before the write, which a source that is a view of the target could not follow.
+    // Made before the write: if the source is a view of the target, it could not follow the write in the
+    // graph.
     let edge = if recording { Some(replaced(target, source)?) } else { None };
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
-    // A part that is broadcast over the whole is read before it is written.
+    // If the source overlaps the target, it is copied before the write.
     let read = if overlaps(&wide, &body) { duplicate(&wide)? } else { wide };
     over.put(&body, edge.as_ref(), |body| carry(body, &read))?;
     over.end(edge)?;
     rewrite_tangents(target, source)
 }
 
-/// `out=`: what a result is going to be written into, checked, not yet touched.
+/// A checked `out=` target that is not yet written.
 pub struct OutTarget<'a> {
     pub target: &'a Tensor,
     result: &'a Tensor,
     over: Write<'a>,
-    /// With its final layout; its storage may still be too short.
+    /// The body with its final layout; the storage may still be too short.
     pub body: Body,
 }
 
 impl<'a> OutTarget<'a> {
-    /// The target, with other sizes where its own differ from the result's.
+    /// Checks the target and computes its new layout if its shape differs from the result's.
     pub fn of(target: &'a Tensor, result: &'a Tensor) -> Result<OutTarget<'a>> {
         let (new, body) = (result.body(), target.body());
         if body.device() != new.device() {
@@ -174,12 +176,12 @@ impl<'a> OutTarget<'a> {
         })
     }
 
-    /// Refuses a target that cannot be written; asked after everything else that can be wrong with the call.
+    /// Returns an error if the target cannot be written. Called last, after all other checks of the call.
     pub fn check(&self) -> Result<()> {
         check_writable(&self.body)
     }
 
-    /// Gives the storage the bytes that it lacks.
+    /// Enlarges the storage if it is too short.
     pub fn make_room(&self) -> Result<()> {
         let need = OutTarget::need(&self.body)?;
         if self.body.storage.len() < need {
@@ -189,7 +191,7 @@ impl<'a> OutTarget<'a> {
         }
     }
 
-    /// Gives the target its sizes, and the result's values unless only the sizes are wanted.
+    /// Resizes the target, and writes the values of the result unless only the size is wanted.
     pub fn write(self, values: bool) -> Result<()> {
         if self.body.shape() != self.target.body().shape() {
             self.target.set_body(self.body.clone());
@@ -202,7 +204,7 @@ impl<'a> OutTarget<'a> {
     }
 }
 
-/// Refuses a pointwise `out=` that shares memory with itself or with an operand, or is one of another shape.
+/// Returns an error if a pointwise `out=` overlaps itself or an operand, or is an operand of another shape.
 pub fn check_out<'a>(
     target: &Tensor,
     result: &Tensor,
@@ -212,15 +214,15 @@ pub fn check_out<'a>(
     check_writable(&body)?;
     for operand in operands {
         if operand.same(target) && target.shape() != shape {
-            return Err(misfit(&target.shape(), &shape));
+            return Err(shape_error(&target.shape(), &shape));
         }
         check_aligned(&body, &operand.body())?;
     }
     Ok(())
 }
 
-/// The gradient of overwritten values.
-fn nothing(step: &Step) -> Result<Grads> {
+/// Zeros: the gradient of overwritten values.
+fn zero_grads(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     if step.wants(0) {
         let (at, batch) = (crate::operator::meta_of(step, 0)?, batch::Batch::of(step.grad(0)));
@@ -230,25 +232,25 @@ fn nothing(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-fn misfit(to: &[usize], from: &[usize]) -> Error {
+fn shape_error(to: &[usize], from: &[usize]) -> Error {
     Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
 }
 
-/// The error of a missing kernel is reported after what is wrong with the target.
+/// An error about the target takes precedence over that of a missing kernel.
 #[cold]
-fn unfit(target: &Body, error: Error) -> Error {
+fn prefer_target_error(target: &Body, error: Error) -> Error {
     match error.fault() {
         Fault::NoKernel { .. } | Fault::NoKernelOf { .. } => check_writable(target).err().unwrap_or(error),
         _ => error,
     }
 }
 
-/// Begins a write to `target` from these operands.
+/// Begins a write to `target` that reads these operands.
 pub fn begin<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<Write<'a>> {
     Write::begin(target, any_requires_grad([target].into_iter().chain(others)))
 }
 
-/// Warns of a write into a tensor whose elements share memory; `form` is how indexing asks for the same.
+/// Warns about a write to an expanded tensor; `form` is the equivalent indexing expression.
 pub fn warn_expanded(target: &Tensor, operator: &str, form: &str) -> Result<()> {
     if !target.body().layout.is_expanded() {
         return Ok(());
@@ -259,8 +261,8 @@ pub fn warn_expanded(target: &Tensor, operator: &str, form: &str) -> Result<()> 
     ))
 }
 
-/// The in-place form of an operator that has to make its result first: `make` does so of the target as it was, `write` puts
-/// it there.
+/// The in-place form of an operator that computes its result first: `make` computes it from the old target,
+/// `write` copies it there.
 pub fn by_result(
     target: &Tensor,
     others: &[&Tensor],
@@ -271,10 +273,10 @@ pub fn by_result(
     let seen = target.physical().is_dual().then(|| tangent::before_write(target)).transpose()?;
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
-    rewrite(over, target, &made.map_err(|error| unfit(&target.body(), error))?, write)
+    rewrite(over, target, &made.map_err(|error| prefer_target_error(&target.body(), error))?, write)
 }
 
-/// The arguments of a write over a tensor with tangents.
+/// The arguments of a write, with the old value of a target that has tangents.
 #[cold]
 fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
     let old = tangent::before_write(target)?;
@@ -285,10 +287,10 @@ fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
     Ok(args.iter().map(seen).collect())
 }
 
-/// Writes what `row` makes of its arguments over the first of them.
+/// The in-place form of `row`: writes its result over the first argument.
 pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let Some(Arg::Tensor(target)) = args.first() else {
-        return Err(Error::runtime("an in-place method without a tensor"));
+        return Err(Error::runtime("an in-place method needs a tensor as its first argument"));
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     let over = Write::begin(target, any_requires_grad(tensors()))?;
@@ -298,7 +300,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let call =
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
     let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
-    let made = made.map_err(|error| unfit(&target.body(), error))?;
+    let made = made.map_err(|error| prefer_target_error(&target.body(), error))?;
     let declared = row.out.rule == OutRule::Declared;
     if let Out::Tensor(result) = &made
         && declared

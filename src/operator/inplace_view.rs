@@ -1,16 +1,17 @@
-//! View operators in place: the tensor itself shows its elements otherwise.
+//! In-place view operators, such as `squeeze_`: the tensor gets another layout.
 
 use crate::base::Result;
 use crate::operator::write::{Write, count_write};
 use crate::tensor::{Tensor, mode, saved_hooks};
 
-/// `target` becomes the view of itself that `view` makes.
+/// Turns `target` into the view of itself that `view` returns.
 pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
     let over = Write::begin(target, recording)?;
     let made = saved_hooks::inplace(|| view(target))?;
     let (place, made) = (target.physical(), made.physical());
-    // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
+    // Read before the write is counted: afterwards the view would rebuild its edge from the base's new
+    // layout.
     let history = made.history();
     let body = made.body().clone();
     count_write(&body);
@@ -26,7 +27,7 @@ pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>
     if target.is_batched() {
         target.refresh_batched();
     } else if recording {
-        // What keeps its gradient goes on keeping that of the old shape.
+        // A retained gradient keeps the old shape.
         target.keep_view_history();
     }
     over.end(None)

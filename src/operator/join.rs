@@ -1,4 +1,4 @@
-//! Several tensors made one: the kernel on bodies, and slices put beside each other across a new dimension.
+//! Concatenation: the kernel on bodies, and `stack`.
 
 use crate::base::{Device, Dims, MemoryFormat, Result, try_alloc, wrap_dim};
 use crate::operator::batch::Batch;
@@ -8,7 +8,8 @@ use crate::operator::view_part::Select;
 use crate::tensor::{Body, Meta, Tensor};
 use gradiron_macros::primitive;
 
-/// A new tensor with the parts one after the other along `dim`; with `formats` it has the memory format that all parts share.
+/// Concatenates the parts along `dim` into a new body. With `formats`, it has the memory format that all
+/// parts share.
 pub fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
     place_of(&parts.iter().collect::<Vec<_>>())?;
     let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
@@ -32,9 +33,10 @@ pub fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats:
     Ok(out)
 }
 
-/// Joins many small parts that have the memory format of the result: runs of bytes, one after the other. Nothing for what needs more.
+/// A faster path for many small contiguous parts, which copies runs of bytes. Returns `None` if it does not
+/// apply.
 pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Option<Body>> {
-    /// Shorter runs, and longer parts, are copied as quickly the other way.
+    /// Below this length of a run, and above that of a part, in bytes, the general path is as fast.
     const RUN: usize = 64;
     const PART: usize = 1 << 16;
     let (outer, total) = (shape[..dim].iter().product::<usize>(), shape.iter().product::<usize>());
@@ -64,7 +66,7 @@ pub fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Opt
     Ok(Some(out))
 }
 
-/// The tensors as slices across a new dimension.
+/// Stacks the tensors along a new dimension.
 #[primitive(tangent = linear)]
 impl Stack {
     fn forward(tensors: &[Tensor], dim: i64) -> Result<Body> {

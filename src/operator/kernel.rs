@@ -1,5 +1,5 @@
-//! Dispatch by device: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves between devices but by
-//! `carry`.
+//! Dispatch by device: each function calls the CPU's kernel or the GPU's, on bodies. Only `carry` moves data
+//! between devices.
 
 use crate::base::views::dense_like;
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Reduction, Result, Scalar};
@@ -7,7 +7,7 @@ use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::Body;
 
-/// Where all of these live; an error when they are scattered.
+/// The device of these bodies; an error if they are on different ones.
 pub fn place_of(bodies: &[&Body]) -> Result<Device> {
     let first = bodies[0].device();
     match bodies.iter().find(|b| b.device() != first) {
@@ -16,21 +16,21 @@ pub fn place_of(bodies: &[&Body]) -> Result<Device> {
     }
 }
 
-/// The result of a kernel that is not run, on device `meta`.
+/// The result of a kernel on device `meta`, where no kernel runs.
 pub trait NotRun: Sized {
     fn not_run() -> Result<Self> {
         Err(Error::not_implemented("this operator reads elements, and a meta tensor has none"))
     }
 }
 
-/// The kernel would have filled its output.
+/// The kernel would only have filled its output.
 impl NotRun for () {
     fn not_run() -> Result<()> {
         Ok(())
     }
 }
 
-/// A result that only a kernel can find out.
+/// The result depends on elements, so it is an error.
 impl NotRun for bool {}
 impl NotRun for usize {}
 impl NotRun for Body {}
@@ -39,12 +39,12 @@ impl<T> NotRun for Vec<T> {}
 impl<T, const N: usize> NotRun for [T; N] {}
 impl<A, B> NotRun for (A, B) {}
 
-/// Calls the CPU kernel or the GPU kernel, by where the first body lives; on device `meta` neither.
+/// Calls the CPU kernel or the GPU kernel, by the device of the bodies; on device `meta` none.
 macro_rules! fork {
     ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
         match $crate::operator::kernel::place_of(&[$($body),+])? {
-            // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and the output is
-            // not one that anybody else writes to now.
+            // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and no other
+            // thread writes to the output.
             #[allow(unused_unsafe, reason = "some kernels are safe")]
             $crate::base::Device::Cpu => unsafe { $cpu },
             $crate::base::Device::Meta => $crate::operator::kernel::NotRun::not_run(),
@@ -57,24 +57,24 @@ macro_rules! fork {
 }
 pub(crate) use fork;
 
-/// Marks the result of a CPU kernel that cannot fail.
+/// Wraps the result of a CPU kernel that cannot fail.
 pub(crate) fn done((): ()) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what has no kernel for the GPU, in the operator's name.
+/// The error for an operator without a GPU kernel for `dtype`.
 #[cold]
 pub(crate) fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
     Err(Fault::NoShader { op, dtype }.into())
 }
 
-/// Copies values on one device, converting dtype.
+/// Copies values within one device, converting the dtype.
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
     place_of(&[out, src])?;
     carry(out, src)
 }
 
-/// Copies values from wherever they are, converting dtype.
+/// Copies values between any devices, converting the dtype.
 pub fn carry(out: &Body, src: &Body) -> Result<()> {
     let (to, from) = (out.device(), src.device());
     if out.numel() == 0 || to.is_meta() {
@@ -97,12 +97,12 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]
-    return across(out, src);
+    return transfer(out, src);
     #[cfg(not(feature = "gpu"))]
     Err(Error::runtime("this build of gradiron has no GPU support"))
 }
 
-/// Real numbers become real parts, and back; that only the GPU is asked for.
+/// Converts between real and complex numbers on the GPU: through the real parts.
 fn copy_part(out: &Body, src: &Body) -> Result<()> {
     if out.dtype.is_complex() {
         let [re, im] = parts(out)?;
@@ -118,7 +118,8 @@ fn copy_part(out: &Body, src: &Body) -> Result<()> {
     carry(out, &re)
 }
 
-/// Lets `run` move elements: complex ones part by part where kernels know real numbers only.
+/// Runs `run` on the bodies, or on the real and imaginary parts separately where GPU kernels know real
+/// numbers only.
 pub fn part_by_part(out: &Body, src: &Body, run: impl Fn(&Body, &Body) -> Result<()>) -> Result<()> {
     if !out.dtype.is_complex() || out.device().is_cpu() {
         return run(out, src);
@@ -127,9 +128,9 @@ pub fn part_by_part(out: &Body, src: &Body, run: impl Fn(&Body, &Body) -> Result
     out.iter().zip(&src).try_for_each(|(out, src)| run(out, src))
 }
 
-/// Between devices: dense bytes of the narrower side's dtype travel.
+/// Copies between host and GPU: contiguous bytes in the source's dtype are transferred.
 #[cfg(feature = "gpu")]
-fn across(out: &Body, src: &Body) -> Result<()> {
+fn transfer(out: &Body, src: &Body) -> Result<()> {
     use crate::gpu;
     let dense = |body: &Body| body.layout.is_contiguous();
     let bytes = src.numel() * src.dtype.size();
@@ -157,13 +158,13 @@ fn across(out: &Body, src: &Body) -> Result<()> {
         Body::new(src.shape(), src.dtype, out.device())?
     };
     let view = landing.host()?;
-    // SAFETY: as above; nobody else writes to the landing now.
+    // SAFETY: as above, and no other code writes to it meanwhile.
     let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
     gpu::download(device.gpu()?.buffer, device.layout.offset * device.dtype.size(), slice)?;
     if landing.storage.same(&out.storage) { Ok(()) } else { carry(out, &landing) }
 }
 
-/// Makes a body's storage `bytes` long, for all who share it; what is new is not initialised.
+/// Resizes the storage of a body, for all that share it. Added bytes are not initialised.
 pub fn resize_storage(body: &Body, bytes: usize) -> Result<()> {
     body.storage.resize(bytes, |more| {
         let count = body.storage.len().min(bytes) / body.dtype.size();
@@ -172,29 +173,29 @@ pub fn resize_storage(body: &Body, bytes: usize) -> Result<()> {
     })
 }
 
-/// A dense copy on the same device.
+/// A contiguous copy on the same device.
 pub fn duplicate(src: &Body) -> Result<Body> {
     converted(src, src.dtype)
 }
 
-/// A dense copy in a dtype, on the same device.
+/// A contiguous copy with another dtype, on the same device.
 pub fn converted(src: &Body, dtype: DType) -> Result<Body> {
     let out = Body::new(src.shape(), dtype, src.device())?;
     copy(&out, src)?;
     Ok(out)
 }
 
-/// The body in a dtype: itself where it has it, else a dense copy.
+/// The body itself if it has that dtype, otherwise a contiguous copy.
 pub fn in_dtype(body: Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype { Ok(body) } else { converted(&body, dtype) }
 }
 
-/// A new body of the same values; dense layouts (transposed ones too) are kept.
+/// A copy that keeps a dense layout, also a transposed one.
 pub fn preserved(body: &Body) -> Result<Body> {
     preserved_as(body, body.dtype)
 }
 
-/// A new body of the same values in a dtype, laid out like the old one where that is dense.
+/// A copy with another dtype that keeps a dense layout.
 pub fn preserved_as(body: &Body, dtype: DType) -> Result<Body> {
     let mut out = Body::new(body.shape(), dtype, body.device())?;
     if out.layout.strides != body.layout.strides {
@@ -204,19 +205,19 @@ pub fn preserved_as(body: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// Refuses numbers that the elements cannot hold.
+/// Returns an error if elements of this dtype cannot hold the number.
 pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
     if value.fits(dtype) { Ok(()) } else { Err(overflow(dtype.fixed_name())) }
 }
 
-/// A number that a C type cannot hold.
+/// The error for a number that a C type cannot hold.
 #[cold]
 pub fn overflow(c_type: &str) -> Error {
     Error::runtime(format!("value cannot be converted to type {c_type} without overflow"))
 }
 
 pub fn fill(out: &Body, value: Scalar) -> Result<()> {
-    // A single half becomes infinite, as in PyTorch, which refuses two.
+    // A single half may become infinite; PyTorch refuses more than one.
     let single = out.numel() == 1 && matches!(out.dtype, DType::F16 | DType::BF16);
     if !single || value.imaginary() != 0.0 {
         holds(out.dtype, value)?;
@@ -241,7 +242,7 @@ pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> R
     Ok(out)
 }
 
-/// `start, start + step, …`, made on the device that uses them.
+/// `start, start + step, …`, computed on the given device.
 pub fn arange(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
     let out = Body::new(&[count], dtype, device)?;
     if count > 0 {
@@ -257,7 +258,7 @@ pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
     kept
 }
 
-/// A complex body's real parts, and its imaginary ones.
+/// The real parts and the imaginary parts of a complex body.
 pub fn parts(body: &Body) -> Result<[Body; 2]> {
     let parts = body.as_parts();
     let last = parts.layout.ndim() - 1;
@@ -270,7 +271,7 @@ pub fn parts(body: &Body) -> Result<[Body; 2]> {
     Ok([part(0, re)?, part(1, if conjugate { re.then(ConjNeg::NEG) } else { re })?])
 }
 
-/// A body of parts, [.., 2] and dense, as the complex numbers that they are.
+/// A contiguous body of shape `[.., 2]` as complex numbers.
 pub fn of_pairs(parts: Body) -> Body {
     let mut shape = Dims::from_slice(parts.shape());
     shape.pop();
@@ -278,7 +279,7 @@ pub fn of_pairs(parts: Body) -> Body {
     Body { layout: Layout::contiguous(&shape), dtype, ..parts }
 }
 
-/// Reduces real numbers over `dims`, keeping them as 1.
+/// Reduces real numbers over `dims`, which are kept as 1.
 pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     let kept = kept_shape(x.shape(), dims);
     if let (0, Some(nothing)) = (x.numel(), fold.of_nothing()) {
@@ -292,7 +293,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     Ok(out)
 }
 
-/// A body without the dimensions of size 1 that a reduction kept.
+/// Removes the dimensions of size 1 that a reduction kept.
 pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
     let mut layout = Layout { shape: Dims::new(), strides: Dims::new(), offset: body.layout.offset };
     for i in (0..body.layout.ndim()).filter(|i| !dims.contains(i)) {
@@ -302,7 +303,7 @@ pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
     body.with_layout(layout)
 }
 
-/// A 0-d tensor's element as a vector of one, for kernels along a dimension.
+/// A 0-d body as a vector of length 1, for kernels along a dimension.
 pub fn at_least_vector(body: &Body) -> Body {
     if body.layout.ndim() > 0 {
         return body.clone();
@@ -310,12 +311,12 @@ pub fn at_least_vector(body: &Body) -> Body {
     body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) })
 }
 
-/// A dense body's elements under another shape.
+/// A contiguous body with another shape.
 pub fn with_shape(body: Body, shape: &[usize]) -> Body {
     body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(shape) })
 }
 
-/// Refuses a layout of elements of `size` bytes that reaches beyond `have` of them.
+/// Returns an error if a layout of elements of `size` bytes exceeds a storage of `have` bytes.
 pub fn within(layout: &Layout, size: usize, have: usize) -> Result<()> {
     let need = layout.end() * size;
     if need <= have {

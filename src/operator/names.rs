@@ -1,6 +1,6 @@
-//! Names that follow from names: of nodes, and of what they saved.
+//! Derived names: of nodes, and of their saved values.
 
-/// `log_softmax` becomes `LogSoftmaxBackward0`; the result's length comes along.
+/// Turns `log_softmax` into `LogSoftmaxBackward0`; also returns the length of the result.
 pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
     let mut out = [0; N];
     let (bytes, mut k, mut upper) = (name.as_bytes(), 0, true);
@@ -25,7 +25,7 @@ pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
     (out, k)
 }
 
-/// What PyTorch calls a row's parameter where a node saved it.
+/// PyTorch's name of a saved parameter.
 pub const fn saved_name(parameter: &str) -> &str {
     const NAMES: &[(&str, &str)] =
         &[("input", "self"), ("x", "self"), ("a", "self"), ("b", "other"), ("low", "min"), ("high", "max")];
@@ -39,7 +39,7 @@ pub const fn saved_name(parameter: &str) -> &str {
     parameter
 }
 
-/// In which order a node saves its operands, and pack hooks see them: by their names.
+/// The order in which a node saves its operands and pack hooks see them: sorted by name.
 pub const fn saved_order<const N: usize>(parameters: [&str; N]) -> [u8; N] {
     let mut order = [0; N];
     let mut i = 0;
@@ -57,8 +57,8 @@ pub const fn saved_order<const N: usize>(parameters: [&str; N]) -> [u8; N] {
     order
 }
 
-/// What a call saves whichever of its gradients are wanted, as PyTorch does: what several derivatives read, or the only one,
-/// and every output; a bit for each.
+/// The values that a call saves whichever gradients are needed, as in PyTorch, one bit each: those that
+/// several derivatives read (or all, if there is one derivative), and the outputs.
 pub const fn always_saved<const N: usize>(reads: [u64; N]) -> u64 {
     let (mut once, mut again, mut i) = (0, 0, 0);
     while i < N {
@@ -69,7 +69,7 @@ pub const fn always_saved<const N: usize>(reads: [u64; N]) -> u64 {
     if N == 1 { once } else { again | once & OUTPUTS }
 }
 
-/// The bits of outputs, the first of which is the highest.
+/// The bits of outputs; output 0 has the highest.
 pub const OUTPUTS: u64 = 0xff << 56;
 
 const fn comes_before(a: &str, b: &str) -> bool {
@@ -84,7 +84,7 @@ const fn comes_before(a: &str, b: &str) -> bool {
     a.len() < b.len()
 }
 
-/// Whether two texts are the same, where constants are computed.
+/// String equality in constant expressions.
 pub(crate) const fn same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() != b.len() {

@@ -1,4 +1,4 @@
-//! Whether a NaN is among values, which a backward asks that checks its gradients.
+//! The search for NaN in gradients, for anomaly mode.
 
 use crate::base::{DType, Dims, Reduction, Result};
 use crate::operator::conj_neg::values;
@@ -16,10 +16,10 @@ static IS_NAN: Expr = Expr {
     of_parts: None,
 };
 
-/// Whether one of the elements is NaN; of a complex one, whether a part is.
+/// True if an element, or a part of a complex element, is NaN.
 pub fn has_nan(t: &Tensor) -> Result<bool> {
     if t.is_batched() {
-        // There is no one answer for all samples: that is refused as their numbers are.
+        // Under `vmap` there is no single answer: `item` returns the error.
         return t.item().map(|number| number.as_bool());
     }
     let x = values(&t.body())?;

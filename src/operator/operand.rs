@@ -1,10 +1,11 @@
-//! What an operator is given: tensors, and numbers beside them.
+//! Operands: tensors or numbers.
 
 use crate::base::{Result, Scalar};
 use crate::operator::row::{Arg, FromArg, Kind};
 use crate::tensor::Tensor;
 
-/// A tensor or a number, borrowed. (A kernel's are bytes or numbers, `Input`; an expression's may have failed, `V`.)
+/// A tensor or a number, borrowed. (The corresponding type for kernels is `Input`, the one for formulas is
+/// `V`.)
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     Tensor(&'a Tensor),

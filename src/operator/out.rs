@@ -1,4 +1,4 @@
-//! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
+//! Checks of `out=` tensors before they are written, with the dtypes that PyTorch's operators insist on.
 
 use crate::base::{DType, Error, Result};
 use crate::operator::overlap::{check_writable, overlaps};
@@ -9,15 +9,16 @@ use crate::operator::write::Write;
 use crate::tensor::levels::func;
 use crate::tensor::{Tensor, any_requires_grad};
 
-/// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
-/// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
+/// Computes a pointwise row directly into `target` if only values must be written: no resize, no cast, no
+/// edge. Returns true if it did. All errors of the call are left to the general path.
 pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
-    // Inside a transform, what is written to may be captured.
+    // Inside a transform, the target may be a captured tensor.
     let operands = (!func::is_inside()).then(|| pointwise::operands(op, args).ok()).flatten();
     operands.and_then(|operands| computed_into(op, target, &operands)).is_some()
 }
 
-/// Computes the in-place form of a composed row over its target, where it comes to one pointwise row. Says whether it did.
+/// Computes the in-place form of a composed row directly into its target if it is a single pointwise row.
+/// Returns true if it did.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
     let call = row.formula.filter(|_| !func::is_inside()).and_then(|formula| formula(args));
     call.and_then(|(op, operands)| computed_into(op, target, &operands)).is_some()
@@ -41,7 +42,8 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     over.end(None).ok()
 }
 
-/// Whether the result `name`, of `from`, may be written into a tensor of `to`, in the words of the operator.
+/// Returns an error, in the operator's words, if the result `name` of dtype `from` may not be written into a
+/// tensor of dtype `to`.
 pub fn check_dtype(row: &Row, name: &str, from: DType, to: DType) -> Result<()> {
     if from == to {
         return Ok(());
@@ -77,12 +79,12 @@ fn check_rule(rule: OutRule, name: &str, from: DType, to: DType) -> Result<()> {
     }))
 }
 
-/// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
+/// True if PyTorch's operator refuses inputs that overlap the target; for operators that are not pointwise.
 pub fn keeps_apart(row: &Row) -> bool {
     row.out.apart || row.out.resizes
 }
 
-/// The words for `out=` that meets a gradient.
+/// The error text for `out=` with an argument that requires a gradient.
 pub fn refusal(row: &Row) -> String {
     if row.out.uninitialized {
         return "cannot resize variables that require grad".into();

@@ -1,9 +1,10 @@
-//! What is refused where memory that is written is shared: among the elements of the target, or with a source.
+//! Checks for memory overlap: within a target that is written, or with a source.
 
 use crate::base::{Error, Result};
 use crate::tensor::{Body, Tensor};
 
-/// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
+/// `None` if a source does not overlap a target; true if it covers exactly the same elements. Only dense
+/// tensors are checked, because those with gaps may interleave.
 fn overlap(target: &Body, source: &Body) -> Option<bool> {
     let dense = |b: &Body| b.numel() > 0 && b.layout.is_dense();
     if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
@@ -22,22 +23,22 @@ fn overlap_error() -> Error {
     )
 }
 
-/// Refuses a source that shares memory with the tensor that it is put into.
+/// Returns an error if a source overlaps the tensor that it is written into.
 pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
     if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
 }
 
-/// Refuses a source whose elements share memory with those of its target.
+/// Returns an error if a source overlaps its target.
 pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
     if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
 }
 
-/// Refuses an operand that shares memory with its target, unless element by element.
+/// Returns an error if an operand overlaps its target, unless both have the same layout.
 pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
     if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
 }
 
-/// Refuses to write where one element stands for several.
+/// Returns an error if several elements of the body share memory.
 pub fn check_writable(body: &Body) -> Result<()> {
     if body.layout.is_expanded() { Err(refuse_expanded()) } else { Ok(()) }
 }
@@ -50,7 +51,7 @@ pub fn refuse_expanded() -> Error {
     )
 }
 
-/// Whether two bodies share bytes but not their layout.
+/// True if two bodies share bytes but have different layouts.
 pub fn overlaps(a: &Body, b: &Body) -> bool {
     a.storage.same(&b.storage)
         && (a.layout != b.layout || a.dtype != b.dtype)

@@ -1,9 +1,9 @@
-//! How every call of a primitive runs: transforms, conj and neg bits, recording, kernel, tangent. Plain tensors go straight
-//! to the kernel by one test of their marks.
+//! The call of a primitive: transforms, conj and neg bits, recording, kernel, tangents. One test of the
+//! operands' flags sends plain tensors straight to the kernel.
 
 use crate::base::{DType, Error, Fault, Result, try_alloc};
 use crate::operator::batch::Batch;
-use crate::operator::results::{Made, Tensors, Views, one};
+use crate::operator::results::{PrimitiveResults, Tensors, Views, one};
 use crate::operator::tangent::{self, TangentCall};
 use crate::operator::write::Write;
 use crate::operator::{conj_neg, devices, inplace, overlap};
@@ -79,7 +79,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The marks of all operands, in one word.
+/// The union of the flags of all operands.
 #[inline]
 pub fn flags(groups: &[Group]) -> Marks {
     let mut all = Marks::default();
@@ -92,56 +92,57 @@ pub fn flags(groups: &[Group]) -> Marks {
     all
 }
 
-/// Whether a call of a view operator only has to make the view.
+/// True if a call of a view operator only has to make the view.
 #[inline]
 pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
     let plain = !flags.is_batched() && !flags.may_be_dual();
     plain && !(of.requires_grad() && mode::grad_enabled())
 }
 
-/// The element types that a kernel takes, with its name in the refusal of others.
+/// The dtypes that a kernel accepts, with its name for the error about others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DTypes {
     Any,
     Float(&'static str),
-    /// All but truth values.
+    /// All but bool.
     Number(&'static str),
-    /// All but complex numbers.
+    /// All but complex.
     Real(&'static str),
-    /// Those that have gradients: floating and complex.
+    /// Floating point and complex.
     Differentiable(&'static str),
 }
 
-/// How a tangent is computed; a rule of its own comes with the call.
+/// The rule for tangents; a custom jvp comes with the call.
 pub type Tangent = tangent::Rule;
 
 pub struct Primitive {
     pub derivative: Derivative,
     pub dtypes: DTypes,
-    /// Which operands have edges.
+    /// For each operand, true if it has an edge.
     pub edges: &'static [bool],
-    /// What is saved when an operand wants a gradient: a bit for each operand, from the highest down for results.
+    /// The values saved if an operand requires a gradient: one bit for each operand, and from the highest bit
+    /// down for results.
     pub saves: &'static [(u8, u64)],
-    /// What is saved whichever wants one.
+    /// The values saved whichever operand requires one.
     pub always: u64,
-    /// In which order operands are saved: by PyTorch's names.
+    /// The order in which operands are saved: by PyTorch's names.
     pub order: &'static [u8],
-    /// Results from here on are saved, but not returned.
+    /// The number of results that are returned; further ones are only saved.
     pub returned: usize,
     pub tangent: Tangent,
     pub views: bool,
-    /// Views that are tensors of their own: without a base, each with a count of writes.
+    /// Views without a base, each with its own version counter.
     pub untied: bool,
-    /// Whether operands may lie on several devices.
+    /// True if operands may be on several devices.
     pub anywhere: bool,
 }
 
-/// The bits of operands; those above are results'.
+/// The bits of operands; higher bits are those of results.
 const OPERANDS: u64 = (1 << 56) - 1;
 type Params = Option<Box<dyn Any + Send + Sync>>;
 
-/// What a node keeps of a call's operands beside their values: how many tensors each was, and the histories of those that
-/// have no edge.
+/// Facts about a call's operands that a node keeps besides their values: the number of tensors in each, and
+/// the edges of operands to which no gradient flows.
 #[derive(Clone)]
 pub struct Extent {
     pub lengths: SmallVec<[u32; 4]>,
@@ -159,20 +160,20 @@ impl Extent {
     }
 }
 
-/// A tangent rule of a primitive's own: the tangents of the results.
-pub type TangentRule<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
+/// A custom jvp: the tangents of the results.
+pub type CustomJvp<'a> = &'a dyn Fn(&TangentCall) -> Result<Grads>;
 
 /// One call of a primitive.
 pub struct Call<'a> {
     pub primitive: &'static Primitive,
     pub flags: Marks,
     pub groups: &'a [Group<'a>],
-    /// The arguments that a node keeps.
+    /// The arguments that the node keeps.
     pub keep: &'a dyn Fn() -> Params,
-    /// Makes this call on other operands.
+    /// Repeats this call on other operands.
     pub again: &'a dyn Fn(&[Tensor]) -> Result<Tensors>,
-    /// The tangent rule of its own.
-    pub tangent: Option<TangentRule<'a>>,
+    /// A custom jvp.
+    pub tangent: Option<CustomJvp<'a>>,
 }
 
 impl<'a> Call<'a> {
@@ -194,7 +195,7 @@ impl<'a> Call<'a> {
         Batch::of(self.operands())
     }
 
-    /// The operands of a call under `vmap`, where some need samples of their own.
+    /// The operands of a call under `vmap`, batched where they must be; `None` if nothing changes.
     pub fn with_own_samples(&self) -> Result<Option<Vec<Tensor>>> {
         let operands: Vec<&Tensor> = self.operands().collect();
         let own = self.batch().own_samples_of(&operands)?;
@@ -204,7 +205,7 @@ impl<'a> Call<'a> {
         Ok(Some(own.into_iter().zip(operands).map(|(own, t)| own.unwrap_or_else(|| t.clone())).collect()))
     }
 
-    /// Refuses dtypes that the kernel does not take, and operands on different devices.
+    /// Returns an error for a dtype that the kernel does not accept, or for operands on different devices.
     #[inline]
     fn check(&self) -> Result<()> {
         let p = self.primitive;
@@ -222,7 +223,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Starts a node when an operand wants a gradient; before the kernel runs, so that it sees the operands as they were.
+    /// Starts a node if an operand requires a gradient. This happens before the kernel runs, so the node sees
+    /// the old operands.
     #[inline]
     fn begin(&self) -> Option<Recorder> {
         if !mode::grad_enabled() {
@@ -265,7 +267,7 @@ impl<'a> Call<'a> {
         recorder
     }
 
-    /// Which bits are to be saved, by the operands that want gradients.
+    /// The bits of the values to save, given the operands that require gradients.
     #[inline]
     fn needed(&self, recorder: &Recorder) -> u64 {
         let p = self.primitive;
@@ -293,7 +295,7 @@ impl<'a> Call<'a> {
     fn save_operands(&self, recorder: &mut Recorder, bits: u64) {
         let edges = self.primitive.edges;
         for at in self.primitive.order.iter().map(|&at| usize::from(at)).filter(|at| bits >> at & 1 == 1) {
-            // Operands with edges are counted by themselves, and those without.
+            // Operands with edges and operands without are counted separately.
             let mut start = 0;
             for before in 0..at {
                 start += if edges[before] == edges[at] { self.groups[before].len() } else { 0 };
@@ -309,7 +311,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Publishes the node; `made` are all results, none where the call failed.
+    /// Publishes the node. `made` holds all results, or none if the call failed.
     fn finish(&self, mut recorder: Recorder, bits: u64, made: &[Body]) -> Result<NodeRef> {
         if bits & OPERANDS != 0 {
             self.save_operands(&mut recorder, bits);
@@ -323,7 +325,7 @@ impl<'a> Call<'a> {
         }
         recorder.check(self.operands(), is_recorded_outside)?;
         let made = &made[..made.len().min(self.primitive.returned)];
-        // Indices that follow the values take no gradients, and are not counted.
+        // Trailing integer results, such as indices, have no gradients and are not counted.
         let mut values = made.len();
         while values > 0 && !made[values - 1].dtype.is_differentiable() {
             values -= 1;
@@ -351,17 +353,17 @@ impl<'a> Call<'a> {
         None
     }
 
-    /// What to say of a call that failed with `error`. Its node is made before it runs: what that refuses, or a hook that gets
-    /// the operands to keep, is told first.
+    /// The error of a call that failed with `error`. PyTorch makes the node before the call runs, so an error
+    /// in making it, or in a hook that packs the operands, takes precedence.
     #[cold]
-    fn refused(&self, error: Error, recorder: Option<Recorder>) -> Error {
+    fn call_error(&self, error: Error, recorder: Option<Recorder>) -> Error {
         let Some(recorder) = recorder else { return error };
         let bits = self.needed(&recorder);
         self.finish(recorder, bits, &[]).err().unwrap_or(error)
     }
 
     #[inline]
-    fn end(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
+    fn end(&self, recorder: Option<Recorder>, made: &mut PrimitiveResults) -> Result<Tensors> {
         if self.primitive.views {
             return self.viewed(recorder, made);
         }
@@ -392,7 +394,7 @@ impl<'a> Call<'a> {
         Ok(tensors)
     }
 
-    fn viewed(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
+    fn viewed(&self, recorder: Option<Recorder>, made: &mut PrimitiveResults) -> Result<Tensors> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
         let views = std::mem::take(&mut made.views);
@@ -446,7 +448,7 @@ impl<'a> Call<'a> {
                 own(&TangentCall { groups: self.groups, lower, tangents, outputs })
             });
         }
-        // The others stay as they are.
+        // Operands without edges stay as they are.
         let map = |xs: &[Tensor]| {
             let mut xs = xs.iter();
             let mut all = Vec::new();
@@ -479,39 +481,39 @@ fn check_dtype(dtypes: DTypes, dtype: DType) -> Result<()> {
     if fits { Ok(()) } else { Err(refuse_dtype(op, dtype)) }
 }
 
-/// Runs `f` out of line, for what seldom happens.
+/// Runs `f` out of line, for rare cases.
 #[cold]
 #[inline(never)]
 pub fn cold<R>(f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// A copy to write over, laid out as the operand is.
+/// A copy to write over, with the operand's layout.
 pub fn copy_of(t: &Tensor) -> Result<Body> {
     crate::operator::kernel::preserved(&t.body())
 }
 
-/// A row-major copy to write over.
+/// A contiguous copy to write over.
 pub fn dense_copy_of(t: &Tensor) -> Result<Body> {
     crate::operator::kernel::duplicate(&t.body())
 }
 
-/// What computes a primitive: it takes the operands' values, where these differ from their bytes.
-pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
+/// Computes a primitive. It gets resolved operands if some are lazily conjugated or negated.
+pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut PrimitiveResults) -> Result<()> + 'a;
 
-/// Whether a view operator has at most a node to record.
+/// True if a view operator has nothing to do but make the view and perhaps its node.
 #[inline]
 pub fn is_only_recorded(flags: Marks) -> bool {
     !flags.is_batched() && !flags.may_be_dual() && !saved_hooks::active()
 }
 
-/// A view with its history: the fast path of [`run`].
+/// Makes a view and its node: the fast path of [`run`].
 #[inline]
 pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) -> Result<Tensor> {
     let recorder = call.begin();
     let body = match view() {
         Ok(body) => body,
-        Err(error) => return Err(call.refused(error, recorder)),
+        Err(error) => return Err(call.call_error(error, recorder)),
     };
     let edge = match recorder {
         Some(recorder) => {
@@ -523,10 +525,10 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
     Ok(crate::operator::results::view_of(of, body, edge, CreationMeta::Plain))
 }
 
-/// Runs a primitive on operands without samples of a `vmap`.
+/// Runs a primitive on operands that are not batched.
 pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();
-    let mut made = Made::default();
+    let mut made = PrimitiveResults::default();
     let supplied = match &recorder {
         Some(_) => saved_hooks::supply(&call.primitive.derivative)?,
         None => None,
@@ -539,7 +541,7 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
         None => compute(call, forward, &mut made),
     };
     if let Err(error) = done {
-        return Err(call.refused(error, recorder));
+        return Err(call.call_error(error, recorder));
     }
     let tensors = call.end(recorder, &mut made)?;
     if call.flags.may_be_dual() {
@@ -549,7 +551,7 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
 }
 
 #[inline]
-fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
+fn compute(call: &Call, forward: &mut Compute, made: &mut PrimitiveResults) -> Result<()> {
     call.check()?;
     if call.flags.is_conj_or_neg() && !call.primitive.views {
         let plain = |t: &Tensor| match t.is_conj_or_neg() {
@@ -562,8 +564,8 @@ fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
     forward(None, made)
 }
 
-/// Writes over the first operand: checks, records, writes, and gives it its history. `apart` says which operands may not
-/// share its memory, which is asked after what `check` asks.
+/// Runs a primitive that writes over its first operand: checks, records, writes, and sets the new edge.
+/// `apart` marks the operands that may not overlap the target; this is tested after `check`.
 pub fn over(
     call: &Call,
     apart: &[bool],
@@ -594,7 +596,7 @@ pub fn over(
     over.end(edge)
 }
 
-/// Makes the result first and then writes it: for samples, tangents, and elements that are still to be conjugated.
+/// Computes the result first and then writes it, for batched, dual, and lazily conjugated or negated tensors.
 #[cold]
 fn over_special(call: &Call, target: &Tensor) -> Result<()> {
     let over = Write::begin(target, any_requires_grad(call.with_edges()))?;

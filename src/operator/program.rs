@@ -1,4 +1,4 @@
-//! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
+//! Runs an optimizer's program over lists of tensors: checks, dispatch by device, version counts.
 
 #[cfg(feature = "gpu")]
 use crate::base::Dims;
@@ -12,21 +12,22 @@ use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
-/// A program, and the code of it that was asked for so far.
+/// A program, and the code compiled from it so far.
 pub struct Rule {
     program: Program,
     lowered: Mutex<Vec<Arc<Lowered>>>,
 }
 
 struct Lowered {
-    /// Of each scalar, whether it is read by the kernel: its value is not at hand.
-    far: Vec<bool>,
+    /// For each scalar, true if it is on the GPU, so that the kernel reads it and the host does not know its
+    /// value.
+    on_gpu: Vec<bool>,
     code: Code,
-    /// What becomes of such scalars.
+    /// The code that updates such scalars.
     scalars: Option<Code>,
 }
 
-/// Tensors of one element: one for all, or each in turn.
+/// Tensors of one element: one for all items, or one for each.
 pub enum Scalars {
     One(Tensor),
     Each(Vec<Tensor>),
@@ -41,12 +42,12 @@ impl Scalars {
     }
 }
 
-/// What a program is run over: lists of as many tensors each; and its numbers.
+/// The arguments of a program: lists of tensors of the same length, and numbers.
 pub struct Run<'a> {
     pub operands: &'a [Vec<Tensor>],
     pub scalars: &'a [Scalars],
     pub numbers: &'a [f64],
-    /// Whether each instruction rounds to a half's dtype, as operators do.
+    /// True if each instruction rounds to the tensors' half dtype, like separate operators do.
     pub rounds: bool,
 }
 
@@ -61,22 +62,22 @@ impl Rule {
         &self.program
     }
 
-    fn lowered(&self, far: &[bool]) -> Result<Arc<Lowered>> {
+    fn lowered(&self, on_gpu: &[bool]) -> Result<Arc<Lowered>> {
         let mut known = lock(&self.lowered);
-        if let Some(lowered) = known.iter().find(|lowered| lowered.far == far) {
+        if let Some(lowered) = known.iter().find(|lowered| lowered.on_gpu == on_gpu) {
             return Ok(Arc::clone(lowered));
         }
-        let (code, scalars) = (self.program.lower(far)?, self.program.lower_scalars(far)?);
+        let (code, scalars) = (self.program.lower(on_gpu)?, self.program.lower_scalars(on_gpu)?);
         if code.operands > MAX_OPERANDS || code.registers > MAX_REGISTERS {
-            return Err(Error::runtime("a program has too many operands, or values at a time"));
+            return Err(Error::runtime("invalid program: too many tensors, or too many values at a time"));
         }
-        let lowered = Arc::new(Lowered { far: far.to_vec(), code, scalars });
+        let lowered = Arc::new(Lowered { on_gpu: on_gpu.to_vec(), code, scalars });
         known.push(Arc::clone(&lowered));
         Ok(lowered)
     }
 
-    /// Runs the program over all tensors of the lists. False: it is not for programs, but for operators, because
-    /// somebody wants to differentiate or the tensors are not plain numbers alike; nothing was done then.
+    /// Runs the program over all tensors of the lists. Returns false and does nothing if operators must do it
+    /// instead: if gradients are recorded, or if the tensors do not match or are not plain.
     pub fn run(&self, run: &Run) -> Result<bool> {
         let Some(first) = run.operands.first() else { return Ok(true) };
         let count = first.len();
@@ -92,7 +93,9 @@ impl Rule {
             || run.scalars.len() != self.program.scalars
             || run.numbers.len() != self.program.numbers
         {
-            return Err(Error::runtime("a program got more or fewer lists than it has"));
+            return Err(Error::runtime(
+                "a program was called with the wrong number of tensor lists or numbers",
+            ));
         }
         match self.read(run, count)? {
             Some(items) => Write::put_all(&items.writes, || self.write(run, &items)).map(|()| true),
@@ -100,7 +103,7 @@ impl Rule {
         }
     }
 
-    /// The items, one for each place of the lists, all checked; nothing if one of them needs operators instead.
+    /// The checked items, one for each position of the lists; `None` if one of them needs operators instead.
     fn read<'a>(&self, run: &'a Run, count: usize) -> Result<Option<Items<'a>>> {
         let mut items = Items {
             width: run.operands.len(),
@@ -109,7 +112,7 @@ impl Rule {
             lowered: Vec::with_capacity(count),
             writes: Vec::with_capacity(count * (self.program.results.len() + self.program.kept.len())),
         };
-        let mut far: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
+        let mut on_gpu: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
         for i in 0..count {
             items.bodies.extend(run.operands.iter().map(|list| list[i].body()));
             let place = items.of(i).0.device();
@@ -123,16 +126,16 @@ impl Rule {
                     return Ok(None);
                 }
                 let device = tensor.device();
-                far[k] = !device.is_cpu();
-                if far[k] && device != place {
+                on_gpu[k] = !device.is_cpu();
+                if on_gpu[k] && device != place {
                     return Err(Fault::Devices { a: place, b: device }.into());
                 }
-                let value = if far[k] { f64::NAN } else { tensor.item()?.as_f64() };
+                let value = if on_gpu[k] { f64::NAN } else { tensor.item()?.as_f64() };
                 items.scalars.push(Single { value, dtype: tensor.dtype() });
             }
-            let lowered = match items.lowered.last().filter(|last| last.far == *far) {
+            let lowered = match items.lowered.last().filter(|last| last.on_gpu == *on_gpu) {
                 Some(last) => Arc::clone(last),
-                None => self.lowered(&far)?,
+                None => self.lowered(&on_gpu)?,
             };
             if place.is_cpu() && !lowered.code.is_plain() {
                 return Ok(None);
@@ -149,7 +152,7 @@ impl Rule {
         Ok(Some(items))
     }
 
-    /// Whether the operands of an item are plain numbers alike. What would be overwritten before it is read is copied.
+    /// True if the operands of an item are plain tensors of the same dtype and shape.
     fn takes_operands(&self, run: &Run, items: &Items, i: usize) -> Result<bool> {
         let (lead, bodies) = items.of(i);
         let recording = mode::grad_enabled();
@@ -166,7 +169,7 @@ impl Rule {
         }
         for &(k, _) in &self.program.results {
             check_writable(&bodies[k])?;
-            // What is written twice, or is not its bytes, is for operators.
+            // Results that overlap each other or are lazily conjugated or negated need operators.
             let meets = |other: usize| other != k && overlaps(&bodies[k], &bodies[other]);
             if !bodies[k].conj_neg.is_none() || self.program.results.iter().any(|&(other, _)| meets(other)) {
                 return Ok(false);
@@ -175,7 +178,7 @@ impl Rule {
         Ok(true)
     }
 
-    /// All is checked: from here on nothing is refused but memory.
+    /// Writes the results. All is checked: from here on only memory can run out.
     fn write(&self, run: &Run, items: &Items) -> Result<()> {
         let program = &self.program;
         let owned = self.owned(items)?;
@@ -184,10 +187,10 @@ impl Rule {
         let mut values = Vec::new();
         for (i, lowered) in items.lowered.iter().enumerate() {
             let scalars = items.scalars(i);
-            // Mostly, all parameters have taken as many steps.
+            // Usually all parameters have taken the same number of steps.
             if i == 0 || !items.have_same_numbers(i - 1, i) {
                 let round = |k: usize, x| scalars[k].dtype.round(x);
-                program.numbers(&lowered.far, run.numbers, |k| scalars[k].value, round, &mut values);
+                program.numbers(&lowered.on_gpu, run.numbers, |k| scalars[k].value, round, &mut values);
                 let of = |code: &Code| code.numbers.iter().map(|&value| values[value]).collect();
                 let singles = lowered.scalars.as_ref().map(of).unwrap_or_default();
                 let kept = program.kept.iter().map(|&(_, value)| values[value]).collect();
@@ -197,7 +200,7 @@ impl Rule {
         }
         for (i, lowered) in items.lowered.iter().enumerate() {
             for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
-                if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.far[k]) {
+                if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.on_gpu[k]) {
                     crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
                 }
             }
@@ -229,8 +232,9 @@ impl Rule {
         Ok(())
     }
 
-    /// Bodies that kernels get instead of the tensors' own, by number: parts of complex ones; copies of those that are not
-    /// their bytes, or that would be overwritten before they are read.
+    /// Bodies that kernels get instead of the tensors' own, by number: the parts of complex tensors, and
+    /// copies of tensors that are lazily conjugated or negated or that would be overwritten before they are
+    /// read.
     fn owned(&self, items: &Items) -> Result<Vec<(usize, Body)>> {
         let mut owned = Vec::new();
         for (at, body) in items.bodies.iter().enumerate() {
@@ -263,9 +267,9 @@ impl Rule {
         if bodies[0].device().is_meta() {
             return Ok(());
         }
-        let far = (0..run.scalars.len()).filter(|&k| lowered.far[k]);
+        let on_gpu = (0..run.scalars.len()).filter(|&k| lowered.on_gpu[k]);
         let scalars: SmallVec<[BodyRef; 4]> =
-            far.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
+            on_gpu.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
         let shape = bodies[0].shape();
         let still: Dims = smallvec::smallvec![0; shape.len()];
         let mut views = bodies.iter().map(|body| body.gpu()).collect::<Result<SmallVec<[View; 8]>>>()?;
@@ -288,18 +292,18 @@ impl Rule {
     }
 }
 
-/// What a program is run over, place by place of the lists.
+/// The data that a program runs over, item by item.
 struct Items<'a> {
-    /// How many operands an item has.
+    /// The number of operands in an item.
     width: usize,
     bodies: Vec<BodyRef<'a>>,
     scalars: Vec<Single>,
     lowered: Vec<Arc<Lowered>>,
-    /// The tensors that are written, over all items.
+    /// The writes of all items.
     writes: Vec<Write<'a>>,
 }
 
-/// A tensor of one element, as far as its value is at hand.
+/// A tensor of one element; the value is NaN if the host does not know it.
 #[derive(Clone, Copy)]
 struct Single {
     value: f64,
@@ -307,7 +311,7 @@ struct Single {
 }
 
 impl<'a> Items<'a> {
-    /// The first operand of an item, and all of them.
+    /// The first operand of an item, and all operands.
     fn of(&self, i: usize) -> (&Body, &[BodyRef<'a>]) {
         let bodies = &self.bodies[i * self.width..(i + 1) * self.width];
         (&bodies[0], bodies)
@@ -325,7 +329,8 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The numbers of an item: of the code over elements, of that over scalars, and what scalars at hand become.
+/// The numbers of an item: for the code over elements, for the code over GPU scalars, and the new values of
+/// host scalars.
 struct Numbers {
     elements: SmallVec<[f64; 16]>,
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
@@ -333,7 +338,7 @@ struct Numbers {
     kept: SmallVec<[f64; 4]>,
 }
 
-/// Whether a tensor is one plain number, which can be overwritten if it is `kept`.
+/// True if a tensor is one plain number, which can be overwritten if it is `kept`.
 fn is_single(tensor: &Tensor, kept: bool) -> bool {
     let body = tensor.body();
     let special = tensor.is_batched() || tensor.is_dual() || !body.conj_neg.is_none();
@@ -345,7 +350,7 @@ fn is_single(tensor: &Tensor, kept: bool) -> bool {
         && (body.dtype.is_differentiable() || !kept)
 }
 
-/// Items in host memory, all at once.
+/// Runs all items that are in host memory.
 fn write_host<'a>(
     code: &Code,
     bodies: impl Iterator<Item = &'a Body>,
@@ -367,8 +372,8 @@ fn write_host<'a>(
     let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
     let job = |(operands, numbers)| Job { operands, numbers, rounds };
     let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
-    // SAFETY: the bodies are live and of one shape; what shares memory with a result in an item lies alike or was copied;
-    // items of which one might write what another reads are not `apart`.
+    // SAFETY: the bodies are live and have one shape. In an item, an operand that overlaps a result has the
+    // same layout or was copied; items that overlap each other are not `apart`.
     unsafe { crate::cpu::program::run(code, &jobs, apart) };
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The list of all rows: each registers its own static when the program is linked.
+//! The list of all rows. Each row registers itself when the program is linked.
 
 use crate::operator::Row;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 pub struct Registered(pub &'static Row);
 inventory::collect!(Registered);
 
-/// Every row, in the order of the source, whatever the linker's order is.
+/// All rows in source order, independent of the linker's order.
 pub fn rows() -> &'static [&'static Row] {
     static ROWS: OnceLock<Vec<&'static Row>> = OnceLock::new();
     ROWS.get_or_init(|| {

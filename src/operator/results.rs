@@ -1,4 +1,5 @@
-//! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
+//! The possible results of a primitive's `forward`, values or views of its first operand, and the results of
+//! its call.
 
 use crate::base::{ConjNeg, DType, Error, Layout, Result, try_alloc};
 use crate::operator::conj_neg;
@@ -9,9 +10,9 @@ use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
 
-/// Where a `forward` puts what it made: values, or views of the first operand.
+/// The results of a `forward`: values, or views of the first operand.
 #[derive(Default)]
-pub struct Made {
+pub struct PrimitiveResults {
     pub(crate) bodies: SmallVec<[Body; 2]>,
     pub(crate) views: Views,
 }
@@ -21,29 +22,29 @@ pub(crate) enum Views {
     #[default]
     None,
     One(Layout),
-    /// As elements of another dtype.
+    /// A view as another dtype.
     Reread(Layout, DType),
-    /// With this conj or neg bit.
+    /// A view with this conj or neg bit.
     ConjNeg(ConjNeg),
     Several(Vec<Layout>),
 }
 
-/// The type that a `forward` gives says what its call returns.
+/// The result type of a `forward`, which determines what the call returns.
 pub trait Forward {
     type Tensors;
     const VIEWS: bool = false;
-    fn put(self, made: &mut Made);
+    fn put(self, made: &mut PrimitiveResults);
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
-/// A view that knows how its history is made anew.
+/// A view whose edge can be made again from its base.
 #[inline]
 pub fn view_of(of: &Tensor, body: Body, edge: Option<Edge>, viewing: CreationMeta) -> Tensor {
     Tensor::view_of(of, body, edge, viewing, &VIEW_FUNC)
 }
 
 pub(crate) fn one(mut made: Tensors) -> Result<Tensor> {
-    made.pop().ok_or_else(|| Error::runtime("a primitive made nothing"))
+    made.pop().ok_or_else(|| Error::runtime("a primitive returned no result"))
 }
 
 macro_rules! one_tensor {
@@ -52,7 +53,7 @@ macro_rules! one_tensor {
             type Tensors = Tensor;
             const VIEWS: bool = $views;
             #[inline]
-            fn put(self, $made: &mut Made) {
+            fn put(self, $made: &mut PrimitiveResults) {
                 let $x = self;
                 $put
             }
@@ -68,7 +69,7 @@ one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
 one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
 one_tensor!(ConjNeg, true, |x, made| made.views = Views::ConjNeg(x));
 
-/// One view of an operand, without a history.
+/// One view of an operand, without an edge.
 pub trait PlainView: Sized {
     fn body(self, of: &Tensor) -> Body;
     #[inline]
@@ -93,7 +94,7 @@ seen! {
     ConjNeg, |x, body| Body { conj_neg: body.conj_neg.then(x), ..body.clone() };
 }
 
-/// Copies of what views of an operand show.
+/// Makes copies in place of views of an operand.
 pub trait Copied {
     type Bodies: Forward;
     fn copied(self, of: &Tensor) -> Result<Self::Bodies>;
@@ -129,19 +130,19 @@ impl Copied for Vec<Layout> {
 impl<const N: usize> Forward for [Body; N] {
     type Tensors = [Tensor; N];
     #[inline]
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         self.into_iter().for_each(|body| made.bodies.push(body));
     }
     fn tensors(made: Tensors) -> Result<[Tensor; N]> {
         if made.len() != N {
-            return Err(Error::runtime("a primitive made another number of results"));
+            return Err(Error::runtime("a primitive returned the wrong number of results"));
         }
         Ok(std::array::from_fn(|i| made[i].clone()))
     }
 }
 impl Forward for Vec<Body> {
     type Tensors = Vec<Tensor>;
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         made.bodies.extend(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
@@ -151,7 +152,7 @@ impl Forward for Vec<Body> {
 impl Forward for Vec<Layout> {
     type Tensors = Vec<Tensor>;
     const VIEWS: bool = true;
-    fn put(self, made: &mut Made) {
+    fn put(self, made: &mut PrimitiveResults) {
         made.views = Views::Several(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
@@ -159,7 +160,7 @@ impl Forward for Vec<Layout> {
     }
 }
 
-/// The results of a call, one after the other.
+/// The results of a call as a list.
 pub trait Outputs {
     fn list(self) -> Tensors;
 }

@@ -1,5 +1,5 @@
-//! The row: everything that is known of an operator, in one static. Python's methods, signatures, stubs and tests are
-//! all read from it.
+//! The row: all facts about an operator, in one static. Python's methods, signatures, stubs and tests are
+//! generated from it.
 
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar, StridedLayout};
 use crate::operator::generator::Generator;
@@ -9,20 +9,20 @@ use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 
-/// What a parameter takes; calls from Python are parsed by it, and errors name it.
+/// The type of a parameter: the argument parser and its errors use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     Tensor,
     /// A tensor or a number.
     Operand,
     Tensors,
-    /// Tensors, some of them missing.
+    /// A list of tensors, some of them missing.
     MaybeTensors,
     Int,
     Ints,
-    /// Whole numbers as one sequence, or as all the positional arguments that are left.
+    /// Integers as one sequence, or as all remaining positional arguments.
     Sizes,
-    /// Tensors as one sequence, or as all the positional arguments that are left.
+    /// Tensors as one sequence, or as all remaining positional arguments.
     Several,
     Float,
     Bool,
@@ -30,11 +30,11 @@ pub enum Kind {
     DType,
     Device,
     Generator,
-    /// Of the layouts of PyTorch the core has one, `strided`.
+    /// A layout in PyTorch's sense; only `strided` exists.
     Layout,
     MemoryFormat,
     Str,
-    /// Whatever fits; the operator looks itself (overloads).
+    /// Any argument; the operator itself checks it (overloads).
     Any,
 }
 
@@ -42,18 +42,18 @@ pub struct Param {
     pub name: &'static str,
     pub kind: Kind,
     pub optional: bool,
-    /// The default as it is written; nothing for a required parameter.
+    /// The default as it is written; `None` for a required parameter.
     pub default: Option<&'static str>,
-    /// Whether it must be named.
+    /// True if it is keyword-only.
     pub keyword: bool,
-    /// No tensor with dimensions is taken for its number, no number for its list.
+    /// A tensor with dimensions is not converted to a number, nor a number to a list.
     pub strict: bool,
-    /// Whether its tensors may lie on another device than the other operands.
+    /// True if its tensors may be on another device than the other operands.
     pub elsewhere: bool,
 }
 
 impl Param {
-    /// What most parameters do not say.
+    /// The values of most parameters.
     pub const PLAIN: Param = Param {
         name: "",
         kind: Kind::Any,
@@ -65,11 +65,10 @@ impl Param {
     };
 }
 
-/// The fast path of a method that is called with whole numbers: no argument is converted to [`Arg`]. What does not fit
-/// (a dtype, a keyword) takes the ordinary call, which does the same.
+/// The fast path of a method that is called with integers: no argument is converted to [`Arg`]. If it does
+/// not apply (a dtype, a keyword), the ordinary call does the same.
 pub type IntArgs = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 
-/// A parsed argument.
 #[derive(Clone)]
 pub enum Arg {
     Missing,
@@ -89,7 +88,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// What Python calls the type of such an argument.
+    /// Python's name of the argument's type.
     pub fn type_name(&self) -> &'static str {
         match self {
             Arg::Missing | Arg::None => "NoneType",
@@ -120,18 +119,17 @@ impl From<Scalar> for Arg {
 
 pub type Ints = SmallVec<[i64; 6]>;
 
-/// Sizes that may come as one sequence or one by one.
+/// Sizes, passed as one sequence or one by one.
 #[derive(Clone, Default)]
 pub struct Sizes(pub Ints);
 
-/// Tensors that may come as one sequence or one by one.
+/// Tensors, passed as one sequence or one by one.
 #[derive(Clone, Default)]
 pub struct Several(pub Vec<Tensor>);
 
-/// What an operator returns.
 pub enum Out {
     Tensor(Tensor),
-    /// A tuple; the names make it a named one (`values`, `indices`).
+    /// A tuple; if there are names (`values`, `indices`), a named one.
     Tuple(&'static str, &'static [&'static str], Vec<Tensor>),
     List(Vec<Tensor>),
     Bool(bool),
@@ -139,7 +137,7 @@ pub enum Out {
     None,
 }
 
-/// In which forms an operator is offered.
+/// The forms in which an operator is available.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Forms(pub u8);
 
@@ -148,13 +146,13 @@ impl Forms {
     pub const METHOD: u8 = 2;
     pub const INPLACE: u8 = 4;
     pub const OUT: u8 = 8;
-    /// In `nn.functional` instead of at the top.
+    /// In `nn.functional` instead of the top module.
     pub const NN: u8 = 16;
     /// Takes `alpha`, a factor of the second operand.
     pub const ALPHA: u8 = 32;
-    /// A pointwise row whose operands are all tensors.
+    /// A pointwise row whose operands must all be tensors.
     pub const TENSORS: u8 = 64;
-    /// A pointwise row whose first operand may be a number, too.
+    /// A pointwise row whose first operand may also be a number.
     pub const NUMBERS: u8 = 128;
 
     pub const fn has(self, form: u8) -> bool {
@@ -162,7 +160,8 @@ impl Forms {
     }
 }
 
-/// What operand `at` of `count` may be in a pointwise row: numbers come last unless its brackets say more or less.
+/// The kind of operand `at` of `count` in a pointwise row: the last may be a number unless the clauses say
+/// otherwise.
 pub const fn operand_kind(forms: Forms, at: usize, count: usize) -> Kind {
     let number = forms.has(Forms::NUMBERS) || (count > 1 && at == count - 1 && !forms.has(Forms::TENSORS));
     if number { Kind::Operand } else { Kind::Tensor }
@@ -176,100 +175,97 @@ pub struct Row {
     pub forms: Forms,
     pub differentiable: bool,
     pub call: fn(&[Arg]) -> Result<Out>,
-    /// Writes the result over the first argument.
     pub call_inplace: Option<CallInplace>,
-    /// The module where its function stands, by the first word of its name: `linalg` for `linalg_qr`; at the top where empty.
+    /// The module of the function, if the name begins with it: `linalg` for `linalg_qr`. Empty for the top
+    /// module.
     pub space: &'static str,
-    /// Second names, in all forms.
+    /// Other names, in all forms.
     pub aliases: &'static [&'static str],
-    /// ATen's name of this signature: `dim` of `max.dim`.
+    /// ATen's name of this overload: `dim` for `max.dim`.
     pub aten: &'static str,
-    /// The first signature of this name, where this is another.
+    /// The first overload of this name, if this is a later one.
     pub overloads: Option<&'static Row>,
-    /// The operator whose in-place form this is.
+    /// The operator of which this is the in-place form.
     pub inplace_of: Option<&'static Row>,
-    /// What it returns, as a stub says it; `(values, indices)`: a tuple with these names.
+    /// The return type in the stub. `(values, indices)` is a tuple with these names.
     pub returns: &'static str,
-    /// What `out=` asks.
     pub out: OutFacts,
-    /// ATen's names of a signature that stands for two: with a tensor beside the first operand, and with a number.
+    /// ATen's names of the two overloads that this signature stands for: with a tensor beside the first
+    /// operand, and with a number.
     pub by_kind: Option<[&'static str; 2]>,
-    /// The call whose second operand is taken `alpha` times.
+    /// Applies `alpha` to the second operand.
     pub scaled: Option<Scaled>,
-    /// The fast path of the method.
     pub int_args: Option<IntArgs>,
-    /// Whether PyTorch makes it of other operators: then arguments are looked at first.
+    /// True if PyTorch composes it of other operators: then the arguments are checked first.
     pub composite: bool,
-    /// The least and the most arguments of each of PyTorch's overloads, where this signature stands for several; without
-    /// the first operand and `out`.
+    /// For each of PyTorch's overloads that this signature stands for, the least and the greatest number of
+    /// arguments, without the first operand and `out`.
     pub arities: &'static [(usize, usize)],
-    /// Whether it goes element by element: single elements may come from the CPU, and what it writes may be what it reads.
+    /// True if it is elementwise: 0-d operands may be on the CPU, and the target may be an operand.
     pub elementwise: bool,
-    /// Writes in place where one element of the target stands for several, element after element; says whether it did.
+    /// Writes in place into an expanded target, element after element. Returns true if it did.
     pub expanded: Option<WriteExpanded>,
-    /// The one pointwise formula that a call may come to, which then writes straight where its result shall be.
+    /// Finds the pointwise row to which a call is equivalent; that row then writes directly into the target.
     pub formula: Option<FindFormula>,
-    /// What autocast makes of its operands.
     pub autocast: Option<Autocast>,
-    /// How many operations a call takes.
+    /// Counts the floating point operations of a call.
     pub flops: Option<CountFlops>,
-    /// How tests draw arguments: an expression over `tests/samples.py`.
+    /// The arguments in tests: an expression over `tests/samples.py`.
     pub sample: &'static str,
-    /// Where it stands in the source.
+    /// The position in the source: file and line.
     pub at: (&'static str, u32),
 }
 
-/// Changes the arguments of a sum or difference so that the second operand is taken `alpha` times; or says which other row
-/// takes them now.
+/// Changes the arguments of a sum or difference so that the second operand is multiplied by `alpha`, or
+/// returns another row for them.
 pub type Scaled = fn(&mut SmallVec<[Arg; 8]>, Scalar) -> Result<Option<&'static Row>>;
 
-/// The dtype that autocast gives to the operands of an operator.
+/// The dtype that autocast gives to an operator's operands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Autocast {
-    /// The one that was asked for: products.
+    /// The autocast dtype: for matrix products.
     Lower,
-    /// float32: sums over many, and what is steep.
+    /// float32: for sums over many elements and for steep functions.
     Single,
-    /// float32 where one of them is, else the one that was asked for: what joins tensors.
+    /// float32 if an operand has it, otherwise the autocast dtype: for operators that join tensors.
     Widest,
 }
 
-/// Counts multiplications and additions, by the sizes of the operands (nothing for a number) and the text that comes first,
-/// if one does.
+/// Counts multiplications and additions, from the shapes of the operands (empty for a number) and the first
+/// argument if it is a string.
 pub type CountFlops = fn(&[Vec<usize>], Option<&str>) -> u64;
 
-/// Writes over the first argument, which is expanded.
+/// Writes into the first argument, which is expanded.
 pub type WriteExpanded = fn(&Body, &[Arg]) -> Result<bool>;
 
-/// The formula for these arguments, where there is one.
+/// Finds the formula for these arguments, if there is one.
 pub type FindFormula = for<'a> fn(&'a [Arg]) -> Option<Formula<'a>>;
 
-/// A pointwise row and its operands.
 pub type Formula<'a> = (&'static Pointwise, SmallVec<[Operand<'a>; 3]>);
 
-/// What `out=` asks of its target before it is written to.
+/// The requirements on an `out=` tensor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutFacts {
     pub rule: OutRule,
-    /// Inputs may not share memory with it.
+    /// Inputs may not overlap the target.
     pub apart: bool,
-    /// It gets the new shape before that is asked.
+    /// The target is resized before the overlap is checked.
     pub resizes: bool,
-    /// It is resized without a warning.
+    /// Resizing gives no warning.
     pub silent: bool,
-    /// With as many elements as the result it keeps its own shape.
+    /// A target with the same number of elements keeps its shape.
     pub counted: bool,
-    /// It says in which dtype is computed, unless that is asked for.
+    /// The target's dtype is the dtype of the computation, unless the call has one.
     pub computes: bool,
-    /// The elements of its result are not set: only its sizes are written.
+    /// The elements of the result are uninitialized: only the target's size is set.
     pub uninitialized: bool,
-    /// Nothing is recorded of the operator, whatever wants gradients: truths, places.
+    /// The operator is never recorded, because its results are bools or indices.
     pub unrecorded: bool,
-    /// Its dtype is refused before the kernel refuses that of the operands.
+    /// The target's dtype is checked before the operands' dtype.
     pub early: bool,
-    /// The name in the refusal of gradients, where that is another.
+    /// The name in the error about gradients, if it is another.
     pub called: &'static str,
-    /// The parameter without which a call takes no target.
+    /// The parameter without which the call has no `out=`.
     pub with: &'static str,
 }
 
@@ -289,32 +285,33 @@ impl OutFacts {
     };
 }
 
-/// Which dtypes a result may be written into.
+/// The dtypes into which a result may be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutRule {
-    /// Those that it can be cast to.
+    /// Those to which it can be cast.
     Cast,
-    /// Any: what is drawn is the same number in each.
+    /// Any: random numbers are the same in each dtype.
     Any,
-    /// Its own: the operator gives its results' dtypes beforehand.
+    /// The result's own; the error names it in PyTorch's form "Expected out tensor to have dtype".
     Declared,
-    /// Its own: the kernel says which one it found.
+    /// The result's own; the error has the form "Found dtype".
     Found,
-    /// Those of no lower category: the operator promotes.
+    /// Those of the same or a higher category, because the operator promotes.
     Promoted,
-    /// Those of no lower category; else it was expected "to be safely castable", after these words, in which `{name}` is
-    /// the result's.
+    /// Those of the same or a higher category. The error begins with this text and continues "to be safely
+    /// castable"; `{name}` is the result's name.
     Castable(&'static str),
-    /// Its own, in other words: `{result}` and `{target}` are the dtypes, `{name}` is the result's.
+    /// The result's own, with this error text: `{result}` and `{target}` are the dtypes, `{name}` is the
+    /// result's name.
     Message(&'static str),
-    /// Any floating or complex one; else these words.
+    /// Any floating point or complex dtype; otherwise this error text.
     Floating(&'static str),
-    /// Truth values, or the bytes that once stood for them; else these words.
+    /// Bool, or uint8, which once stood for it; otherwise this error text.
     Truths(&'static str),
 }
 
 impl Row {
-    /// What most rows do not say.
+    /// The values of most rows.
     pub const PLAIN: Row = Row {
         name: "",
         doc: "",
@@ -346,7 +343,7 @@ impl Row {
     };
 }
 
-/// What an operator may return, and what the stub says of it.
+/// A possible return type of an operator, and its name in the stub.
 pub trait Returned {
     const STUB: &'static str;
     fn out(self, name: &'static str, fields: &'static [&'static str]) -> Out;
@@ -404,7 +401,7 @@ impl Returned for Out {
 
 pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
 
-/// How a Rust type is read from an argument, or lent by it.
+/// A Rust type that can be read or borrowed from an argument.
 pub trait FromArg<'a>: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
@@ -443,7 +440,7 @@ from_arg! {
     Arg, Any, |arg| Some(arg.clone());
 }
 
-/// Arguments that only other operators pass.
+/// Types of arguments that only other operators pass.
 macro_rules! internal {
     ($($ty:ty),*) => { $(impl FromArg<'_> for $ty {
         const KIND: Kind = Kind::Any;
@@ -486,7 +483,7 @@ impl Keep for Generator {
     }
 }
 
-/// Reads argument `at` of an operator; the default stands in for a missing one.
+/// Reads argument `at` of an operator, or its default if it is missing.
 pub fn take<'a, T: FromArg<'a>>(
     row: &str,
     params: &[Param],

@@ -1,4 +1,4 @@
-//! Views by sizes and strides, and what is told by them: the history of a view anew, and its part of a base.
+//! `as_strided`, and its use to make views again: the edge of a view, and the part of a base that it covers.
 
 use crate::base::views::{checked_numel, may_overlap};
 use crate::base::{ConjNeg, Dims, Error, Layout, Result};
@@ -14,15 +14,16 @@ use crate::operator::views::{dims_of, ints, reshaped};
 use crate::tensor::{Body, Edge, Meta, Node, Tensor, ViewFunc, mode};
 use gradiron_macros::primitive;
 
-/// Every view is one by sizes and strides where it is made again.
+/// Makes any view again, by its sizes and strides.
 pub static VIEW_FUNC: ViewFunc = ViewFunc { history, values: part };
 
-/// The history of a view, anew: its layout read from its base.
+/// The edge of a view, made again from its base.
 fn history(base: &Tensor, view: &Body) -> Option<Edge> {
     let edge = base.edge();
     match mode::recorded(|| part(base, view)) {
         Ok(seen) if edge.is_some() => return seen.history(),
-        // The base is a constant by now, or shows too little for the view: the node stays, and what can flows through it.
+        // The base is a constant by now, or is too small for the view: the view keeps a node, through which
+        // gradients flow if they can.
         _ => {}
     }
     let (layout, input_layout) = (&view.layout, base.body().layout.clone());
@@ -32,7 +33,7 @@ fn history(base: &Tensor, view: &Body) -> Option<Edge> {
     Some(Edge { node: Node::publish(node), output: 0 })
 }
 
-/// What a view shows of a tensor with the layout of its base.
+/// The same view of a tensor with the layout of its base.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
     let conj_neg = conj_neg_over(&base.body(), view);
     let mut shown = seen_as(base, view.dtype)?;
@@ -46,8 +47,8 @@ pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
     if conj_neg.has(ConjNeg::CONJ) { conj(&shown) } else { Ok(shown) }
 }
 
-/// The gradient of a tensor with this layout, from that of a `view` of its storage. Where several of its elements share a place,
-/// each gets an equal share.
+/// The gradient of a tensor with this layout, from that of a `view` of its storage. If several of its
+/// elements share memory, each gets an equal part.
 fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<Tensor> {
     let first = view.offset.min(input_layout.offset);
     let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
@@ -56,7 +57,7 @@ fn through_storage(g: &Tensor, view: &Layout, input_layout: &Layout) -> Result<T
     let mut storage = embed(g, size.clone(), view)?;
     if may_overlap(&input_layout) {
         let ones = constant::ones(&input_layout.shape, g.dtype().to_real(), g.device())?;
-        storage = Share::call(&storage, &embed(&ones, size, input_layout.clone())?)?;
+        storage = DivideByCount::call(&storage, &embed(&ones, size, input_layout.clone())?)?;
     }
     as_strided(&storage, sizes(&input_layout), strides(&input_layout), Some(input_layout.offset as i64))
 }
@@ -69,8 +70,8 @@ fn strides(layout: &Layout) -> Ints {
     ints(&layout.strides)
 }
 
-/// Each element divided by how many share it.
-static SHARE: Expr = Expr {
+/// Divides each element by the number of elements that share it.
+static DIVIDE_BY_COUNT: Expr = Expr {
     key: "share",
     inputs: &["x", "count"],
     wgsl: "x / maximum(count, 1.0)",
@@ -80,15 +81,21 @@ static SHARE: Expr = Expr {
     of_parts: None,
 };
 
-/// [`SHARE`] as an operator; `count` holds real numbers.
+/// [`DIVIDE_BY_COUNT`] as an operator; `count` is real.
 #[primitive(node = "DivBackward0", tangent = linear)]
-impl Share {
+impl DivideByCount {
     fn forward(input: &Tensor, #[constant] count: &Tensor) -> Result<Body> {
         let (x, count) = (values(&input.body())?, count.body());
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         let divide = |out: &Body, x: &Body| {
             let count = count.with_layout(count.layout.broadcast_to(x.shape()));
-            execute(SHARE.key, &SHARE, compute_type(x.dtype), out, &[Input::Body(x), Input::Body(&count)])
+            execute(
+                DIVIDE_BY_COUNT.key,
+                &DIVIDE_BY_COUNT,
+                compute_type(x.dtype),
+                out,
+                &[Input::Body(x), Input::Body(&count)],
+            )
         };
         if x.dtype.is_complex() {
             let (out, x) = (parts(&out)?, parts(&x)?);
@@ -99,10 +106,10 @@ impl Share {
         Ok(out)
     }
     fn d_input(g: &Tensor, count: &Tensor) -> Result<Tensor> {
-        Share::call(g, count)
+        DivideByCount::call(g, count)
     }
     fn batch(b: &Batch, input: &Tensor, count: &Tensor) -> Result<Tensor> {
-        Share::call(&b.full(input)?, &b.full(count)?).map(|t| b.wrap(t))
+        DivideByCount::call(&b.full(input)?, &b.full(count)?).map(|t| b.wrap(t))
     }
 }
 
@@ -162,7 +169,7 @@ impl AsStrided {
     ) -> Result<Tensor> {
         unstrided(g, &at, size, stride, storage_offset, input_layout)
     }
-    /// Every sample's storage is read with the same sizes and strides, from its own start.
+    /// Reads the storage of every example with the same sizes and strides, from the example's own start.
     fn batch(
         b: &Batch,
         input: &Tensor,
@@ -178,7 +185,7 @@ impl AsStrided {
     }
 }
 
-/// The gradient of `as_strided`'s input, which had `input_layout`.
+/// The gradient of the input of `as_strided`, which had `input_layout`.
 pub fn unstrided(
     g: &Tensor,
     at: &Meta,
@@ -192,14 +199,14 @@ pub fn unstrided(
         strides: stride.iter().map(|&s| s as usize).collect(),
         offset: storage_offset.map_or(input_layout.offset, |o| o as usize),
     };
-    // Of nothing at all it is zeros, which have no history.
+    // The gradient of an empty view is zeros, without an edge.
     if view.numel() == 0 || at.shape.contains(&0) {
         return constant::zeros(&at.shape, g.dtype(), g.device());
     }
     if *input_layout != Layout::contiguous(&at.shape) || view.end() > checked_numel(&at.shape)? {
         return through_storage(g, &view, input_layout);
     }
-    // Like what it is the gradient of, a view of a storage.
+    // A view, like the tensor that it is the gradient of.
     let whole = embed(g, at.shape.clone(), view)?;
     reshaped(&whole, &whole.shape())
 }

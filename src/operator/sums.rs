@@ -1,4 +1,4 @@
-//! Sums over dimensions, and what undoes broadcasting and reductions: a gradient brought to the shape of what it is for.
+//! Sums over dimensions, and functions that undo broadcasting and reductions in gradients.
 
 use crate::base::{DType, Layout, Reduction, Result, dims_or_all};
 use crate::operator::batch::Batch;
@@ -10,19 +10,19 @@ use crate::operator::views::{Expand, Unsqueeze, ints, reshape};
 use crate::tensor::{Body, Meta, Tensor};
 use gradiron_macros::primitive;
 
-/// Sums of integers and bools are int64.
+/// The dtype of a sum: int64 for integers and bool.
 pub fn sum_dtype(dtype: DType) -> DType {
     if dtype.is_differentiable() { dtype } else { DType::I64 }
 }
 
-/// Sums over `dim` (all dimensions without it); drops what was reduced, unless it is kept.
+/// Sums over `dim` (or all dimensions); the reduced dimensions are dropped unless `keepdim`.
 fn summed(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = sum_over(x, &dims, sum_dtype(x.dtype))?;
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
-/// Sums over `dims`, keeping them as 1: complex sums are those of the parts.
+/// Sums over `dims`, keeping them as 1. Complex numbers are summed part by part.
 pub fn sum_over(x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     if !x.dtype.is_complex() {
         return reduce(Reduction::Sum, x, dims, dtype);
@@ -33,7 +33,8 @@ pub fn sum_over(x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     reduce(Reduction::Sum, &x.as_parts(), dims, x.dtype.to_real()).map(of_pairs)
 }
 
-/// The sum of many numbers in a row: in columns that are wide enough for the kernel of real numbers.
+/// The sum of a long contiguous row of complex numbers, arranged in columns that are wide enough for the real
+/// kernel.
 fn sum_of_row(x: &Body) -> Result<Body> {
     const WIDE: usize = 64;
     let parts = x.as_parts();
@@ -81,7 +82,7 @@ impl Sum1 {
     }
 }
 
-/// Undoes broadcasting: the sum of `t` to `shape`, which broadcasts to t's.
+/// Undoes broadcasting: sums `t` to `shape`.
 pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if shape.is_empty() {
         return Sum::call(t);
@@ -99,12 +100,13 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     reshape(&summed, shape)
 }
 
-/// Stretches a reduction's gradient over `shape`.
+/// Expands a reduction's gradient to `shape`.
 pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     Expand::call(&with_kept_dims(g, shape.len(), dims, keepdim)?, ints(shape))
 }
 
-/// A reduction's result or gradient as if it had kept the `ndim` dimensions, unless it broadcasts as it is.
+/// A reduction's result or gradient with the reduced dimensions inserted again, unless it broadcasts as it
+/// is.
 pub fn with_kept_dims(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let mut y = y.clone();
     if keepdim || y.ndim() == ndim || (y.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty)) {
@@ -127,7 +129,7 @@ impl V {
         self.then(|t| sum_to(&t, shape))
     }
 
-    /// The gradient of a reduction, stretched back over what was reduced.
+    /// Expands the gradient of a reduction to the shape of the operand.
     pub fn unreduce(self, at: &Meta, dims: &Option<Ints>, keepdim: bool) -> V {
         self.then(|t| unreduce(&t, &at.shape, dims.as_deref(), keepdim)).cast(at.dtype)
     }

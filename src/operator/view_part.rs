@@ -1,4 +1,4 @@
-//! Parts of tensors, given by the layout of the part: derivatives of views are made of them.
+//! Parts of tensors, given by a layout; the derivatives of views are built on them.
 
 use crate::base::views::may_overlap;
 use crate::base::{DType, Dims, Error, Layout, Result, Scalar};
@@ -10,7 +10,7 @@ use crate::operator::overlap::refuse_expanded;
 use crate::tensor::{Body, Meta, Part, Tensor};
 use gradiron_macros::primitive;
 
-/// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.
+/// Returns an error if a part exceeds a whole of this dtype, or if elements of the whole share memory.
 pub fn check_part(part: &Part, dtype: DType) -> Result<()> {
     if part.layout.offset > isize::MAX as usize {
         return Err(Error::runtime(format!(
@@ -27,14 +27,14 @@ pub fn check_part(part: &Part, dtype: DType) -> Result<()> {
     crate::operator::kernel::within(&part.layout, part.dtype.size(), part.whole.end() * dtype.size())
 }
 
-/// A copy of a body, with the layout of the whole that `part` is of.
+/// A copy of a body, with the layout of the whole.
 pub fn copy_of_whole(part: &Part, body: &Body) -> Result<Body> {
     let out = Body::new(&[part.whole.end()], body.dtype, body.device())?.with_layout(part.whole.clone());
     copy(&out, body)?;
     Ok(out)
 }
 
-/// Zeros of `shape` with `input` at `place`; elements at one place are summed.
+/// Zeros of `shape` with `input` at `place`. If elements of `place` coincide, values are added.
 #[primitive(tangent = linear)]
 impl Embed {
     fn forward(input: &Tensor, shape: Dims, place: Layout) -> Result<Body> {
@@ -77,7 +77,7 @@ impl ReadPart {
     }
 }
 
-/// A view of the elements of `input`, which is dense, at `place`.
+/// A view of the elements of a contiguous `input` at `place`.
 #[primitive(tangent = linear, batch = none)]
 impl ViewPart {
     fn forward(input: &Tensor, place: Layout) -> Result<Layout> {
@@ -138,7 +138,7 @@ impl Select {
     }
 }
 
-/// The gradient of a dense tensor from that of the part of it that `view` shows.
+/// The gradient of a contiguous tensor from that of its part `view`.
 pub fn put_back(g: &Tensor, at: Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
     let place = view(&Layout::contiguous(&at.shape))?;
     embed(g, at.shape, place)
@@ -160,7 +160,7 @@ pub fn put_part(input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
     PutPart::call(input, value, place)
 }
 
-/// The elements at `place` of a dense tensor with these values: a view where it can be.
+/// The elements of `t`, taken as contiguous, at `place`: a view if possible.
 fn shown_part(t: &Tensor, place: Layout) -> Result<Tensor> {
     let viewable = !t.is_batched() && t.body().layout.is_contiguous();
     if viewable { ViewPart::call(t, place) } else { read_part(t, Part::in_dense(&t.body(), place)) }

@@ -1,5 +1,5 @@
-//! Views of the same elements in other shapes and orders: those primitives that the machinery calls itself. The operators
-//! that users see (`view`, `expand`, `permute`, `squeeze` and their like) are built on them.
+//! View primitives that this module needs itself. The operators that users call (`view`, `expand`, `permute`,
+//! `squeeze` and the like) are built on them.
 
 use crate::base::views::checked_numel;
 use crate::base::{Dims, Error, Layout, Result, wrap_dim};
@@ -15,7 +15,7 @@ pub fn ints(dims: &[usize]) -> Ints {
     dims.iter().map(|&d| d as i64).collect()
 }
 
-/// The user's sizes as dimensions.
+/// Checks sizes that the user passed.
 pub fn dims_of(sizes: &[i64]) -> Result<Dims> {
     let dims = sizes
         .iter()
@@ -49,7 +49,11 @@ impl View {
 #[primitive(tangent = linear)]
 impl ReshapeAlias {
     fn forward(input: &Tensor, shape: Dims) -> Result<Layout> {
-        input.body().layout.view(&shape).ok_or_else(|| Error::runtime("a reshape that is no view"))
+        input
+            .body()
+            .layout
+            .view(&shape)
+            .ok_or_else(|| Error::runtime("this reshape needs a copy, not a view"))
     }
     fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
         reshaped(g, &at.shape)
@@ -101,7 +105,7 @@ impl Expand {
     fn batch(b: &Batch, input: &Tensor, size: Ints) -> Result<Tensor> {
         let x = b.full(input)?;
         let own = Dims::from_slice(&x.shape()[b.k()..]);
-        // The rule of the seen shape speaks first: its messages name what the function sees.
+        // The visible shape is checked first, so that errors show the sizes that the function sees.
         Layout::contiguous(&own).expand(&size)?;
         let pad = size.len() - own.len();
         let kept = |(i, &n): (usize, &i64)| if n == -1 { own[i - pad] as i64 } else { n };
@@ -111,7 +115,7 @@ impl Expand {
     }
 }
 
-/// A fresh dense tensor under another shape; no one else holds it.
+/// A new contiguous tensor with another shape. No other tensor may share its storage.
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl UnsafeView {
     fn forward(input: &Tensor, shape: Dims) -> Result<Body> {
@@ -127,18 +131,18 @@ impl UnsafeView {
     }
 }
 
-/// Those dimensions of `shape` put in again that have size 1 and are `squeezed`.
+/// Inserts the squeezed dimensions again: those of size 1 for which `squeezed` is true.
 fn unsqueezed(g: Tensor, shape: &[usize], squeezed: impl Fn(usize) -> bool) -> Result<Tensor> {
     let mut dims = (0..shape.len()).filter(|&d| shape[d] == 1 && squeezed(d));
     dims.try_fold(g, |g, d| Unsqueeze::call(&g, d as i64))
 }
 
-/// The dimensions of a list, counted from the front.
+/// Converts dimensions that may be negative.
 fn wrapped(dims: &[i64], rank: usize) -> Result<Dims> {
     dims.iter().map(|&d| wrap_dim(d, rank)).collect()
 }
 
-/// The samples squeezed: their dimensions of size 1 that are `chosen`.
+/// Squeezes the `chosen` dimensions of size 1 in each example.
 fn squeezed(b: &Batch, x: &Tensor, chosen: impl Fn(usize) -> bool) -> Result<Tensor> {
     let shape = x.shape();
     let dims: Ints =
@@ -208,12 +212,12 @@ impl Squeeze2 {
     }
 }
 
-/// `input` with another shape: a view where strides allow, else a copy.
+/// Changes the shape: a view if strides allow, otherwise a copy.
 pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if input.body().shape() == shape { Ok(input.clone()) } else { reshaped(input, shape) }
 }
 
-/// `reshape` that makes a new tensor even where the shape stays.
+/// Like `reshape`, but always returns a new tensor, even for the same shape.
 pub fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let shape = Dims::from_slice(shape);
     let (contiguous, viewable) = {
@@ -232,7 +236,7 @@ pub fn alias(input: &Tensor) -> Result<Tensor> {
     Alias::call(input)
 }
 
-/// A fresh dense tensor under another shape; no one else holds it.
+/// A new contiguous tensor with another shape. No other tensor may share its storage.
 pub fn unsafe_view(input: &Tensor, shape: Dims) -> Result<Tensor> {
     UnsafeView::call(input, shape)
 }

@@ -1,5 +1,5 @@
-//! The one protocol of writing in place, which every write follows: it is checked, what nodes save of the old values is kept,
-//! the values are written and the write is counted, and the target gets its new history.
+//! The protocol of in-place writes, which every write follows: it is checked, old values that nodes saved are
+//! copied, the values are written, the version is counted, and the target gets its new edge.
 
 use crate::base::{Error, Guidance, Result};
 use crate::operator::copy_slices;
@@ -7,11 +7,13 @@ use crate::operator::kernel::preserved;
 use crate::storage::UNTRACKED;
 use crate::tensor::{Body, Edge, Kept, Saved, Tensor, View, anomaly, mode, saved_hooks};
 
-/// One write in place, from [`begin`](Write::begin), which may refuse it, over [`put`](Write::put) to [`end`](Write::end).
+/// One in-place write: [`begin`](Write::begin) may refuse it, [`put`](Write::put) writes, [`end`](Write::end)
+/// sets the edge.
 pub struct Write<'a>(&'a Tensor);
 
 impl<'a> Write<'a> {
-    /// Refuses a write that the graph could not describe. `recording` tells whether any operand wants gradients.
+    /// Returns an error for a write that the graph could not represent. `recording` is true if an operand
+    /// requires a gradient.
     #[inline]
     pub fn begin(target: &'a Tensor, recording: bool) -> Result<Write<'a>> {
         saved_hooks::before_write(target)?;
@@ -24,8 +26,9 @@ impl<'a> Write<'a> {
         Ok(Write(target))
     }
 
-    /// Lets `values` fill `body`, the target's, and counts that. `edge` leads to the node that was recorded of the write, if
-    /// any: what it saved of the old values is copied before, and what it saved of the new ones is read from the target.
+    /// Runs `values` to fill `body`, the target's body, and counts the write. If the write was recorded,
+    /// `edge` leads to its node: old values that it saved are copied before the write, and its saved output
+    /// is set to the new value.
     #[inline]
     pub fn put(
         &self,
@@ -45,7 +48,7 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// Lets `values` fill the targets of several writes, none of them recorded, and counts them.
+    /// Runs `values` to fill the targets of several unrecorded writes, and counts them.
     pub fn put_all(writes: &[Write], values: impl FnOnce() -> Result<()>) -> Result<()> {
         saved_hooks::pack_inputs()?;
         values()?;
@@ -53,12 +56,13 @@ impl<'a> Write<'a> {
         Ok(())
     }
 
-    /// Refuses a write that cannot be counted, which [`end`](Write::end) refuses, too: asked before anything is written.
+    /// Returns an error for a write that cannot be counted. [`end`](Write::end) checks this, too; this call
+    /// does so before anything is written.
     pub fn check_counted(&self) -> Result<()> {
         check_counted(self.0)
     }
 
-    /// Gives the target the history `edge`: none when nothing was recorded. Of a view, its base gets it.
+    /// Sets the target's edge if the write was recorded. If the target is a view, the edge goes to its base.
     #[inline]
     pub fn end(self, edge: Option<Edge>) -> Result<()> {
         self.check_counted()?;
@@ -67,7 +71,8 @@ impl<'a> Write<'a> {
         match target.as_view() {
             Some(view) => {
                 rewrite_base(view, target, edge);
-                // Renewed now: what is done to the base unrecorded afterwards does not reach it.
+                // Updates the view's edge now, because unrecorded changes of the base that follow must not
+                // affect it.
                 target.history();
             }
             None => target.set_history(Some(edge)),
@@ -76,7 +81,8 @@ impl<'a> Write<'a> {
     }
 }
 
-/// Gives the base of `target`, a view that was written, a history with that write in it; `value` leads to what wrote.
+/// Gives the base of `target`, a written view, an edge that includes the write; `value` leads to the node
+/// that wrote.
 fn rewrite_base(view: &View, target: &Tensor, value: Edge) {
     let old = target.last_history();
     let edge = copy_slices::history(&view.base, &target.body(), value, old.as_ref());
@@ -84,14 +90,14 @@ fn rewrite_base(view: &View, target: &Tensor, value: Edge) {
     view.expire();
 }
 
-/// Counts a write to the memory of `body`, so that whoever saved the old values refuses to use them.
+/// Counts a write to the storage of `body`, so that derivatives that saved the old values refuse to use them.
 #[inline]
 pub fn count_write(body: &Body) {
     body.storage.bump();
 }
 
-/// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it
-/// is another operand, too, the write spoils that, and the backward says so.)
+/// Copies the target's old value if the derivative needs it (source 0). If the target is also another
+/// operand, that saved value becomes invalid, and the backward reports it.
 fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
     for saved in edge.node.saves().values.iter_mut() {
         if let Kept::Body(body) = &mut saved.kept
@@ -105,7 +111,8 @@ fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
     Ok(())
 }
 
-/// A derivative that reads its result finds it in the target as it is now, also where it was made elsewhere and copied there.
+/// Sets the saved output of the write's node to the target's new value, even if it was computed elsewhere and
+/// copied.
 fn keep_new(edge: &Edge, target: &Body) {
     for saved in edge.node.saves().values.iter_mut() {
         if let Kept::Body(body) = &mut saved.kept
@@ -121,7 +128,8 @@ fn keep_new(edge: &Edge, target: &Body) {
     }
 }
 
-/// Refuses to record a write to a leaf, to a view of one, or to a view whose history cannot follow its base's.
+/// Returns an error for a recorded write to a leaf, to a view of a leaf, or to a view that cannot follow its
+/// base in the graph.
 fn check_recorded(target: &Tensor) -> Result<()> {
     if let Some(view) = target.as_view() {
         if !view.is_plain() {
@@ -143,7 +151,7 @@ fn check_recorded(target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A leaf's values are the user's: recording a write to them would leave nothing to differentiate for.
+/// The error for a recorded write to a leaf: its old value, which the gradient is for, would be lost.
 #[cold]
 fn refusal(target: &Tensor, message: &str) -> Error {
     let (text, line) = target.describe();
@@ -153,13 +161,13 @@ fn refusal(target: &Tensor, message: &str) -> Error {
         .done()
 }
 
-/// Refuses that `target` was written when its writes cannot be counted: outside of inference mode.
+/// Returns an error if writes to `target` cannot be counted: an inference tensor outside inference mode.
 #[inline]
 fn check_counted(target: &Tensor) -> Result<()> {
     if is_counted(target) { Ok(()) } else { Err(uncounted()) }
 }
 
-/// Whether a write to `target` is allowed now; one that is not need not be recorded.
+/// True if a write to `target` is allowed now. A write that is not allowed need not be recorded.
 #[inline]
 pub fn is_counted(target: &Tensor) -> bool {
     target.version() != UNTRACKED || mode::inference()
@@ -167,7 +175,7 @@ pub fn is_counted(target: &Tensor) -> bool {
 
 #[cold]
 fn uncounted() -> Error {
-    // PyTorch's sentences have no space between them.
+    // PyTorch's message has no space between these sentences.
     Error::runtime(
         "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal \
          tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",

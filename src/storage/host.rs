@@ -1,5 +1,5 @@
-//! Host memory: 64-byte aligned blocks, cached by size class, because fresh pages cost more than the arithmetic on them.
-//! Small blocks are kept per thread without a lock, large ones in one list up to a cap.
+//! Host memory: 64-byte aligned blocks, cached by size class, because new pages cost more than the arithmetic
+//! on them. Small blocks are cached per thread without a lock, large ones in one list up to a limit.
 
 use super::reserve;
 use crate::base::{Result, try_alloc};
@@ -10,24 +10,24 @@ use std::ptr::NonNull;
 use std::sync::Mutex;
 
 const ALIGN: usize = 64;
-/// A huge page of most machines, and the size from which blocks ask for them.
+/// The size of a huge page on most machines, and the block size from which huge pages are requested.
 const HUGE: usize = 2 << 20;
 const HUGE_FROM: usize = 4 << 20;
-/// Classes of 64, 128, ... 64 KiB bytes are kept per thread.
+/// Size classes of 64, 128, ... bytes up to 64 KiB are cached per thread.
 const SMALL_CLASSES: usize = 11;
 const SMALL_MAX: usize = ALIGN << (SMALL_CLASSES - 1);
-/// What one thread keeps of each small class, in bytes.
+/// The number of bytes of each small class that a thread caches.
 const SMALL_KEEP: usize = 256 << 10;
-/// What the process keeps of large blocks, in bytes.
+/// The number of bytes of large blocks that the process caches.
 const LARGE_KEEP: usize = 384 << 20;
 
-/// A block of host memory; gives itself back to the cache when dropped.
+/// A block of host memory, which returns to the cache when dropped.
 pub struct Block {
     ptr: NonNull<u8>,
     size: usize,
 }
 
-// SAFETY: a block is owned memory; whoever shares it (Storage) answers for races, as slices of bytes would.
+// SAFETY: a block is owned memory; its owner (`Storage`) must prevent races, as with byte slices.
 unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
@@ -67,12 +67,13 @@ unsafe extern "C" {
     fn madvise(start: *mut u8, length: usize, advice: i32) -> i32;
 }
 
-/// Asks the system for huge pages: walking a large tensor is 1.4 to 1.6 times as fast on them. Only a wish.
+/// Asks the system for huge pages, on which a pass over a large tensor is 1.4 to 1.6 times as fast. It may
+/// refuse.
 fn wish_for_huge_pages(ptr: NonNull<u8>, size: usize) {
     #[cfg(target_os = "linux")]
     if size >= HUGE_FROM {
         const MADV_HUGEPAGE: i32 = 14;
-        // SAFETY: the advice changes no contents, and the pages within this range are all ours.
+        // SAFETY: the advice changes no contents, and all pages in this range are ours.
         unsafe { madvise(ptr.as_ptr(), size / HUGE * HUGE, MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -83,7 +84,8 @@ fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
     reserve::check()?;
     let refuse = || try_alloc::out_of_memory(asked);
     let layout = Layout::from_size_align(size, alignment(size)).map_err(|_| refuse())?;
-    // SAFETY: the layout's size is not zero. What may be refused is asked of the system alone: no reserve is spent for it.
+    // SAFETY: the layout's size is not zero. The system's allocator is called directly, so that a failure
+    // does not use up the reserve.
     let get = |layout| NonNull::new(unsafe { System.alloc(layout) });
     let ptr = get(layout)
         .or_else(|| {
@@ -99,14 +101,14 @@ fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
     Ok(ptr)
 }
 
-/// Rounds up so that blocks are found again: eighths of an octave.
+/// Rounds the size up to eighths of an octave, so that blocks can be reused.
 fn large_size(bytes: usize) -> Option<usize> {
     let step = (bytes.checked_next_power_of_two()? >> 4).max(4096);
     bytes.checked_next_multiple_of(step)
 }
 
 impl Block {
-    /// At least `bytes` bytes, not initialised unless `zeroed`.
+    /// A block of at least `bytes` bytes, uninitialised unless `zeroed`.
     pub fn new(bytes: usize, zeroed: bool) -> Result<Block> {
         if bytes <= SMALL_MAX {
             let class = bytes.max(1).div_ceil(ALIGN).next_power_of_two().trailing_zeros() as usize;
@@ -149,16 +151,17 @@ impl Block {
         self.size
     }
 
-    /// The block that was forgotten.
+    /// Makes a block again from its parts.
     ///
     /// # Safety
-    /// `start` and `size` are those of one block that was not dropped, and are used for this once.
+    /// `start` and `size` are those of one block that was not dropped, and are used only once.
     pub unsafe fn from_parts(start: *mut u8, size: usize) -> Block {
         // SAFETY: a block's start is not null.
         Block { ptr: unsafe { NonNull::new_unchecked(start) }, size }
     }
 
-    /// Gives the pages within a range of a block back to the system: it stays valid memory, but loses what it holds.
+    /// Returns the pages in a range of a block to the system. The memory stays valid, but its contents are
+    /// lost.
     ///
     /// # Safety
     /// The range lies within a block.
@@ -166,11 +169,11 @@ impl Block {
         #[cfg(target_os = "linux")]
         {
             const MADV_DONTNEED: i32 = 4;
-            /// The largest page of common machines, huge ones aside.
+            /// The largest page size of common machines, apart from huge pages.
             const PAGE: usize = 64 << 10;
             let skipped = start.align_offset(PAGE);
             if let Some(len) = len.checked_sub(skipped).map(|len| len / PAGE * PAGE).filter(|&len| len > 0) {
-                // SAFETY: whole pages within the range.
+                // SAFETY: these are whole pages within the range.
                 unsafe { madvise(start.wrapping_add(skipped), len, MADV_DONTNEED) };
             }
         }
@@ -201,7 +204,7 @@ impl Drop for Block {
             && large.kept + size <= LARGE_KEEP
         {
             large.kept += size;
-            // The list takes the block over: this one must not be freed again.
+            // The list takes the block over, so this one must not be freed again.
             large.free.entry(size).or_default().push(Block { ptr, size });
             return;
         }
@@ -209,7 +212,8 @@ impl Drop for Block {
     }
 }
 
-/// Gives the kept large blocks back to the system, unless somebody is at them: maybe this thread, which needs memory for that.
+/// Returns the cached large blocks to the system. Gives up if the lock stays taken, possibly by this thread
+/// itself while it allocates.
 pub fn trim() {
     let free = || {
         let mut large = LARGE.try_lock().ok()?;
@@ -228,7 +232,7 @@ pub fn trim() {
     }
 }
 
-/// Asks the C library to return what it holds free to the system.
+/// Asks the C library to return its free memory to the system.
 pub fn trim_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

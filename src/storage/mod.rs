@@ -1,5 +1,5 @@
-//! Reference-counted bytes on the host or on the GPU, with the version that in-place writes count up.
-//! All views of a tensor share one storage; a saved value compares versions to see that it was not written over.
+//! Reference-counted bytes on the host or on the GPU, with a version counter for in-place writes. All views
+//! of a tensor share one storage; a saved tensor compares versions to detect that it was overwritten.
 
 pub mod host;
 pub mod reserve;
@@ -16,49 +16,51 @@ pub use resize::Exported;
 use resize::Replaceable;
 #[cfg(feature = "gpu")]
 use resize::ReplaceableBuffer;
-use shared_state::{ELSEWHERE, SharedState};
-pub use shared_state::{Known, Member};
+use shared_state::{IN_SHARED_STATE, SharedState};
+pub use shared_state::{Member, MemberFacts};
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The version of a storage that counts none: it was made in inference mode.
+/// The version of a storage without a version counter: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
-/// The label of an alias that counts writes although its bytes were made in inference mode. (Nobody asks an alias for another.)
+/// The label of an alias that counts writes although its bytes were made in inference mode. (Labels of
+/// aliases are not read otherwise.)
 const COUNTED: u32 = u32::MAX;
 
-/// What a thread's new storages start with.
+/// The initial values of a thread's new storages.
 #[derive(Clone, Copy)]
-struct First {
+struct InitialState {
     version: u32,
     label: u32,
 }
 
 thread_local! {
-    static FIRST: Cell<First> = const { Cell::new(First { version: 0, label: 0 }) };
+    static INITIAL: Cell<InitialState> = const { Cell::new(InitialState { version: 0, label: 0 }) };
 }
 
-/// Takes what this thread's new storages start with for the thread that calls what is returned.
+/// Moves this thread's initial values into the returned closure, which sets them in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let first = FIRST.replace(First { version: 0, label: 0 });
-    move || FIRST.set(first)
+    let first = INITIAL.replace(InitialState { version: 0, label: 0 });
+    move || INITIAL.set(first)
 }
 
-/// Whether storages made by this thread from now on count the writes into them.
+/// Sets whether this thread's new storages count writes.
 pub fn track_versions(on: bool) {
-    FIRST.set(First { version: if on { 0 } else { UNTRACKED }, ..FIRST.get() });
+    INITIAL.set(InitialState { version: if on { 0 } else { UNTRACKED }, ..INITIAL.get() });
 }
 
-/// Gives this thread's new storages a label: a number by which whoever gives it knows them again. At first it is 0.
+/// Sets the label of this thread's new storages: a number by which the caller recognizes them. It is 0 at
+/// first.
 pub fn set_label(label: u32) {
-    FIRST.set(First { label, ..FIRST.get() });
+    INITIAL.set(InitialState { label, ..INITIAL.get() });
 }
 
-/// The label that this thread's storages get now.
+/// The label of this thread's new storages.
 #[inline]
 pub fn label() -> u32 {
-    FIRST.get().label
+    INITIAL.get().label
 }
 
 #[derive(Clone)]
@@ -66,40 +68,42 @@ pub struct Storage(Arc<Inner>);
 
 struct Inner {
     bytes: Bytes,
-    /// Of an alias: when it was made.
+    /// For an alias, the length when it was made.
     len: AtomicUsize,
     device: Device,
-    /// The number of writes; from [`ELSEWHERE`] on, the shared state counts them.
+    /// The number of writes; [`IN_SHARED_STATE`] or more if the shared state counts them.
     version: AtomicU32,
-    /// What its thread's label was when it was made.
+    /// The thread's label when the storage was made.
     label: u32,
     shared_state: OnceLock<Arc<SharedState>>,
-    /// Whether somebody outside reads or writes these bytes, see [`Exported`].
+    /// Flags for code outside that reads or writes these bytes, see [`Exported`].
     exported: AtomicU8,
-    /// The derivative of the last recorded write in place, by name: errors tell it.
+    /// The name of the derivative of the last recorded in-place write, for errors.
     writer: AtomicPtr<&'static str>,
 }
 
 enum Bytes {
     Host(Replaceable),
-    /// Memory that somebody else owns (a NumPy array, a DLPack capsule); the owner is dropped with the storage.
+    /// Memory with another owner (a NumPy array, a DLPack capsule), which is dropped with the storage.
     Borrowed {
         memory: Replaceable,
         _owner: Box<dyn Any + Send + Sync>,
     },
     #[cfg(feature = "gpu")]
     Gpu(ReplaceableBuffer),
-    /// The bytes of another storage under a version of their own (`x.data`).
+    /// The bytes of another storage, with a version counter of its own (`x.data`).
     Alias(Storage),
-    /// No memory: the bytes of a batched tensor lie in its physical one.
+    /// No memory: the values of a batched tensor are in its physical tensor.
     Nowhere,
-    /// No memory, but a length: of device `meta`.
+    /// No memory, only a length: device `meta`.
     Meta,
 }
 
-// SAFETY: the borrowed pointer is kept alive by its owner, which is Send and Sync itself; the rest already is.
+// SAFETY: the borrowed pointer is kept alive by its owner, which is itself Send and Sync; the rest already
+// is.
 unsafe impl Send for Inner {}
-// SAFETY: as above; concurrent writes through tensors are the user's race, as in PyTorch, and never on our own metadata.
+// SAFETY: as above. Concurrent writes through tensors are the user's race, as in PyTorch, and never affect
+// our own metadata.
 unsafe impl Sync for Inner {}
 
 impl Drop for Inner {
@@ -114,7 +118,7 @@ impl Drop for Inner {
 }
 
 impl Storage {
-    /// `len` bytes on `device`, not initialised.
+    /// `len` uninitialised bytes on `device`.
     pub fn new(len: usize, device: Device) -> Result<Storage> {
         let bytes = match device {
             Device::Meta => return Ok(Storage::from_bytes(Bytes::Meta, len, device)),
@@ -158,7 +162,7 @@ impl Storage {
         Storage::from_bytes(Bytes::Gpu(buffer.into()), len, device)
     }
 
-    /// A storage without bytes, for a tensor whose values lie elsewhere.
+    /// A storage without bytes, for a tensor whose values are elsewhere.
     pub fn nowhere(device: Device) -> Storage {
         Storage::from_bytes(Bytes::Nowhere, 0, device)
     }
@@ -169,7 +173,7 @@ impl Storage {
 
     #[inline]
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
-        let first = FIRST.get();
+        let first = INITIAL.get();
         Storage(Arc::new(Inner {
             bytes,
             len: AtomicUsize::new(len),
@@ -182,14 +186,14 @@ impl Storage {
         }))
     }
 
-    /// An alias with a version of its own: writes through it are not seen by saved values.
+    /// An alias with a version counter of its own: saved tensors do not notice writes through it.
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
         let (untracked, len) = (root.is_untracked(), root.len());
         let alias = Storage::from_bytes(Bytes::Alias(root), len, self.0.device);
         match untracked {
             true if alias.version() == UNTRACKED => {}
-            true => alias.count_apart(),
+            true => alias.count_separately(),
             false => alias.0.version.store(0, Ordering::Relaxed),
         }
         alias
@@ -198,14 +202,14 @@ impl Storage {
     /// An alias that counts writes, although the bytes were made in inference mode.
     pub fn counted(&self) -> Storage {
         let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
-        alias.count_apart();
+        alias.count_separately();
         if let Some(inner) = Arc::get_mut(&mut alias.0) {
             inner.label = COUNTED;
         }
         alias
     }
 
-    /// These bytes of inference mode without a count: what a view of them shows.
+    /// These bytes without a version counter, for a view of an inference tensor.
     pub fn uncounted(&self) -> Storage {
         self.root().clone()
     }
@@ -221,7 +225,7 @@ impl Storage {
         self.root().0.len.load(Ordering::Relaxed)
     }
 
-    /// The label that these bytes got when they were made.
+    /// The label that the bytes got when they were made.
     pub fn label(&self) -> u32 {
         self.root().0.label
     }
@@ -234,7 +238,7 @@ impl Storage {
         self.0.device
     }
 
-    /// The start of the host bytes, or nothing for GPU storage.
+    /// The start of the host bytes; `None` for GPU storage.
     pub fn host(&self) -> Option<*mut u8> {
         match &self.root().0.bytes {
             Bytes::Host(memory) | Bytes::Borrowed { memory, .. } => Some(memory.start()),
@@ -255,27 +259,30 @@ impl Storage {
     #[inline]
     pub fn version(&self) -> u32 {
         let version = self.0.version.load(Ordering::Relaxed);
-        if version < ELSEWHERE { version } else { self.counter().load(Ordering::Relaxed) }
+        if version < IN_SHARED_STATE { version } else { self.counter().load(Ordering::Relaxed) }
     }
 
     /// Counts one in-place write.
     #[inline]
     pub fn bump(&self) {
-        let counter =
-            if self.0.version.load(Ordering::Relaxed) < ELSEWHERE { &self.0.version } else { self.counter() };
+        let counter = if self.0.version.load(Ordering::Relaxed) < IN_SHARED_STATE {
+            &self.0.version
+        } else {
+            self.counter()
+        };
         if counter.load(Ordering::Relaxed) != UNTRACKED {
             counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether these bytes were made in inference mode.
+    /// True if these bytes were made in inference mode.
     #[inline]
     pub fn is_of_inference(&self) -> bool {
-        self.0.version.load(Ordering::Relaxed) >= ELSEWHERE
+        self.0.version.load(Ordering::Relaxed) >= IN_SHARED_STATE
             && self.root().0.version.load(Ordering::Relaxed) == UNTRACKED
     }
 
-    /// Whether these bytes were made in inference mode, and nothing counts the writes into them.
+    /// True if these bytes were made in inference mode and writes to them are not counted.
     #[inline]
     pub fn is_untracked(&self) -> bool {
         self.is_of_inference() && self.0.label != COUNTED
@@ -288,37 +295,37 @@ impl Storage {
         }
     }
 
-    /// Remembers the operator whose recorded write in place was the last.
+    /// Records the operator of the last recorded in-place write.
     pub fn written_by(&self, name: &'static &'static str) {
         self.0.writer.store(std::ptr::from_ref(name).cast_mut(), Ordering::Release);
     }
 
     pub fn last_writer(&self) -> Option<&'static str> {
-        // SAFETY: null, or made from a reference that lives for ever, and never written through.
+        // SAFETY: null, or made from a static reference, and never written through.
         unsafe { self.0.writer.load(Ordering::Acquire).as_ref() }.copied()
     }
 
-    /// Whether these are the same bytes under the same count.
+    /// True if both have the same bytes and the same version counter.
     pub fn is(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether these are the same bytes.
+    /// True if both have the same bytes.
     pub fn same(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.root().0, &other.root().0)
     }
 
-    /// Whether this handle is the only one.
+    /// True if there is no other handle.
     pub fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && !matches!(self.0.bytes, Bytes::Alias(_))
     }
 
-    /// How many handles there are.
+    /// The number of handles.
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)
     }
 
-    /// A number that names this storage while it lives.
+    /// A number that identifies this storage while it lives.
     pub fn id(&self) -> usize {
         Arc::as_ptr(&self.root().0) as usize
     }

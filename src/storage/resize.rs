@@ -1,6 +1,6 @@
-//! Storages whose memory is replaced: by more of it, for `resize_` grows what all views share, or by memory of another's.
-//! Readers take no lock, so the memory that a storage had before stays allocated as long as the storage, but its pages go
-//! back to the system.
+//! Storages whose memory is replaced: by a larger block, because `resize_` must be visible in all views, or
+//! by the memory of another storage. Readers take no lock, so the former memory stays allocated as long as
+//! the storage, but its pages are returned to the system.
 
 use super::host::Block;
 use super::{Bytes, Storage};
@@ -10,7 +10,8 @@ use crate::gpu::Buffer;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A block of host memory that another may take the place of. A block of no size is not ours to free.
+/// A block of host memory that can be replaced. A block of size 0 is not freed, because it belongs to another
+/// owner.
 ///
 /// Reads need no ordering: a thread learns of elements in the new block from the thread that put it there.
 pub(super) struct Replaceable {
@@ -27,7 +28,7 @@ impl From<Block> for Replaceable {
 }
 
 impl Replaceable {
-    /// Memory that somebody else keeps.
+    /// Memory with another owner.
     pub fn foreign(start: *mut u8) -> Replaceable {
         Replaceable { start: AtomicPtr::new(start), size: AtomicUsize::new(0) }
     }
@@ -53,12 +54,12 @@ impl Drop for Replaceable {
         if *self.size.get_mut() == 0 {
             return;
         }
-        // SAFETY: made of a block that was forgotten, and swapped only as a whole.
+        // SAFETY: made from a block that was forgotten, and only swapped as a whole.
         drop(unsafe { Block::from_parts(*self.start.get_mut(), *self.size.get_mut()) });
     }
 }
 
-/// A buffer of the GPU that another may take the place of.
+/// A GPU buffer that can be replaced.
 #[cfg(feature = "gpu")]
 pub(super) struct ReplaceableBuffer(AtomicPtr<Buffer>);
 
@@ -72,7 +73,8 @@ impl From<Buffer> for ReplaceableBuffer {
 #[cfg(feature = "gpu")]
 impl ReplaceableBuffer {
     pub fn get(&self) -> &Buffer {
-        // SAFETY: from a box that is freed with this value or, once replaced, with the storage's shared state.
+        // SAFETY: from a box that is freed with this value or, once replaced, with the storage's shared
+        // state.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
@@ -85,22 +87,22 @@ impl ReplaceableBuffer {
 #[cfg(feature = "gpu")]
 impl Drop for ReplaceableBuffer {
     fn drop(&mut self) {
-        // SAFETY: from a box, and swapped only with another such.
+        // SAFETY: from a box, and swapped only with another one.
         drop(unsafe { Box::from_raw(*self.0.get_mut()) });
     }
 }
 
-/// How bytes are exported to other libraries, for as long as there is this storage.
+/// The promise about bytes that are exported to other libraries, for the lifetime of the storage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Exported {
-    /// Where they are replaced, the old ones keep what they hold.
+    /// The old bytes must keep their contents if they are replaced.
     Kept = 1,
-    /// They are not replaced any more.
+    /// The bytes must not be replaced.
     Fixed = 2,
 }
 
 impl Storage {
-    /// Says that somebody outside knows where the bytes are.
+    /// Records that code outside knows the address of the bytes.
     pub fn export(&self, how: Exported) {
         self.root().0.exported.fetch_or(how as u8, Ordering::Relaxed);
     }
@@ -109,13 +111,13 @@ impl Storage {
         self.root().0.exported.load(Ordering::Relaxed) & how as u8 != 0
     }
 
-    /// Whether [`Storage::resize`] works.
+    /// True if [`Storage::resize`] is possible.
     pub fn is_resizable(&self) -> bool {
         !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere)
             && !self.is_exported(Exported::Fixed)
     }
 
-    /// Refuses what would need [`Storage::resize`] where that does not work.
+    /// Returns an error if [`Storage::resize`] is not possible.
     pub fn check_resizable(&self) -> Result<()> {
         if self.is_resizable() {
             return Ok(());
@@ -123,7 +125,7 @@ impl Storage {
         Err(Error::runtime("Trying to resize storage that is not resizable"))
     }
 
-    /// Makes this `len` bytes. Where that needs other memory, `fill` gets it to copy the old bytes there.
+    /// Resizes to `len` bytes. If new memory is needed, `fill` gets it to copy the old bytes there.
     pub fn resize(&self, len: usize, fill: impl FnOnce(&Storage) -> Result<()>) -> Result<()> {
         let root = self.root();
         let mut replaced = root.shared_state().replaced();
@@ -132,7 +134,7 @@ impl Storage {
         let has_room = match &root.0.bytes {
             Bytes::Host(memory) => {
                 if len < old && old <= memory.size() && !kept {
-                    // SAFETY: the range lies in the block, and nobody may count on what is beyond the end.
+                    // SAFETY: the range lies in the block, and bytes beyond the end may not be used.
                     unsafe { Block::forget(memory.start().wrapping_add(len), memory.size() - len) };
                 }
                 len <= memory.size().max(old)
@@ -150,7 +152,7 @@ impl Storage {
             more.0.len.store(old, Ordering::Relaxed);
             replaced.push(more);
         } else if root.0.device.is_meta() {
-            // There is no memory to speak of.
+            // There is no memory to report.
         } else if len > old {
             profile::memory(len - old, true, false);
         } else {
@@ -160,7 +162,7 @@ impl Storage {
         Ok(())
     }
 
-    /// ResultLayout in the host memory of `target` from now on, which is kept, and where the same bytes are already.
+    /// Moves to the host memory of `target`, which must already hold the same bytes and is kept alive.
     pub fn move_to(&self, target: &Storage) -> Result<()> {
         let root = self.root();
         let mut replaced = root.shared_state().replaced();
@@ -174,7 +176,7 @@ impl Storage {
         let old = Storage::from_bytes(Bytes::Host(Replaceable::foreign(start)), len, root.0.device);
         profile::memory(len, true, false);
         root.swap(&old);
-        // Who borrowed the old bytes goes on with them.
+        // Libraries that borrowed the old bytes continue to use them.
         if !(self.is_exported(Exported::Kept) || self.is_exported(Exported::Fixed)) {
             old.forget();
         }
@@ -191,10 +193,10 @@ impl Storage {
         }
     }
 
-    /// Gives the pages of unused memory back to the system.
+    /// Returns the pages of unused memory to the system.
     fn forget(&self) {
         if let Bytes::Host(memory) = &self.0.bytes {
-            // SAFETY: the whole block, whose bytes nobody counts on any more.
+            // SAFETY: the range is the whole block, whose contents are no longer used.
             unsafe { Block::forget(memory.start(), memory.size()) };
         }
     }
@@ -220,7 +222,7 @@ mod tests {
             assert_eq!((storage.len(), alias.len()), (len, len));
             assert_eq!(storage.host(), alias.host());
         }
-        // SAFETY: kept until the storage goes.
+        // SAFETY: kept until the storage is dropped.
         unsafe { before.write_bytes(1, 8) };
         let now = storage.host();
         storage.resize(0, |_| Ok(()))?;
@@ -256,13 +258,13 @@ mod tests {
         const LEN: usize = 1 << 20;
         let storage = Storage::zeroed(LEN)?;
         let exported = storage.host().ok_or_else(|| Error::runtime("host memory"))?;
-        // SAFETY: as long as the storage.
+        // SAFETY: it lives as long as the storage.
         unsafe { exported.write_bytes(7, LEN) };
         storage.export(Exported::Kept);
         for len in [10, 4 * LEN, 20] {
             storage.alias().resize(len, |_| Ok(()))?;
         }
-        // SAFETY: kept until the storage goes.
+        // SAFETY: kept until the storage is dropped.
         assert!(unsafe { std::slice::from_raw_parts(exported, LEN) }.iter().all(|&byte| byte == 7));
         storage.export(Exported::Fixed);
         assert!(storage.alias().resize(10, |_| Ok(())).is_err());
@@ -271,7 +273,7 @@ mod tests {
 
     #[test]
     fn borrowed_memory_has_its_size() {
-        // SAFETY: no bytes.
+        // SAFETY: there are no bytes.
         let storage = unsafe { Storage::borrowed(std::ptr::NonNull::dangling().as_ptr(), 0, Box::new(())) };
         assert!(storage.resize(1, |_| Ok(())).is_err());
         assert!(Storage::nowhere(Device::Cpu).resize(1, |_| Ok(())).is_err());

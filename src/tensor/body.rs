@@ -1,17 +1,15 @@
-//! A tensor's values without what is known of where they came from: bytes and how to read them. This is what kernels get.
+//! The part of a tensor that kernels see: storage, layout and dtype, without the tensor's place in a graph.
 
 use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Strided};
 use crate::storage::Storage;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A tensor's values: bytes, layout, dtype.
 #[derive(Clone)]
 pub struct Body {
     pub storage: Storage,
     pub layout: Layout,
     pub dtype: DType,
-    /// The conj and neg bits.
     pub conj_neg: ConjNeg,
 }
 
@@ -51,7 +49,7 @@ impl Body {
         &self.layout.shape
     }
 
-    /// The host memory, for a CPU kernel; an error for a tensor elsewhere.
+    /// The host memory, for a CPU kernel. Returns an error if the storage is on another device.
     pub fn host(&self) -> Result<Strided<'_>> {
         let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
         self.check_plain()?;
@@ -80,7 +78,6 @@ impl Body {
         })
     }
 
-    /// Refuses a body with the conj or neg bit.
     #[inline]
     pub fn check_plain(&self) -> Result<()> {
         if self.conj_neg.is_none() { Ok(()) } else { Err(Fault::ConjNeg.into()) }
@@ -102,12 +99,12 @@ impl Body {
         Error::runtime(format!("the tensor is not in {place} memory"))
     }
 
-    /// These bytes under another layout.
+    /// The same storage under another layout.
     pub fn with_layout(&self, layout: Layout) -> Body {
         Body { storage: self.storage.clone(), layout, dtype: self.dtype, conj_neg: self.conj_neg }
     }
 
-    /// A complex body's real and imaginary parts, along a new last dimension.
+    /// The real and imaginary parts of a complex body, along a new last dimension.
     pub fn as_parts(&self) -> Body {
         let (layout, dtype) = (self.layout.as_parts(), self.dtype.to_real());
         Body { storage: self.storage.clone(), layout, dtype, conj_neg: self.conj_neg }
@@ -118,7 +115,7 @@ impl Body {
     }
 }
 
-/// What the engine checks a gradient against.
+/// The properties of an output that the engine checks its gradient against.
 #[derive(Clone)]
 pub struct Meta {
     pub shape: Dims,
@@ -127,13 +124,13 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Whether gradients of this kind are also those of `body`, but for the shape.
+    /// True if `body` has the same dtype and device; the shape may differ.
     pub fn is_kind_of(&self, body: &Body) -> bool {
         self.dtype == body.dtype && self.device == body.device()
     }
 }
 
-/// A tensor's body, borrowed where it is the one it was made with.
+/// The body of a tensor: borrowed, unless it was replaced after the tensor was made.
 pub enum BodyRef<'a> {
     Original(&'a Body),
     Replaced(Arc<Body>),

@@ -1,9 +1,9 @@
-//! How many levels of forward mode are entered, and this thread's switch for them.
+//! The number of active dual levels, and this thread's switch for forward mode.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A level's number; an inner one is higher than those around it.
+/// Number of a dual level; an inner level has a higher number than the levels around it.
 pub type DualLevel = u64;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -12,13 +12,13 @@ thread_local! {
     static ENABLED: Cell<bool> = const { Cell::new(true) };
 }
 
-/// Takes this thread's switch for the thread that calls what is returned.
+/// Moves this thread's switch into the returned closure, which sets it in the thread that calls it.
 pub(super) fn hand_over() -> impl FnOnce() + Send {
     let on = ENABLED.replace(true);
     move || ENABLED.set(on)
 }
 
-/// Whether this thread's operators carry tangents on.
+/// True if operators in this thread propagate tangents.
 pub fn enabled() -> bool {
     ENABLED.with(Cell::get) && !crate::tensor::mode::inference()
 }
@@ -27,13 +27,13 @@ pub fn set_enabled(on: bool) -> bool {
     ENABLED.with(|e| e.replace(on))
 }
 
-/// Whether any level is entered.
+/// True if any dual level is active.
 #[inline]
 pub fn any_level() -> bool {
     LIVE.load(Ordering::Relaxed) > 0
 }
 
-/// One level more, or one less.
+/// Adds or removes one active level.
 pub(super) fn count_levels(more: bool) {
     if more {
         LIVE.fetch_add(1, Ordering::Relaxed);

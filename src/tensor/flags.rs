@@ -1,24 +1,24 @@
-//! What sets a tensor apart from plain bytes, one bit each.
+//! Flags of a tensor, one bit each; a plain tensor has none set.
 
 use crate::tensor::dual_levels::any_level;
 
-/// A leaf that wants a gradient.
+/// The tensor is a leaf that requires a gradient.
 pub const REQUIRES: u8 = 1;
-/// Body or edge were replaced: look in `Extra`.
+/// The body or the edge was replaced after the tensor was made: the current one is in `Extra`.
 pub const REPLACED: u8 = 2;
 pub const RETAINS: u8 = 4;
-/// Carries tangents of forward mode.
+/// The tensor has tangents of forward mode.
 pub const DUAL: u8 = 8;
-/// One sample of a batch that `vmap` runs over; its values lie in another tensor.
+/// The tensor is batched by `vmap`; its values are in another, physical tensor.
 pub const BATCHED: u8 = 16;
-/// A view. Its base may have got tangents after it was made.
+/// The tensor is a view. Its base may have received tangents after the view was made.
 pub const VIEW: u8 = 32;
-/// A view whose tangents are its own, not those of its base.
+/// The view has tangents of its own, not those of its base.
 pub const OWN_TANGENTS: u8 = 64;
-/// Its values are its bytes conjugated or negated.
+/// The values are the conjugate or the negative of the bytes.
 pub const CONJ_NEG: u8 = 128;
 
-/// What the operands of a call are beside bytes with a history, in one word.
+/// The union of the flags of a call's operands.
 #[derive(Clone, Copy, Default)]
 pub struct Marks(pub(super) u8);
 
@@ -33,12 +33,12 @@ impl Marks {
         self.0 & CONJ_NEG != 0
     }
 
-    /// These marks for an operator that does not read the elements of its operands.
+    /// The same flags, for an operator that does not read the elements of its operands.
     pub fn unread(self) -> Marks {
         Marks(self.0 & !CONJ_NEG)
     }
 
-    /// Whether there may be tangents: views are to be asked.
+    /// True if there may be tangents; for a view the tensor itself must be asked.
     #[inline]
     pub fn may_be_dual(self) -> bool {
         self.0 & DUAL != 0 || (self.0 & VIEW != 0 && any_level())

@@ -1,23 +1,25 @@
-//! What is read of a tensor from outside: its one number, and what the collector may walk into.
+//! Reading a tensor from outside: the number of a one-element tensor, and the objects that the garbage
+//! collector visits.
 
 use crate::base::{Error, Result, Scalar};
-use crate::tensor::{NodeRef, Tensor, sample};
+use crate::tensor::{NodeRef, Tensor, batched};
 use smallvec::SmallVec;
 
-/// What the collector may walk into from a tensor.
+/// The objects that the garbage collector visits from a tensor.
 pub struct Referents {
-    /// All of the tensor's own handles: of its history at birth and of what replaced it, and of the leaf's end.
+    /// All nodes to which the tensor has handles: of its edge at birth, of the edge that replaced it, and the
+    /// leaf's node.
     pub nodes: SmallVec<[NodeRef; 2]>,
     pub grad: Option<Tensor>,
     pub tangents: Vec<Tensor>,
 }
 
 impl Tensor {
-    /// One element as a number; for the tensor's device this waits.
+    /// The value of a one-element tensor. Waits for the tensor's device.
     pub fn item(&self) -> Result<Scalar> {
         let body = self.body();
         if self.is_batched() {
-            return Err(sample::no_number());
+            return Err(batched::item_error());
         }
         if body.numel() != 1 {
             return Err(Error::runtime(format!(
@@ -48,7 +50,7 @@ impl Tensor {
         }
     }
 
-    /// The graph behind this tensor, without bringing a view up to date and without waiting for a lock.
+    /// The nodes and tensors behind this one, without updating a view and without waiting for a lock.
     pub fn referents(&self) -> Referents {
         let extra = self.0.extra.get();
         let mut nodes: SmallVec<[NodeRef; 2]> = self.0.edge.iter().map(|edge| edge.node.clone()).collect();

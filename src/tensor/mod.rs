@@ -1,6 +1,8 @@
-//! Tensors and the graph that they record. A tensor is a body (storage, layout, dtype) and the edge that it was born
-//! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
+//! Tensors and the graph that they record. A tensor is a body (storage, layout, dtype) and the edge that it
+//! was born with. What may change later (a leaf's `.grad`, the new edge after an in-place write) is in a
+//! separate, slower cell.
 
+mod batched;
 mod body;
 mod dual_levels;
 mod flags;
@@ -15,7 +17,6 @@ mod node;
 pub mod node_hooks;
 mod part;
 mod replaced;
-mod sample;
 mod snapshot;
 pub mod tangents;
 mod thread;
@@ -23,7 +24,7 @@ mod view;
 
 pub use body::{Body, BodyRef, Meta};
 pub use flags::Marks;
-pub use graph::describe::in_turn;
+pub use graph::describe::add_failed_node;
 pub use graph::recorder::{Recorder, any_requires_grad, inference_error, records};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
@@ -52,7 +53,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 pub(crate) use crate::base::lock;
 
-/// A handle; cloning shares the tensor.
+/// A handle; a clone is the same tensor.
 #[derive(Clone)]
 pub struct Tensor(Arc<Inner>);
 
@@ -61,36 +62,37 @@ pub struct WeakTensor(Weak<Inner>);
 
 struct Inner {
     body: Body,
-    /// The node that made this tensor, when one did and nothing was written over it since (see `REPLACED`).
+    /// The edge to the node that made this tensor. After an in-place write the current one is in `extra` (see
+    /// `REPLACED`).
     edge: Option<Edge>,
     flags: AtomicU8,
     view: Option<View>,
     extra: OnceBox<Extra>,
-    /// The Python object that shows this tensor, while there is one.
+    /// The Python object of this tensor, while there is one.
     host: AtomicPtr<c_void>,
 }
 
-/// What few tensors have.
+/// Fields that few tensors need.
 #[derive(Default)]
 struct Extra {
     replaced: Mutex<Replacement>,
     grad: Mutex<Option<Tensor>>,
     grad_type: GradTypeCell,
-    /// The leaf's end of the graph, once something was computed from it (see `Replacement::leaf`).
+    /// The leaf's node, once something was computed from the leaf (see `Replacement::leaf`).
     leaf: OnceLock<NodeRef>,
     tangents: Tangents,
-    /// The physical tensor of a batched one.
+    /// The physical tensor, if this tensor is batched.
     batched: OnceLock<Batched>,
     host_state: Mutex<Option<HostState>>,
 }
 
 impl Extra {
-    /// The leaf's end of the graph, where there is one.
+    /// The leaf's current node, if there is one.
     fn leaf_node(&self) -> Option<NodeRef> {
         lock(&self.replaced).leaf.clone().unwrap_or_else(|| self.leaf.get().cloned())
     }
 
-    /// Whether a leaf's node takes gradients of another shape than the tensor has by now, and only the tensor holds the node.
+    /// True if a leaf's node expects gradients of an outdated shape, and only the tensor holds that node.
     fn is_outgrown(&self, end: &NodeRef, body: &Body) -> bool {
         let own = 1 + usize::from(self.leaf.get().is_some_and(|first| first.ptr_eq(end)));
         let outgrown = end.outputs.first().is_none_or(|meta| meta.shape != body.layout.shape);
@@ -103,28 +105,28 @@ struct Replacement {
     body: Option<Arc<Body>>,
     /// The number of the first change (see `snapshot`).
     since: u64,
-    /// `Some(None)`: it was detached.
+    /// `Some(None)` if the tensor was detached in place.
     edge: Option<Option<Edge>>,
-    /// The leaf's node for the new body; `Some(None)`: to be made at the next use.
+    /// The leaf's node for the new body. `Some(None)`: it is made at the next use.
     leaf: Option<Option<NodeRef>>,
 }
 
-/// What a tensor keeps when it is a view.
+/// The fields of a tensor that is a view.
 pub struct View {
-    /// The tensor that owns the history; never a view itself.
+    /// The tensor whose edge is rewritten when the view is written; never itself a view.
     pub base: Tensor,
-    /// How the view was made, which decides whether it may be written in place.
+    /// A [`CreationMeta`]: how the view was made, which decides if it may be written in place.
     made: AtomicU8,
-    /// Makes it again.
+    /// Makes the view again.
     func: &'static ViewFunc,
-    /// The version of the bytes when this view's history was last brought up to date; of a view whose history cannot follow its
-    /// base's, the version when it was made.
+    /// The storage's version when this view's edge was last updated. For a view that cannot follow its base
+    /// in the graph, the version when it was made.
     seen: AtomicU32,
-    /// The tensor to ask for tangents, where it is not the base.
+    /// The tensor that provides the tangents, if it is not the base.
     tangent_base: Option<Tensor>,
 }
 
-/// The circumstances in which a view was made.
+/// The way in which a view was made (PyTorch's `CreationMeta`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum CreationMeta {
@@ -133,37 +135,40 @@ pub enum CreationMeta {
     Inference,
     /// One of several outputs of one call (`unbind`, `split`).
     Multi,
-    /// By a custom Function, whose backward a rewritten history would pass by.
+    /// Made by a custom Function. Rebuilding the view's node after a write would bypass the Function's
+    /// backward.
     Function,
 }
 
-/// Makes a view again, of what its base has become: PyTorch's ViewFunc. The operator that makes a view hands it in, as a row hands
-/// in its derivative. It cannot be a call: a history or a tangent is brought up to date when somebody looks at it, this room
-/// looks itself (a node's edges, a saved value, an error's words), and making a view is an operator, above this room, which looks
-/// at histories and tangents in turn.
+/// Makes a view of its base again after the base changed (PyTorch's ViewFunc). The view operator passes it
+/// in, like a row its derivative: edges and tangents of views are updated lazily, by code in this module (a
+/// node's edges, a saved value, an error message), and this module cannot call operators.
 pub struct ViewFunc {
-    /// The history of a view with this body, given its base's present one.
+    /// The edge of a view with this body, from the current edge of its base.
     pub history: fn(base: &Tensor, view: &Body) -> Option<Edge>,
-    /// What a view with this body shows of a tensor with the layout of its base: of the base's tangent.
+    /// The same view of `base`, a tensor with the layout of the view's base: its tangent.
     pub values: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
 
-/// Which `vmap` a dimension belongs to; an inner one has a higher number than those around it.
+/// The number of a `vmap` level; an inner level has a higher number than the levels around it.
 pub type Level = u32;
 pub type Levels = SmallVec<[Level; 2]>;
 
-/// The physical tensor behind a batched one.
+/// The physical tensor of a batched tensor.
 pub struct Batched {
-    /// One dimension for each of `levels`, in their order, then those that the function sees.
+    /// The value: one batch dimension for each of `levels`, in that order, then the dimensions that the
+    /// function sees.
     pub value: Tensor,
     pub levels: Levels,
-    /// Among the dimensions seen where the innermost level was entered, the one that holds its samples.
+    /// The position of the innermost level's batch dimension among the dimensions visible when it was
+    /// entered.
     pub place: usize,
-    /// The tensor whose dimension `place` was taken for the innermost level.
+    /// The tensor whose dimension `place` became the innermost batch dimension.
     pub given: Option<Tensor>,
 }
 
-/// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
+/// A tensor's tangents, by ascending level. `None` means that the tangent was removed, so that a view must
+/// not take it from its base.
 type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
 
 impl Tensor {
@@ -179,25 +184,25 @@ impl Tensor {
         }))
     }
 
-    /// A tensor without history.
+    /// A tensor without an edge.
     pub fn new(body: Body) -> Tensor {
-        Tensor::showing(body, None, 0, None)
+        Tensor::with_flags(body, None, 0, None)
     }
 
-    /// A tensor that `edge` made, of values that were computed just now.
+    /// A tensor with newly computed values, made by the node of `edge`.
     #[inline]
     pub fn made_by(body: Body, edge: Option<Edge>) -> Tensor {
         debug_assert!(body.conj_neg.is_none(), "a kernel's result is values");
         Tensor::make(body, edge, 0, None)
     }
 
-    /// A tensor that `edge` made, whose body may be conjugated or negated.
+    /// A tensor made by the node of `edge`; its body may be conjugated or negated.
     pub fn of(body: Body, edge: Option<Edge>) -> Tensor {
-        Tensor::showing(body, edge, 0, None)
+        Tensor::with_flags(body, edge, 0, None)
     }
 
     #[inline]
-    fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
+    fn with_flags(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
         let conj_neg = if body.conj_neg.is_none() { 0 } else { CONJ_NEG };
         Tensor::make(body, edge, flags | conj_neg, view)
     }
@@ -215,28 +220,29 @@ impl Tensor {
         }
     }
 
-    /// The body that this tensor was made with, unless it was replaced since; nothing where an operator needs more than the bytes.
+    /// The body that this tensor was made with. `None` if it was replaced, or if an operator needs more than
+    /// the bytes.
     #[inline]
     pub fn original_body(&self) -> Option<&Body> {
         let said = self.flags() & (REPLACED | DUAL | BATCHED | VIEW | CONJ_NEG);
         (said == 0 || (said == VIEW && !any_level())).then_some(&self.0.body)
     }
 
-    /// Whether an operator on this tensor is more than a kernel over its bytes: in forward mode, under `vmap`, or where its
-    /// elements are conjugated or negated.
+    /// True if an operator on this tensor must do more than run a kernel over its bytes: in forward mode,
+    /// under `vmap`, or for lazily conjugated or negated tensors.
     #[inline]
     pub fn is_special(&self) -> bool {
         let flags = self.flags();
         flags & (DUAL | BATCHED | CONJ_NEG) != 0 || (flags & VIEW != 0 && any_level())
     }
 
-    /// Whether the values are the bytes conjugated or negated.
+    /// True if the values are the conjugate or the negative of the bytes.
     #[inline]
     pub fn is_conj_or_neg(&self) -> bool {
         self.flags() & CONJ_NEG != 0
     }
 
-    /// Whether the values are not the bytes: conjugated, negated, or one sample of a batch.
+    /// True if the values are not the bytes: the tensor is conjugated, negated or batched.
     #[inline]
     pub fn is_batched_or_conj_neg(&self) -> bool {
         self.flags() & (BATCHED | CONJ_NEG) != 0
@@ -247,7 +253,7 @@ impl Tensor {
         self.0.flags.load(Ordering::Acquire)
     }
 
-    /// What has a say, beside kernels, in a call on this tensor.
+    /// The flags that decide if a call on this tensor is more than a kernel.
     #[inline]
     pub fn marks(&self) -> Marks {
         Marks(self.flags())
@@ -281,7 +287,7 @@ impl Tensor {
         self.physical().body().storage.version()
     }
 
-    /// Whether this tensor's bytes were made in inference mode.
+    /// True if this tensor was made in inference mode.
     pub fn is_inference(&self) -> bool {
         self.physical().body().storage.is_untracked()
     }
@@ -290,12 +296,12 @@ impl Tensor {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether this handle is the only one.
+    /// True if there is no other handle.
     pub fn is_unique(&self) -> bool {
         Arc::strong_count(&self.0) == 1 && Arc::weak_count(&self.0) == 0
     }
 
-    /// How many handles share this tensor.
+    /// The number of handles to this tensor.
     pub fn handles(&self) -> usize {
         Arc::strong_count(&self.0)
     }
@@ -312,7 +318,7 @@ impl Tensor {
         &self.0.host
     }
 
-    /// The node that made this tensor; nothing for leaves.
+    /// The edge to the node that made this tensor (PyTorch's `grad_fn`); `None` for leaves.
     #[inline]
     pub fn history(&self) -> Option<Edge> {
         if let Some(view) = self.as_view() {
@@ -328,13 +334,13 @@ impl Tensor {
         }
     }
 
-    /// The history as it was when somebody last asked for it.
+    /// The edge when it was last asked for: a view is not updated.
     pub fn last_history(&self) -> Option<Edge> {
         let replaced = self.0.extra.get().filter(|_| self.flags() & REPLACED != 0);
         replaced.and_then(|extra| lock(&extra.replaced).edge.clone()).unwrap_or_else(|| self.0.edge.clone())
     }
 
-    /// Whether a history exists, without counting a handle.
+    /// True if there is an edge; does not clone a handle.
     fn has_history(&self) -> bool {
         if self.0.view.is_none() && self.flags() & REPLACED == 0 {
             return self.0.edge.is_some();
@@ -364,7 +370,7 @@ impl Tensor {
         !self.has_history()
     }
 
-    /// Where the gradient of this tensor flows: its node, or the leaf's end of the graph.
+    /// The edge to which the gradient of this tensor flows: to the node that made it, or to the leaf's node.
     pub fn edge(&self) -> Option<Edge> {
         let flags = self.flags();
         if flags & (VIEW | REPLACED | BATCHED) == 0 {
@@ -381,27 +387,28 @@ impl Tensor {
         Some(Edge { node: leaf.leaf(), output: 0 })
     }
 
-    /// As [`Tensor::edge`], for each of a list of the caller's: refused where there is no memory for one more leaf's end.
+    /// Like [`Tensor::edge`], for the tensors of a user's list: an error if there is no memory for another
+    /// leaf's node.
     pub fn edge_of_many(&self) -> Result<Option<Edge>> {
         crate::storage::reserve::check()?;
         Ok(self.edge())
     }
 
-    /// As [`Tensor::edge`]. But a view that was made without recording, of a tensor that requires gradients, gets a node of its
-    /// own for hooks, although no gradient will ever reach it.
+    /// Like [`Tensor::edge`]. If this is an unrecorded view of a tensor that requires gradients, hooks get a
+    /// leaf node, although no gradient will reach it.
     pub fn edge_for_hooks(&self) -> Option<Edge> {
         let seems = || self.requires_grad().then(|| Edge { node: self.physical().leaf(), output: 0 });
         self.edge().or_else(seems)
     }
 
-    /// The leaf's end of the graph.
+    /// The leaf's node; it is made at the first use.
     fn leaf(&self) -> NodeRef {
         let extra = self.extra();
         let replaced = self.flags() & REPLACED != 0;
         if let (Some(leaf), false) = (extra.leaf.get(), replaced) {
             return leaf.clone();
         }
-        // Asked for now, since it wants the interpreter, which nobody may wait for under a lock.
+        // Taken before the lock: it needs the interpreter, and no thread may wait for that under a lock.
         let trace = anomaly::trace();
         if replaced {
             let body = self.body().clone();
@@ -478,7 +485,7 @@ impl Tensor {
         Ok(())
     }
 
-    /// Replaces this tensor's history (in-place writes, `detach_`).
+    /// Replaces this tensor's edge (in-place writes, `detach_`).
     pub fn set_history(&self, edge: Option<Edge>) {
         if let Some(batched) = self.as_batched() {
             return batched.value.set_history(edge);
@@ -492,7 +499,7 @@ impl Tensor {
         self.keep_retaining(old, edge);
     }
 
-    /// A tensor that keeps its gradient does so at its new history, not at its `old` one.
+    /// Moves `retain_grad` from the `old` edge to the `new` one.
     fn keep_retaining(&self, old: Option<Option<Edge>>, new: Option<Edge>) {
         if !self.retains_grad() {
             return;
@@ -515,7 +522,7 @@ impl WeakTensor {
         self.address() == tensor.id()
     }
 
-    /// What the tensor's `id` is or was; no other has it while this handle lives.
+    /// The tensor's `id`, also after it was freed. It is not reused while this handle lives.
     fn address(&self) -> usize {
         self.0.as_ptr().cast::<()>() as usize
     }

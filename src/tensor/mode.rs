@@ -1,4 +1,4 @@
-//! What a thread records: the grad and inference switches, and the running number of nodes.
+//! A thread's grad and inference switches, and the sequence number of its nodes.
 
 use std::cell::Cell;
 
@@ -6,12 +6,13 @@ const ON: u8 = 1;
 const INFERENCE: u8 = 2;
 
 thread_local! {
-    /// The grad switch, and `INFERENCE` beside it: operators record when nothing but the switch is on.
+    /// The bits `ON` (grad mode) and `INFERENCE`. Operators record if only `ON` is set.
     static GRAD: Cell<u8> = const { Cell::new(ON) };
     static SEQUENCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Takes this thread's switches and its count for the thread that calls what is returned.
+/// Moves this thread's switches and sequence number into the returned closure, which sets them in the thread
+/// that calls it.
 pub(super) fn hand_over() -> impl FnOnce() + Send {
     let (switches, sequence) = (GRAD.replace(ON), SEQUENCE.get());
     move || {
@@ -20,23 +21,23 @@ pub(super) fn hand_over() -> impl FnOnce() + Send {
     }
 }
 
-/// Whether operators record.
+/// True if operators record.
 #[inline]
 pub fn grad_enabled() -> bool {
     GRAD.get() == ON
 }
 
-/// Whether the grad switch is on; inference mode keeps operators from recording all the same.
+/// True if the grad switch is on. Operators do not record in inference mode even then.
 pub fn grad_switch() -> bool {
     GRAD.get() & ON != 0
 }
 
-/// Switches recording on or off; returns what it was.
+/// Turns recording on or off; returns the former setting.
 pub fn set_grad_enabled(on: bool) -> bool {
     flip(ON, on)
 }
 
-/// Switches one bit; returns what it was.
+/// Sets one bit; returns its former value.
 fn flip(bit: u8, on: bool) -> bool {
     let old = GRAD.get();
     GRAD.set(if on { old | bit } else { old & !bit });
@@ -55,7 +56,7 @@ pub fn with_grad<R>(on: bool, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body` recorded, whatever mode the thread is in.
+/// Runs `body` with recording on, even in inference mode.
 pub fn recorded<R>(body: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -67,7 +68,7 @@ pub fn recorded<R>(body: impl FnOnce() -> R) -> R {
     with_grad(true, body)
 }
 
-/// Whether this thread is inside `inference_mode`.
+/// True if this thread is in `inference_mode`.
 pub fn inference() -> bool {
     GRAD.get() & INFERENCE != 0
 }
@@ -77,12 +78,13 @@ pub fn set_inference(on: bool) -> bool {
     flip(INFERENCE, on)
 }
 
-/// The number of this thread's latest node.
+/// The sequence number of this thread's latest node.
 pub fn latest_sequence() -> u64 {
     SEQUENCE.with(Cell::get)
 }
 
-/// The number of the next node, above all of `inputs`': edges point to smaller numbers, across threads too.
+/// The sequence number for a new node. It exceeds those of all `inputs`, also of other threads, so edges
+/// always lead to smaller numbers.
 pub fn next_sequence(inputs: u64) -> u64 {
     SEQUENCE.with(|s| {
         let next = s.get().max(inputs) + 1;

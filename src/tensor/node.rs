@@ -1,5 +1,5 @@
-//! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
-//! so that no cycle can be made on the Rust side.
+//! The graph: nodes in the arena, edges to their outputs, saved values. It holds bodies and edges, not
+//! tensors, so that Rust objects form no reference cycle.
 
 use crate::arena::{self, Draft, Ref};
 use crate::base::lock;
@@ -19,28 +19,28 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub type NodeRef = Ref<Node>;
 
-/// Where a gradient flows to: output `output` of `node`.
+/// The destination of a gradient: output `output` of `node`.
 #[derive(Clone)]
 pub struct Edge {
     pub node: NodeRef,
     pub output: u32,
 }
 
-/// The gradients that a node's derivative returns, one per edge.
+/// The gradients that a node's derivative returns, one for each edge.
 pub type Grads = SmallVec<[Option<Tensor>; 3]>;
 
-/// The derivative of an operator's row: what a node of it does in a backward.
+/// The derivative of an operator's row, which a node runs in a backward.
 pub struct Derivative {
     /// PyTorch's name: `MulBackward0`.
     pub name: &'static str,
     pub apply: fn(&Step) -> Result<Grads>,
-    /// What else is known of its operator, where that is a primitive.
+    /// Further facts about the operator, if it is a primitive.
     pub facts: Option<&'static Facts>,
-    /// How much work it is, for the profiler.
+    /// The amount of work, for the profiler.
     pub flops: Option<DerivativeFlops>,
 }
 
-/// The derivative of a node that has none: an error, should a gradient come this way.
+/// A derivative that raises an error if a gradient reaches its node.
 macro_rules! no_derivative {
     ($name:literal, $message:literal) => {
         $crate::tensor::Derivative {
@@ -53,36 +53,38 @@ macro_rules! no_derivative {
 }
 pub(crate) use no_derivative;
 
-/// A derivative that is not a row's: a Python `Function`.
+/// A derivative that does not come from a row: that of a Python `Function`.
 pub trait Custom: Send + Sync {
     fn name(&self) -> String;
     fn apply(&self, step: &Step) -> Result<Grads>;
-    /// Whether an argument is a tensor: hooks see the gradients of those alone.
+    /// True if the argument is a tensor. Hooks see the gradients of tensors only.
     fn is_tensor(&self, input: usize) -> bool;
-    /// The graph is being freed.
+    /// Called when the saved values of the node are freed.
     fn release(&self) {}
-    /// The dtype of an output, where its gradient is declared to have another.
+    /// The declared dtype of an output's gradient, if it differs from the output's.
     fn dtype(&self, _output: usize) -> Option<DType> {
         None
     }
-    /// Whether the gradient of an output comes in whatever dtype it has.
+    /// True if the gradient of an output may have any dtype.
     fn takes_any(&self, _output: usize) -> bool {
         false
     }
-    /// Where the gradients of saved tensors go that are neither inputs nor outputs.
+    /// Edges for saved tensors that are neither inputs nor outputs.
     fn others(&self) -> &[Edge];
-    /// The Python object that shows this node, which keeps it alive; null while it is the object that keeps the node.
+    /// The Python object of this node, which the node keeps alive. Null while the object keeps the node alive
+    /// instead.
     fn host(&self) -> *mut c_void;
-    /// Whether others hold that object, too.
+    /// True if others also hold the Python object.
     fn is_shown(&mut self) -> bool;
-    /// Lets that object keep the node from now on, instead of the other way round.
+    /// Reverses the ownership: from now on the Python object keeps the node alive.
     fn give_to_host(&self, node: &NodeRef);
-    /// Calls `see` with each Python object that this node keeps alive, for the collector.
+    /// Calls `see` with each Python object that this node keeps alive, for the garbage collector.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A user's callback on a tensor or a node. What the two lists mean depends on when it is called (see `When`).
+/// A user's callback on a tensor or a node. The meaning of the two lists depends on when it is called (see
+/// `When`).
 pub trait Hook: Send + Sync {
     fn call(&self, inputs: &[Option<Tensor>], outputs: &[Option<Tensor>]) -> Result<Option<Grads>>;
     fn host(&self) -> *mut c_void;
@@ -95,11 +97,12 @@ pub enum Kind {
     CopySlices(Box<CopySlices>),
 }
 
-/// A write through a view, as a node in the history of the view's base: it runs the node that wrote (`writer`) with the gradient
-/// of the part that is the view. Its first edge leads to the base before the write; the others are the writer's.
+/// The node of a write through a view, in the graph of the view's base. It runs the node of the write
+/// (`writer`) with the gradient of the view's part. Its first edge leads to the base before the write; the
+/// others are the writer's.
 pub struct CopySlices {
     pub place: Part,
-    /// Whether the part's elements are the base's conjugated or negated.
+    /// The lazy conjugation and negation of the view relative to its base.
     pub conj_neg: ConjNeg,
     pub writer: NodeRef,
 }
@@ -108,24 +111,24 @@ impl CopySlices {
     pub const NAME: &'static str = "CopySlices";
 }
 
-/// The end of an edge at a tensor that the user made. It keeps the tensor's values and hooks, but not the tensor.
+/// The node of a leaf tensor. It keeps the tensor's values and hooks alive, but not the tensor.
 pub struct Leaf {
     pub(super) tensor: WeakTensor,
     pub(super) body: Mutex<Body>,
     pub(super) orphan: Mutex<Orphan>,
-    /// Whether it is the input of a transform that is over.
+    /// True if the leaf is an input of a transform that has ended.
     retired: AtomicBool,
     pub(super) grad_type: GradTypeCell,
 }
 
-/// What a leaf keeps of its tensor once that is gone.
+/// The properties of a leaf's tensor that outlive the tensor.
 #[derive(Default)]
 pub(super) struct Orphan {
-    /// A gradient with a history is not kept: it could lead to the graph that would keep it.
+    /// A gradient with an edge is not kept, because its graph could keep this node alive.
     pub grad: Option<Tensor>,
-    /// Whether the tensor did not want gradients any more.
+    /// True if the tensor no longer required gradients.
     pub frozen: bool,
-    /// The tensor that was made in its place.
+    /// The new tensor that took its place.
     pub successor: Option<WeakTensor>,
 }
 
@@ -164,49 +167,50 @@ pub struct Node {
     pub edges: SmallVec<[Option<Edge>; 3]>,
     pub outputs: SmallVec<[Meta; 1]>,
     saved: Mutex<Saves>,
-    /// The operator's other arguments, as the row's own tuple.
+    /// The operator's non-tensor arguments, as the tuple type of its row.
     pub params: Option<Box<dyn Any + Send + Sync>>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
-    /// Where the forward call stood, in the modes that ask for it.
+    /// The place of the forward call, in the modes that record it.
     pub trace: Option<Arc<anomaly::Trace>>,
-    /// The Python object that shows this node, while there is one.
+    /// The Python object of this node, while there is one.
     pub host: AtomicPtr<c_void>,
 }
 
 #[derive(Default)]
 pub struct Hooks {
     next: u64,
-    /// By their numbers, in the order in which they came.
+    /// Hooks by number, in the order in which they were added.
     pub list: BTreeMap<u64, (When, Arc<dyn Hook>)>,
-    /// The user's own notes at this node.
+    /// The dict that the user attached to this node.
     pub metadata: Option<Arc<dyn HostObject>>,
-    /// Outputs whose tensors keep their `.grad` (retain_grad).
+    /// Outputs whose tensors retain their `.grad`.
     pub retain: Vec<(u32, WeakTensor)>,
 }
 
-/// When a hook is called, in a node's turn.
+/// The moment of a node's run at which a hook is called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum When {
-    /// With the gradient of one output, before the node runs.
+    /// Before the node runs, with the gradient of one output.
     Output(u32),
-    /// With the gradients of all outputs, before the node runs.
+    /// Before the node runs, with the gradients of all outputs.
     Before,
-    /// With the gradients of inputs and outputs, after it ran.
+    /// After the node ran, with the gradients of inputs and outputs.
     After,
-    /// With the leaf, after its `.grad` was updated.
+    /// After the leaf's `.grad` was updated, with the leaf.
     Accumulated,
 }
 
-arena::pool!(Node, reaped, last_owner);
+arena::pool!(Node, on_dropped, last_owner);
 
-/// Returns a long graph's memory, which is scattered over the heap, to the system when that is worth the time.
-fn reaped(count: usize) {
+/// Returns the memory of a long graph to the system: its many small blocks would stay with the allocator.
+fn on_dropped(count: usize) {
     if count > 50_000 {
         crate::storage::host::trim_heap();
     }
 }
 
-/// A custom Function's node that nothing holds any more goes to its Python object, where somebody holds that.
+/// When the last handle to a custom Function's node is dropped while others hold its Python object, that
+/// object takes the node over.
 #[inline]
 fn last_owner(node: &mut Node) -> Option<fn(NodeRef)> {
     let Kind::Custom(custom) = &mut node.kind else { return None };
@@ -228,7 +232,7 @@ pub(super) fn namespaced(name: &str) -> String {
     }
 }
 
-/// `Mul` for `MulBackward0`.
+/// Removes the suffix: `Mul` for `MulBackward0`.
 pub(super) fn operator_of(name: &str) -> &str {
     match name.rfind("Backward") {
         Some(at) if name[at + 8..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
@@ -236,7 +240,7 @@ pub(super) fn operator_of(name: &str) -> &str {
     }
 }
 
-/// `torch.FloatTensor`, `torch.cuda.LongTensor`.
+/// PyTorch's type name: `torch.FloatTensor`, `torch.cuda.LongTensor`.
 pub fn type_string(dtype: DType, device: Device) -> String {
     let place = match device {
         Device::Cpu => "",
@@ -246,7 +250,7 @@ pub fn type_string(dtype: DType, device: Device) -> String {
     format!("torch.{place}{}Tensor", dtype.scalar_name())
 }
 
-/// How errors of backward name a tensor's type. Dtypes that PyTorch got late have another form there.
+/// The type name in errors of backward, where dtypes that PyTorch added late have another form.
 pub fn kind_in_words(dtype: DType, device: Device) -> String {
     if !matches!(dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
         return type_string(dtype, device);
@@ -255,7 +259,7 @@ pub fn kind_in_words(dtype: DType, device: Device) -> String {
 }
 
 impl Node {
-    /// A node to be filled in, in its place in the arena.
+    /// Allocates a node in the arena, to be filled in.
     #[inline]
     pub fn draft(kind: Kind) -> Draft<Node> {
         if matches!(kind, Kind::Custom(_)) {
@@ -274,7 +278,8 @@ impl Node {
         })
     }
 
-    /// Numbers a node above its inputs. From here on it does not change, but for saved values and hooks.
+    /// Publishes a node with a sequence number above those of its inputs. Afterwards only saved values and
+    /// hooks change.
     #[inline]
     pub fn publish(node: Draft<Node>) -> NodeRef {
         if anomaly::is_idle() { Node::publish_traced(node, None) } else { Node::publish_watched(node) }
@@ -288,7 +293,7 @@ impl Node {
         made
     }
 
-    /// For a node that is none of the user's.
+    /// Publishes a node without telling node creation hooks, for nodes that no user's operator made.
     pub fn publish_unseen(node: Draft<Node>) -> NodeRef {
         Node::publish_traced(node, anomaly::trace())
     }
@@ -301,7 +306,7 @@ impl Node {
         node.publish()
     }
 
-    /// The saved values of a node that is not published yet.
+    /// The saved values of an unpublished node.
     #[inline]
     pub fn saves_mut(&mut self) -> &mut Saves {
         self.saved.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -316,7 +321,7 @@ impl Node {
         }
     }
 
-    /// The operator as error messages name it: `Mul` for `MulBackward0`.
+    /// The operator's name in error messages: `Mul` for `MulBackward0`.
     pub fn operator(&self) -> String {
         match self.kind {
             Kind::Op(_) | Kind::Custom(_) => operator_of(&self.full_name()).into(),
@@ -324,7 +329,7 @@ impl Node {
         }
     }
 
-    /// `name()` as Python sees it: the engine's own nodes carry their namespace.
+    /// The name that Python shows: the engine's own nodes have a namespace prefix.
     pub fn full_name(&self) -> String {
         namespaced(&self.name())
     }
@@ -333,7 +338,7 @@ impl Node {
         matches!(self.kind, Kind::Leaf(_))
     }
 
-    /// The nodes that this one holds, each handle once.
+    /// All nodes that this node keeps alive, once for each handle.
     pub fn held(&self) -> impl Iterator<Item = &NodeRef> {
         let (writer, others) = match &self.kind {
             Kind::CopySlices(slices) => (Some(&slices.writer), &[][..]),
@@ -347,7 +352,7 @@ impl Node {
         lock(&self.saved)
     }
 
-    /// Adds saved values after publishing: outputs are known only then (a custom Function's).
+    /// Adds a saved value to a published node: a custom Function's outputs are known only then.
     pub fn save(&self, saved: Saved) {
         self.saves().values.push(saved);
     }
@@ -364,7 +369,7 @@ impl Node {
         lock(cell)
     }
 
-    /// Adds a hook to this node; the number removes it again.
+    /// Adds a hook to this node; the returned number serves to remove it.
     pub fn add_hook(&self, when: When, hook: Arc<dyn Hook>) -> u64 {
         let mut hooks = self.hooks();
         hooks.next += 1;
@@ -375,11 +380,11 @@ impl Node {
 
     pub fn remove_hook(&self, id: u64) {
         let taken = self.hooks().list.remove(&id);
-        // Dropped outside the lock: a hook's closure may own anything.
+        // Dropped outside the lock, because a hook's closure may own anything.
         drop(taken);
     }
 
-    /// Removes the node's own hooks and metadata, and keeps those of its tensor.
+    /// Removes the hooks and metadata of the node itself, and keeps the hooks of its tensor.
     pub(super) fn forget_notes(&self) {
         if !self.has_hooks() {
             return;
@@ -393,11 +398,11 @@ impl Node {
             let gone: BTreeMap<_, _> = gone;
             (gone, hooks.metadata.take())
         };
-        // Dropped outside the lock: a hook's closure may own anything.
+        // Dropped outside the lock, because a hook's closure may own anything.
         drop(gone);
     }
 
-    /// The hooks of one moment, in the order in which they were added.
+    /// The hooks of the given moments, in the order in which they were added.
     pub fn hooks_at(&self, when: impl Fn(When) -> bool) -> Result<Vec<(When, Arc<dyn Hook>)>> {
         if !self.has_hooks() {
             return Ok(Vec::new());
@@ -405,7 +410,7 @@ impl Node {
         try_alloc::all(self.hooks().list.values().filter(|hook| when(hook.0)).cloned())
     }
 
-    /// Drops the saved values; later attempts to use them say so.
+    /// Frees the saved values; using them later is an error.
     pub fn release(&self) {
         let old = {
             let mut saves = self.saves();
@@ -419,7 +424,7 @@ impl Node {
         }
     }
 
-    /// The Python objects that this node keeps, for the collector, which found it to be garbage.
+    /// Gives up the Python objects that this node keeps, when the garbage collector found it unreachable.
     pub fn give_up(&self) -> (Hooks, Saves) {
         let hooks = self
             .hooks
@@ -434,7 +439,8 @@ impl Node {
         (hooks.unwrap_or_default(), saves.unwrap_or_default())
     }
 
-    /// Calls `see` with each Python object that this node keeps alive: alone, or also with somebody who runs it now.
+    /// Calls `see` with each Python object that this node keeps alive. If not `shared`, objects that a
+    /// running backward also holds are left out.
     pub fn visit_hosts(&self, shared: bool, see: &mut dyn FnMut(*mut c_void)) {
         if let Kind::Custom(custom) = &self.kind {
             custom.visit_hosts(see);

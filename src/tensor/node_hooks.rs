@@ -1,5 +1,5 @@
-//! Hooks that are told of each node that this thread makes, once the node is complete: its edges, its saved values, and for a
-//! write in place the history that came of it.
+//! Node creation hooks: called with each node that this thread makes, once it is complete, with its edges and
+//! saved values. For an in-place write that is after the new edges are set.
 
 use crate::arena::Ref;
 use crate::base::{Error, Result};
@@ -8,15 +8,16 @@ use crate::tensor::{anomaly, saved_hooks};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// Told of a node.
+/// A node creation hook.
 pub type NodeHook = Arc<dyn Fn(&NodeRef) -> Result<()> + Send + Sync>;
 
 #[derive(Default)]
 struct State {
     hooks: Vec<NodeHook>,
-    /// Nodes that wait for the end of a write in place.
+    /// Nodes that wait for the end of an in-place write.
     held: Option<Vec<NodeRef>>,
-    /// What a hook raised where its operator could not; the next one that can does, or the end of the hooks.
+    /// An error of a hook whose operator could not raise it. The next operator that can raises it, or else
+    /// `pop`.
     failed: Option<Error>,
 }
 
@@ -26,7 +27,7 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
-/// Takes this thread's hooks for the thread that calls what is returned.
+/// Moves this thread's hooks into the returned closure, which sets them in the thread that calls it.
 pub(super) fn hand_over() -> impl FnOnce() + Send {
     let (active, telling, state) = (ACTIVE.take(), TELLING.take(), STATE.take());
     move || {
@@ -36,7 +37,7 @@ pub(super) fn hand_over() -> impl FnOnce() + Send {
     }
 }
 
-/// Whether this thread's nodes have hooks.
+/// True if this thread has node creation hooks.
 pub fn active() -> bool {
     ACTIVE.get()
 }
@@ -49,7 +50,7 @@ pub fn push(hook: NodeHook) {
     saved_hooks::refresh();
 }
 
-/// Goes back to the hooks before the last one.
+/// Removes the last hook.
 pub fn pop() -> Result<()> {
     let (gone, failed, left) = STATE.with_borrow_mut(|state| {
         let gone = state.hooks.pop();
@@ -60,32 +61,33 @@ pub fn pop() -> Result<()> {
     }
     saved_hooks::refresh();
     if gone.is_none() {
-        return Err(Error::runtime("there is no node creation hook to take off"));
+        return Err(Error::runtime("there is no node creation hook to remove"));
     }
     failed.map_or(Ok(()), Err)
 }
 
-/// Raises what a hook raised.
+/// Raises an error that a hook has left.
 pub fn check() -> Result<()> {
     STATE.with_borrow_mut(|state| state.failed.take()).map_or(Ok(()), Err)
 }
 
 impl Node {
-    /// Tells the hooks of a node that was published. A custom Function's is not complete yet.
+    /// Calls the hooks for a published node. The node of a custom Function is not complete yet and is
+    /// announced later.
     #[cold]
     pub(super) fn announce(node: &NodeRef) {
         if active() {
-            published(node);
+            announce_with_leaves(node);
         }
     }
 }
 
-fn published(node: &NodeRef) {
+fn announce_with_leaves(node: &NodeRef) {
     for (i, edge) in node.edges.iter().enumerate() {
         let Some(leaf) = edge.as_ref().map(|edge| &edge.node).filter(|leaf| leaf.is_leaf()) else { continue };
         let same = |edge: &&Option<crate::tensor::Edge>| edge.as_ref().is_some_and(|e| e.node.ptr_eq(leaf));
         let first = !node.edges[..i].iter().any(|edge| same(&edge));
-        // Nobody but its tensor has had it: to who looks at nodes it is new.
+        // Only its tensor holds this leaf's node, so the hooks have not seen it.
         if first && Ref::count(leaf) == 1 + node.edges.iter().filter(same).count() {
             leaf.forget_notes();
             tell(leaf);
@@ -96,7 +98,7 @@ fn published(node: &NodeRef) {
     }
 }
 
-/// Tells the hooks of a complete node, now or when the write in place is done.
+/// Calls the hooks for a complete node: now, or after the in-place write in progress.
 pub fn tell(node: &NodeRef) {
     let held =
         STATE.with_borrow_mut(|state| state.held.as_mut().map(|held| held.push(node.clone())).is_some());
@@ -116,19 +118,19 @@ fn call(node: &NodeRef) -> Result<()> {
             node.name()
         )));
     }
-    struct Ends;
-    impl Drop for Ends {
+    struct EndTelling;
+    impl Drop for EndTelling {
         fn drop(&mut self) {
             TELLING.set(false);
         }
     }
     TELLING.set(true);
-    let _ends = Ends;
+    let _ends = EndTelling;
     let hooks = STATE.with_borrow(|state| state.hooks.clone());
     hooks.iter().try_for_each(|hook| hook(node))
 }
 
-/// A write that is put together of several operators: its nodes are told of when it is done.
+/// Runs a write that consists of several operators; the hooks see its nodes when it is done.
 #[inline]
 pub fn writing<E: From<Error>>(
     write: impl FnOnce() -> std::result::Result<(), E>,
@@ -143,12 +145,12 @@ pub fn writing<E: From<Error>>(
     Ok(told?)
 }
 
-/// Keeps nodes back until the write that makes them is done.
+/// Holds nodes back until the write that makes them is done.
 pub fn hold() -> Option<Vec<NodeRef>> {
     STATE.with_borrow_mut(|state| state.held.replace(Vec::new()))
 }
 
-/// Ends what [`hold`] began; of a write through a view the hooks see the node of the base alone.
+/// Ends [`hold`] and calls the hooks. For a write through a view they see only the node of the base.
 pub fn release(outer: Option<Vec<NodeRef>>, done: bool) -> Result<()> {
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.held, outer)).unwrap_or_default();
     let written = |node: &&NodeRef| !nodes.iter().any(|other| writer(other).is_some_and(|w| w.ptr_eq(node)));

@@ -1,10 +1,10 @@
-//! A part of a tensor, by layouts: what a write through a view changed of the view's base.
+//! The part of a base that a view covers, described by layouts.
 
 use crate::base::{DType, Layout};
 use crate::tensor::Body;
 
-/// A part of a tensor: the layout of the whole, counted from its first element; the dtype as which the part is read; and the part's
-/// layout in elements of that dtype.
+/// A part of a tensor: the layout of the whole, relative to its first element; the dtype of the part; the
+/// part's layout, in elements of that dtype.
 #[derive(Clone)]
 pub struct Part {
     pub whole: Layout,
@@ -13,10 +13,10 @@ pub struct Part {
 }
 
 impl Part {
-    /// Where `part` is in a tensor with the elements and the layout of `base`.
+    /// The part of `base` that `part` covers.
     pub fn between(base: &Body, part: &Body) -> Part {
         let (size, part_size) = (base.dtype.size(), part.dtype.size());
-        // Complex numbers begin at even places.
+        // A complex number must begin at an even offset.
         let odd = if part_size > size { base.layout.offset % 2 } else { 0 };
         let start = base.layout.offset - odd;
         let offset = part.layout.offset.wrapping_sub(start * size / part_size);
@@ -27,12 +27,12 @@ impl Part {
         }
     }
 
-    /// A part of a tensor like `whole`, but dense.
+    /// A part of a contiguous tensor with the shape and dtype of `whole`.
     pub fn in_dense(whole: &Body, layout: Layout) -> Part {
         Part { whole: Layout::contiguous(whole.shape()), dtype: whole.dtype, layout }
     }
 
-    /// The part of a body with the layout of the whole.
+    /// The view of this part of `whole`, a body with the layout of the whole.
     pub fn of(&self, whole: &Body) -> Body {
         Body { dtype: self.dtype, ..whole.with_layout(self.layout.clone()) }
     }

@@ -1,8 +1,8 @@
-//! Tensors that changed after they were made: they got other memory, they were made to require gradients, they were detached
-//! in place. A derivative that saved such a tensor sees it as it is now.
+//! Tensors that changed after they were made: they got other memory, began to require gradients, or were
+//! detached in place. A derivative that saved such a tensor sees it in its current state.
 
 use crate::base::{Error, Guidance, Result};
-use crate::storage::{Known, Member, Storage};
+use crate::storage::{Member, MemberFacts, Storage};
 use crate::tensor::{
     BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
     Tensor, VIEW, View, WeakTensor, lock, snapshot,
@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Tensor {
-    /// Replaces what this tensor shows (`squeeze_`, `t_`).
+    /// Replaces this tensor's body (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
-        // A leaf's node takes gradients of one dtype and device: for another one the next use makes a new node. For another shape
-        // it does so only when nothing leads to the old node any more.
+        // A leaf's node accepts gradients of one dtype and device. If those change, the next use makes a new
+        // node. If the shape changes, it does so only once nothing leads to the old node any more.
         let end = extra.leaf_node();
         let mut replaced = lock(&extra.replaced);
         if let Some(node) = end
@@ -43,7 +43,7 @@ impl Tensor {
         snapshot::note(self, &body);
     }
 
-    /// Lets the next use of this leaf make a new node, unless the present one has hooks.
+    /// Makes the next use of this leaf make a new node, unless the current one has hooks.
     pub fn reset_leaf_node(&self) {
         let extra = self.extra();
         let mut replaced = lock(&extra.replaced);
@@ -55,12 +55,12 @@ impl Tensor {
         }
     }
 
-    /// Replaces the history, and returns the old one unless that was the first. A tensor that retains its gradient goes on doing
-    /// so at the old node.
+    /// Replaces the edge. Returns the former replacement, if there was one. A retained gradient stays with
+    /// the old node.
     pub fn put_history(&self, edge: Option<Edge>) -> Option<Option<Edge>> {
         let recorded = edge.is_some();
         let old = lock(&self.extra().replaced).edge.replace(edge);
-        // Views of a tensor that was detached in place keep the history that they have.
+        // Views of a tensor that was detached in place keep their edges.
         self.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
         if recorded {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
@@ -68,8 +68,8 @@ impl Tensor {
         old
     }
 
-    /// Shows other memory from now on (`x.data = y`, `set_`, `resize_`). The count of writes goes on, together with that of its
-    /// views and of detached tensors.
+    /// Gives the tensor other memory (`x.data = y`, `set_`, `resize_`). Its version counter goes on, shared
+    /// with its views and detached tensors.
     pub fn show(&self, mut body: Body) {
         let old = self.body();
         if !body.storage.is(&old.storage) {
@@ -80,12 +80,13 @@ impl Tensor {
         self.set_body(body);
     }
 
-    /// Two tensors swap their values, histories and `.grad`. Returns the nodes that they had as leaves, to which no new graph leads.
+    /// Swaps the values, edges and `.grad` of two tensors. Returns their old leaf nodes, to which no new
+    /// graph leads.
     pub fn swap(&self, other: &Tensor) -> Result<SmallVec<[NodeRef; 2]>> {
         for (tensor, name) in [(self, "t1"), (other, "t2")] {
             tensor.check_swappable(name)?;
         }
-        let (own, others) = (Content::of(self), Content::of(other));
+        let (own, others) = (SwappedFields::of(self), SwappedFields::of(other));
         let ends = [self, other].iter().filter_map(|t| t.0.extra.get()?.leaf_node()).collect();
         others.into_tensor(self);
         own.into_tensor(other);
@@ -101,7 +102,7 @@ impl Tensor {
             )));
         }
         let end = self.0.extra.get().and_then(|extra| extra.leaf_node());
-        // Nobody sees what becomes of a base that no other tensor shows.
+        // A base without other handles is not observable, so its view may be swapped.
         let followed = |view: &View| view.base.handles() > 1 || self.has_history();
         let trouble = if self.as_view().is_some_and(followed) {
             "a view"
@@ -119,37 +120,38 @@ impl Tensor {
         self.body().storage.is(storage)
     }
 
-    /// Takes the history away (`detach_`).
+    /// Removes the edge (`detach_`).
     pub fn detach_history(&self) {
         self.may_be_saved(true);
         self.put_history(None);
     }
 
-    /// Lets derivatives that may have saved this tensor know that it is about to change, or changed just now.
+    /// Registers this tensor with its storage, because it changes now: derivatives that saved it must look at
+    /// it again.
     pub(super) fn may_be_saved(&self, cut: bool) {
         let storage = &self.body().storage;
         if storage.is_shared() {
-            self.join_members(Known { detached: cut, requires_grad: self.flags() & REQUIRES != 0 });
+            self.join_members(MemberFacts { detached: cut, requires_grad: self.flags() & REQUIRES != 0 });
         }
     }
 
-    /// Registers a view that was made without recording, of a tensor that requires gradients, so that a derivative which saves it
-    /// finds it again: such a view seems to require gradients, too.
+    /// Registers an unrecorded view of a tensor that requires gradients, so that a derivative that saves it
+    /// finds it again: such a view also seems to require gradients.
     #[cold]
     pub(super) fn note_unrecorded_view(&self) {
         if self.as_view().is_some() && self.edge().is_none() && self.requires_grad() {
-            self.join_members(Known { detached: false, requires_grad: true });
+            self.join_members(MemberFacts { detached: false, requires_grad: true });
         }
     }
 
-    fn join_members(&self, known: Known) {
+    fn join_members(&self, known: MemberFacts) {
         let member: Arc<Inner> = self.0.clone();
         self.body().storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
     }
 }
 
-/// All that two tensors swap.
-struct Content {
+/// The fields that two tensors swap.
+struct SwappedFields {
     body: Body,
     edge: Option<Edge>,
     wants: bool,
@@ -157,9 +159,9 @@ struct Content {
     grad_type: GradType,
 }
 
-impl Content {
-    fn of(tensor: &Tensor) -> Content {
-        Content {
+impl SwappedFields {
+    fn of(tensor: &Tensor) -> SwappedFields {
+        SwappedFields {
             body: tensor.body().clone(),
             edge: tensor.last_history(),
             wants: tensor.flags() & REQUIRES != 0,
@@ -184,7 +186,7 @@ impl Content {
 }
 
 impl Saved {
-    /// The tensor that was saved, when its gradient flowed to `edge`: while it lives, and where it changed since also later.
+    /// The tensor that was saved, if it lives or can be made again; `edge` is the edge for its gradient.
     #[inline]
     pub(super) fn current_tensor(&self, edge: Option<&Edge>) -> Result<Option<Tensor>> {
         let (Some(tensor), Some(body), false) = (&self.tensor, self.body(), self.is_output()) else {
@@ -193,7 +195,8 @@ impl Saved {
         let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
         let changed = body.storage.has_shared_state();
         match tensor.upgrade() {
-            // What a write in place saved of its target is a copy; what belongs to a transform is seen as it was inside of it.
+            // An in-place write saves a copy of its target; a tensor of a transform must look as it did
+            // inside the transform.
             Some(tensor)
                 if !changed && (tensor.flags() & (DUAL | BATCHED) != 0 || !tensor.shows(&body.storage)) =>
             {
@@ -201,14 +204,14 @@ impl Saved {
             }
             Some(tensor) if recorded && !tensor.has_history() => Err(detached_in_place()),
             Some(tensor) => Ok(Some(tensor)),
-            None if changed => self.remembered(tensor, body, edge, recorded),
+            None if changed => self.recreate(tensor, body, edge, recorded),
             None => Ok(None),
         }
     }
 
-    /// The tensor made anew from what is known of it, where it is gone.
+    /// The saved tensor made again from what its storage knows of it.
     #[cold]
-    fn remembered(
+    fn recreate(
         &self,
         tensor: &WeakTensor,
         body: &Body,
@@ -219,28 +222,28 @@ impl Saved {
         if recorded && known.detached {
             return Err(detached_in_place());
         }
-        // A leaf that nobody can ask for its gradient any more is one all the same.
+        // The tensor was a leaf, even if no one can ask for its gradient any more.
         let gone = known.requires_grad && edge.is_none();
-        Ok(gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None)))
+        Ok(gone.then(|| Tensor::with_flags(body.clone(), None, REQUIRES, None)))
     }
 
-    /// Takes over what the saved tensor shows now.
+    /// Updates the value to the current body of the saved tensor.
     #[inline]
     pub(super) fn update(&mut self, node: &NodeRef) -> Result<()> {
         match self.body() {
-            Some(body) if body.storage.has_shared_state() => self.look_again(node),
+            Some(body) if body.storage.has_shared_state() => self.refresh(node),
             _ => Ok(()),
         }
     }
 
     #[cold]
-    fn look_again(&mut self, node: &NodeRef) -> Result<()> {
+    fn refresh(&mut self, node: &NodeRef) -> Result<()> {
         let edge = node.edges.get(self.source as usize).and_then(Option::as_ref);
-        // What a Function saved may be detached.
+        // A custom Function may have saved a detached tensor.
         let recorded = edge.filter(|edge| edge.node.is_leaf() || !matches!(node.kind, Kind::Custom(_)));
         let now = match (self.current_tensor(recorded)?, edge.map(|edge| &edge.node.kind)) {
             (Some(tensor), _) => tensor.body().clone(),
-            // The leaf is gone, but what it showed last is kept where its gradient would have gone.
+            // The leaf's tensor is gone, but its node keeps the last body.
             (None, Some(Kind::Leaf(leaf))) if leaf.tensor().is_none() => leaf.body(),
             _ => return Ok(()),
         };

@@ -1,31 +1,32 @@
-//! While an operator runs without the interpreter's lock, another thread may give its operands other memory (`x.data = y`,
-//! `resize_`). The operator goes on with the memory that it saw first, which stays valid and keeps its size.
+//! While an operator runs without the interpreter's lock, another thread may replace the memory of its
+//! operands (`x.data = y`, `resize_`). The operator goes on with the memory that it saw first, which stays
+//! valid and keeps its size.
 
 use crate::tensor::{Body, BodyRef, Replacement, Tensor, WeakTensor};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often any tensor was given other memory.
+/// The number of times that any tensor's body was replaced.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static RUN: Cell<Option<Run>> = const { Cell::new(None) };
-    /// What this thread's runs have seen of tensors that are not what they were made as, the innermost run's last; nothing stands
-    /// for that.
+    /// The bodies that this thread's runs have seen, for tensors whose body was replaced; those of the
+    /// innermost run are last. `None` stands for the original body.
     static SEEN: RefCell<Vec<(WeakTensor, Option<Arc<Body>>)>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Clone, Copy)]
 struct Run {
-    /// What [`CHANGES`] was when it began.
+    /// The value of [`CHANGES`] when the run began.
     since: u64,
-    /// Which part of [`SEEN`] is its own.
+    /// The range of [`SEEN`] that belongs to the run, up to `end`.
     first: usize,
     end: usize,
 }
 
-/// Ends a run, also when it panics.
+/// Ends a run, also on a panic.
 struct End(Option<Run>);
 
 impl Drop for End {
@@ -42,11 +43,11 @@ impl Drop for End {
 #[cold]
 fn forget(first: usize) {
     let ended = SEEN.with_borrow_mut(|seen| seen.split_off(first));
-    // Outside of the borrow: bodies may be freed here.
+    // Dropped outside the borrow, because bodies may be freed here.
     drop(ended);
 }
 
-/// Runs an operator, for which no tensor changes but those that it changes itself.
+/// Runs an operator that sees each tensor's body as it was first seen, except for changes of its own.
 #[inline]
 pub fn with_snapshot<T>(run: impl FnOnce() -> T) -> T {
     let outer = RUN.get();
@@ -57,20 +58,20 @@ pub fn with_snapshot<T>(run: impl FnOnce() -> T) -> T {
 }
 
 impl Run {
-    /// Remembers what it sees of a tensor.
+    /// Remembers the body that the run sees of a tensor.
     fn see(self, tensor: &Tensor, body: Option<Arc<Body>>) {
         SEEN.with_borrow_mut(|seen| seen.push((tensor.downgrade(), body)));
         RUN.set(Some(Run { end: self.end + 1, ..self }));
     }
 }
 
-/// Counts a change. The tensor is already marked as changed: an operator that begins later looks at that mark.
+/// Counts a change. The tensor's flag is already set, so that operators that begin later see the new body.
 pub(super) fn changed() -> u64 {
     CHANGES.fetch_add(1, Ordering::AcqRel) + 1
 }
 
 impl Tensor {
-    /// What this tensor shows, which may have changed.
+    /// The body that the current run sees of this tensor, which may have been replaced.
     pub(super) fn replaced_body(&self, replaced: &Replacement) -> BodyRef<'_> {
         let Some(now) = &replaced.body else { return BodyRef::Original(&self.0.body) };
         let shown = RUN.get().map(|run| {
@@ -92,7 +93,7 @@ impl Tensor {
     }
 }
 
-/// Notes that the run itself gave `tensor` this body.
+/// Records that the run itself gave `tensor` this body.
 pub(super) fn note(tensor: &Tensor, body: &Arc<Body>) {
     let Some(run) = RUN.get() else { return };
     let known = SEEN.with_borrow_mut(|seen| {
@@ -100,7 +101,7 @@ pub(super) fn note(tensor: &Tensor, body: &Arc<Body>) {
         let known = own.iter_mut().find(|(known, _)| known.is(tensor))?;
         Some(known.1.replace(body.clone()))
     });
-    // What was seen before is dropped outside of the borrow.
+    // The former body is dropped outside the borrow.
     if known.is_none() {
         run.see(tensor, Some(body.clone()));
     }
@@ -135,7 +136,7 @@ mod tests {
             });
             assert_eq!((young.numel(), old.numel()), (3, 4));
             with_snapshot(|| assert_eq!((young.numel(), old.numel()), (5, 6)));
-            // What it changes itself it sees.
+            // A run sees its own changes.
             young.show(others[1].body().clone());
             assert_eq!((young.numel(), old.numel()), (6, 4));
         });

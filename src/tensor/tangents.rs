@@ -1,5 +1,5 @@
-//! Forward mode: a tensor may carry tangents, one for each level that is entered. What derivatives saved of such tensors
-//! remembers them, so that a backward has tangents too. A level that is left takes all its tangents along.
+//! Forward mode: a tensor has at most one tangent at each active dual level. Values that derivatives save
+//! keep their tangents, so that a backward has tangents, too. When a level ends, all its tangents go.
 
 use crate::arena::Id;
 use crate::base::{Error, Result};
@@ -14,18 +14,18 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves. Tangents are
-/// made below the scheduler, which sums gradients by the very operators that make tangents: so it is no call, and who enters a
-/// level hands it in.
+/// Computes gradients: takes outputs with their gradients, inputs, and `create_graph`. A level gets it from
+/// its caller, because the scheduler is above this module: it adds gradients with the operators that make
+/// tangents.
 pub type Reverse = fn(&[(Tensor, Tensor)], &[Tensor], bool) -> Result<Vec<Option<Tensor>>>;
 
-/// A level that was entered, and what it has to clear up.
+/// An active level, and the tensors whose tangents it must remove at its end.
 struct Level {
     number: DualLevel,
-    /// How gradients are taken at this level, of which most tangents are made.
+    /// Computes gradients at this level; most tangents are made from them.
     reverse: Reverse,
     tensors: Vec<WeakTensor>,
-    /// The list is cleaned of the dead when it has grown to this.
+    /// Handles of freed tensors are removed when the list reaches this length.
     full: usize,
 }
 
@@ -43,12 +43,12 @@ fn levels<R>(act: impl FnOnce(&mut Levels) -> R) -> R {
     act(levels.get_or_insert_with(|| Levels { next: 1, live: Vec::new(), saved: HashMap::new(), full: 1024 }))
 }
 
-/// Whether a level is entered and not left yet.
+/// True if the level is active.
 pub fn is_live(number: DualLevel) -> bool {
     any_level() && levels(|levels| levels.live.iter().any(|l| l.number == number))
 }
 
-/// Enters a new level, inside those that are entered already; who enters it says how gradients are taken there.
+/// Enters a new level, inside the active ones; `reverse` computes gradients in it.
 pub fn enter(reverse: Reverse) -> DualLevel {
     count_levels(true);
     levels(|levels| {
@@ -59,16 +59,17 @@ pub fn enter(reverse: Reverse) -> DualLevel {
     })
 }
 
-/// How gradients are taken at a level; an error where it was left already.
+/// The function that computes gradients at a level; an error if the level has ended.
 pub fn reverse_at(number: DualLevel) -> Result<Reverse> {
-    levels(|levels| levels.live.iter().find(|l| l.number == number).map(|l| l.reverse)).ok_or_else(was_left)
+    levels(|levels| levels.live.iter().find(|l| l.number == number).map(|l| l.reverse))
+        .ok_or_else(level_ended)
 }
 
-fn was_left() -> Error {
-    Error::runtime("the forward mode level of this tangent was left already")
+fn level_ended() -> Error {
+    Error::runtime("the dual level of this tangent has already ended")
 }
 
-/// Leaves a level: its tangents are gone, wherever they were.
+/// Ends a level and removes its tangents everywhere.
 pub fn exit(number: DualLevel) {
     let (left, mut dropped) = levels(|levels| {
         let at = levels.live.iter().position(|l| l.number == number);
@@ -82,7 +83,7 @@ pub fn exit(number: DualLevel) {
     });
     if let Some(left) = left {
         count_levels(false);
-        // Nothing is dropped under the lock: a tangent may own anything.
+        // Nothing is dropped under the lock, because a tangent may own anything.
         for tensor in left.tensors.iter().filter_map(WeakTensor::upgrade) {
             dropped.extend(tensor.forget_tangent(number).map(|t| (0, number, t)));
         }
@@ -96,7 +97,7 @@ impl WeakTensor {
 }
 
 impl Tensor {
-    /// Whether this tensor carries tangents.
+    /// True if this tensor has tangents.
     #[inline]
     pub fn is_dual(&self) -> bool {
         let flags = self.flags();
@@ -109,13 +110,13 @@ impl Tensor {
             || self.tangents().is_some_and(|t| lock(t).iter().any(|(_, t)| t.is_some()))
     }
 
-    /// The tensor whose tangents are this view's, too.
+    /// The tensor from which this view inherits its tangents.
     pub fn tangent_base(&self) -> Option<&Tensor> {
         let view = self.as_view().filter(|_| self.flags() & OWN_TANGENTS == 0)?;
         Some(view.tangent_base.as_ref().unwrap_or(&view.base))
     }
 
-    /// Lets this view, which is new, have tangents of its own, whatever its base's are.
+    /// Gives this new view tangents of its own, independent of its base's.
     pub fn own_tangents(&self) {
         self.0.flags.fetch_or(OWN_TANGENTS, Ordering::AcqRel);
     }
@@ -137,7 +138,8 @@ impl Tensor {
         self.tangents().map(present).unwrap_or_default()
     }
 
-    /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
+    /// Updates a view's tangents, which are views of its base's tangents. The base may have got them after
+    /// the view was made.
     fn ask_base(&self) {
         let (Some(view), Some(base)) = (self.as_view(), self.tangent_base().filter(|base| base.is_dual()))
         else {
@@ -153,11 +155,11 @@ impl Tensor {
         }
     }
 
-    /// Gives this tensor a tangent (another one, if it has one).
+    /// Sets or replaces a tangent.
     pub fn set_tangent(&self, level: DualLevel, tangent: Tensor) -> Result<()> {
         levels(|levels| {
             let Some(level) = levels.live.iter_mut().find(|l| l.number == level) else {
-                return Err(was_left());
+                return Err(level_ended());
             };
             if level.tensors.len() >= level.full {
                 level.tensors.retain(WeakTensor::is_alive);
@@ -185,13 +187,13 @@ impl Tensor {
         Ok(())
     }
 
-    /// Takes a tangent away; a view will not ask its base for it again.
+    /// Removes a tangent; a view will not take it from its base again.
     pub fn take_tangent(&self, level: DualLevel) -> Option<Tensor> {
         let mut tangents = lock(self.tangents()?);
         tangents.iter_mut().find(|(l, _)| *l == level)?.1.take()
     }
 
-    /// Forgets a level that was left.
+    /// Removes the tangent of a level that has ended.
     fn forget_tangent(&self, level: DualLevel) -> Option<Tensor> {
         let mut tangents = lock(self.tangents()?);
         let at = tangents.iter().position(|(l, _)| *l == level)?;
@@ -202,14 +204,15 @@ impl Tensor {
         taken
     }
 
-    /// Forgets all tangents.
+    /// Removes all tangents.
     pub fn drop_tangents(&self) {
         for level in self.dual_levels() {
             drop(self.take_tangent(level));
         }
     }
 
-    /// The tensor as levels below this one see it: without the tangents of this level and of those inside it.
+    /// The tensor as the levels outside this one see it: without the tangents of this level and of those
+    /// inside it.
     pub fn below(&self, level: DualLevel) -> Tensor {
         let kept = self.dual_levels();
         if kept.last().is_none_or(|&last| last < level) {
@@ -222,7 +225,7 @@ impl Tensor {
         bare
     }
 
-    /// This tensor, values and history, without its tangents.
+    /// The tensor with its edge, without tangents.
     pub fn without_tangents(&self) -> Tensor {
         match self.as_batched() {
             Some(batched) => Tensor::batched(batched.value.without_tangents(), batched.levels.clone()),
@@ -230,7 +233,8 @@ impl Tensor {
         }
     }
 
-    /// Sets a tangent of a tensor that nobody else knows; that the level may have been left meanwhile is no matter.
+    /// Sets a tangent of a tensor that no other code has seen. The level may have ended meanwhile; then
+    /// nothing is set.
     fn inherit(&self, level: DualLevel, tangent: Option<Tensor>) {
         if let Some(tangent) = tangent {
             let _ = self.set_tangent(level, tangent);
@@ -238,7 +242,7 @@ impl Tensor {
     }
 }
 
-/// The levels at which any of these has a tangent, ascending; none while forward mode is switched off.
+/// The levels at which any of these has a tangent, ascending; none while forward mode is off.
 pub fn levels_of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> SmallVec<[DualLevel; 2]> {
     let mut found: SmallVec<[DualLevel; 2]> = SmallVec::new();
     if enabled() {
@@ -249,7 +253,7 @@ pub fn levels_of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> SmallVec<
     found
 }
 
-/// Lets a node remember the tangents of what it saved.
+/// Keeps the tangents of the values that a node saved.
 pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u32) -> Option<&'a Tensor>) {
     let sources: SmallVec<[u32; 4]> = node.saves().values.iter().map(|s| s.source).collect();
     let mut kept = SavedTangents::new();
@@ -273,7 +277,7 @@ pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u32) -> Option<&'a Tensor
     }
 }
 
-/// Drops what was kept for nodes that are gone.
+/// Drops the tangents kept for freed nodes.
 fn forget(gone: Vec<Id<Node>>) {
     let dropped: Vec<_> = levels(|levels| {
         let dropped = gone.iter().filter_map(|id| levels.saved.remove(id)).collect();
@@ -284,7 +288,7 @@ fn forget(gone: Vec<Id<Node>>) {
 }
 
 impl Node {
-    /// The tangents that `node` remembers, for the last time unless `keep`.
+    /// The tangents kept for `node`; unless `keep`, they are removed.
     pub(super) fn tangents(node: &NodeRef, keep: bool) -> SavedTangents {
         if !any_level() {
             return SavedTangents::new();
@@ -296,7 +300,7 @@ impl Node {
 }
 
 impl Saved {
-    /// This saved value, whose bytes are `body`, as a tensor with the tangents that it had.
+    /// This saved value as a tensor with its tangents; `body` is its body.
     pub(super) fn restore(&self, body: Body, edge: Option<Edge>, tangents: &SavedTangents) -> Tensor {
         let mine = || tangents.iter().filter(|(source, ..)| *source == self.source);
         if mine().next().is_none() {

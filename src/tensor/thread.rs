@@ -1,9 +1,10 @@
-//! What a thread has set, for another thread that goes on in its place.
+//! Moves a thread's settings to another thread that continues its work.
 
 use crate::storage;
 use crate::tensor::{anomaly, dual_levels, mode, node_hooks, saved_hooks};
 
-/// Takes what this thread has set, modes and hooks, for the thread that calls what is returned.
+/// Moves this thread's modes and hooks into the returned closure, which sets them in the thread that calls
+/// it.
 pub fn hand_over() -> impl FnOnce() + Send {
     let all = (mode::hand_over(), dual_levels::hand_over(), saved_hooks::hand_over());
     let more = (node_hooks::hand_over(), anomaly::hand_over(), storage::hand_over());

@@ -1,5 +1,5 @@
-//! Views know their base, so that a write through one of them rewrites the base's history, and a write to the base
-//! (or through another view) changes the history of the others.
+//! Views know their base: a write through a view changes the edge of the base, and a write to the base (or
+//! through another view) changes the edges of the views.
 
 use crate::base::{Error, Guidance, Result};
 use crate::tensor::{
@@ -8,7 +8,7 @@ use crate::tensor::{
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 impl Tensor {
-    /// A view of `of` with the given body; `edge` is the view operator's own node.
+    /// A view of `of` with the given body; `edge` leads to the view operator's node.
     pub fn view_of(
         of: &Tensor,
         body: Body,
@@ -16,10 +16,10 @@ impl Tensor {
         made: CreationMeta,
         func: &'static ViewFunc,
     ) -> Tensor {
-        // Nothing follows what happens to a tensor of inference mode, nor what is made of it.
+        // Views of inference tensors are not tracked.
         if body.storage.is_untracked() {
             let storage = body.storage.uncounted();
-            return Tensor::showing(Body { storage, ..body }, None, 0, None);
+            return Tensor::with_flags(Body { storage, ..body }, None, 0, None);
         }
         let made = match made {
             CreationMeta::Plain | CreationMeta::Multi if mode::inference() => CreationMeta::Inference,
@@ -40,15 +40,15 @@ impl Tensor {
         };
         let seen = AtomicU32::new(body.storage.version());
         let view = View { base, made: AtomicU8::new(made as u8), func, seen, tangent_base };
-        Tensor::showing(body, edge, VIEW, Some(view))
+        Tensor::with_flags(body, edge, VIEW, Some(view))
     }
 
     pub fn as_view(&self) -> Option<&View> {
-        // What was a view and was swapped with another tensor is none.
+        // A view that was swapped with another tensor is no view any more.
         self.0.view.as_ref().filter(|_| self.flags() & VIEW != 0)
     }
 
-    /// Derives this view's history anew from its base's, where the bytes were written since.
+    /// Makes this view's edge again from its base's, if the storage was written since.
     #[inline]
     pub(super) fn refresh_view(&self, view: &View) {
         if !view.is_plain() {
@@ -65,14 +65,14 @@ impl Tensor {
         }
     }
 
-    /// Lets this tensor, if it is a view, keep the history that it has until its bytes are written again.
+    /// If this is a view, keeps its current edge until the storage is written again.
     pub fn keep_view_history(&self) {
         if let Some(view) = self.as_view() {
             view.seen.store(self.version(), Ordering::Release);
         }
     }
 
-    /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
+    /// If this is a view, changes how it counts as made.
     pub fn remake_view(&self, made: CreationMeta) {
         self.keep_view_history();
         if let Some(view) = self.as_view() {
@@ -80,7 +80,8 @@ impl Tensor {
         }
     }
 
-    /// Refuses a view whose bytes were written since and whose history cannot follow.
+    /// Returns an error if the storage was written since this view was made and the view cannot follow in the
+    /// graph.
     #[inline]
     pub fn check_view(&self) -> Result<()> {
         match self.as_view() {
@@ -116,7 +117,7 @@ impl View {
         Ok(())
     }
 
-    /// Why this view must not be written; `what` tells who is.
+    /// The error for writing or using this view; `what` names what was modified.
     pub fn refusal(&self, view: &Tensor, what: &str) -> Error {
         const AMBIGUOUS: &str = "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your \
             code by moving both the view and the inplace either both inside the";
@@ -163,12 +164,14 @@ impl View {
         Guidance::new(message)
             .note("view", text, line)
             .note("of", base, base_line)
-            .advice("write to the base, to a clone() of the view, or use the form of the write that makes a new tensor")
+            .advice(
+                "write to the base, to a clone() of the view, or use the out-of-place form of the operator",
+            )
             .done()
     }
 
-    /// Has this view's history made anew: the base got a new one. (A look at the view between the write and now has found the
-    /// base's old history.)
+    /// Marks this view's edge as outdated, because the base got a new one. (The view may have been updated
+    /// between the write and now, from the base's old edge.)
     pub fn expire(&self) {
         self.seen.store(self.base.version().wrapping_sub(1), Ordering::Release);
     }

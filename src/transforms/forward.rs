@@ -1,14 +1,15 @@
-//! Duals as users make them and take them apart.
+//! `make_dual` and `unpack_dual`.
 
 use crate::base::{Error, Result};
 use crate::operator::batch::Batch;
 use crate::operator::inplace;
-use crate::operator::tangent::{check_shape, is_still, own, same_layout, zeros_with_layout};
+use crate::operator::tangent::{check_shape, is_still, own_tangent, same_layout, zeros_with_layout};
 use crate::operator::views::View;
 use crate::tensor::Tensor;
 use crate::tensor::tangents::{self, DualLevel};
 
-/// A tangent for a tensor that the user pairs with it: as it is where it has the layout of its tensor, else a copy in that layout and dtype.
+/// The tangent that a user pairs with a tensor: unchanged if it has the tensor's layout, otherwise a copy
+/// with its layout and dtype.
 fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     check_shape(tensor, tangent)?;
     let body = tensor.body();
@@ -20,10 +21,10 @@ fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     Ok(tangent_body)
 }
 
-/// `tensor` (the same bytes) with a tangent.
+/// A view of `tensor` with a tangent.
 pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<Tensor> {
     if tensor.is_batched() {
-        // Samples that only the tangent has stay its own affair.
+        // If only the tangent is batched at a level, it stays so.
         let batch = Batch::of([tensor]);
         return Ok(batch.wrap(make_dual(tensor.physical(), &batch.lowered(tangent)?, level)?));
     }
@@ -44,10 +45,10 @@ pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<
     Ok(dual)
 }
 
-/// Gives a tensor that is new the tangent that moves its samples.
+/// Sets the tangent of a new tensor; batched values go to the physical tensor.
 pub fn pair(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<()> {
     let (physical, tangent) = (tensor.physical(), Batch::of([tensor]).lowered(tangent)?);
-    physical.set_tangent(level, own(physical, tangent)?)
+    physical.set_tangent(level, own_tangent(physical, tangent)?)
 }
 
 /// The tensor without its tangent at `level`, and that tangent.
@@ -60,7 +61,7 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
     Ok((view_without_tangent(tensor, level)?, tensor.tangent(level).filter(|_| tangents::enabled())))
 }
 
-/// A view with the tangents of other levels than this one, which does not follow those of what it shows.
+/// A view that has the tangents of all other levels, independent of later changes in the tensor's.
 fn view_without_tangent(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
     let carried = tangents::set_enabled(false);
     let view = View::call(tensor, tensor.shape());

@@ -1,5 +1,5 @@
-//! The transforms as users begin and end them: `vmap`, forward mode, functions that are differentiated. What a call does inside of
-//! them is the operators' protocol (`operator/batch`, `operator/tangent`); which are under way stands in `tensor/levels`.
+//! The beginning and end of transforms: `vmap`, forward mode, `func`. What an operator does inside them is in
+//! `operator/batch` and `operator/tangent`; the active ones are listed in `tensor/levels`.
 
 pub mod forward;
 pub mod vmap;

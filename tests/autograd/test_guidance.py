@@ -200,7 +200,7 @@ def test_a_hook_s_own_exception_gains_a_note():
             y.backward()
     assert str(caught.value) == "as it was"
     if hasattr(caught.value, "add_note"):
-        assert caught.value.__notes__ == [f"in the turn of MulBackward0, made at {code('under a hook')}"]
+        assert caught.value.__notes__ == [f"in the backward of MulBackward0, made at {code('under a hook')}"]
 
 
 @ours
@@ -608,7 +608,7 @@ def test_an_exception_of_the_user_s_keeps_its_text_and_gains_a_note():
         assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "broken"
         if hasattr(caught.value, "add_note"):
             told = getattr(caught.value, "__notes__", [])
-            assert told == ([f"in the turn of GivenBackward, made at {code('raises')}"] if lines else [])
+            assert told == ([f"in the backward of GivenBackward, made at {code('raises')}"] if lines else [])
 
 
 @ours

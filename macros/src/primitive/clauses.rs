@@ -1,4 +1,4 @@
-//! What a primitive says in its brackets: `#[primitive(clauses)]`.
+//! The clauses of `#[primitive(clauses)]`.
 
 use crate::clause::{self, Clause, unknown};
 use proc_macro2::{Ident, TokenStream};
@@ -20,20 +20,20 @@ pub(super) struct Clauses {
     pub tangent: String,
     pub dtypes: TokenStream,
     pub results: Vec<String>,
-    /// The results that are saved but not returned: the last ones.
+    /// Results that are saved but not returned: the last ones.
     pub scratch: Vec<Ident>,
     pub shows: Vec<Clause>,
     pub anywhere: bool,
-    /// The node of a view operator's in-place form.
+    /// The name of the node of a view operator's in-place form.
     pub inplace: Option<String>,
     pub untied: bool,
-    /// Whether there is a copying form, too.
+    /// True if there is also a copying form.
     pub copy: bool,
-    /// The copy that a `write` is called on lies in the order of its dimensions.
+    /// True if the copy on which `write` runs must be contiguous.
     pub dense: bool,
-    /// Whether nodes are made that no call makes.
+    /// True if nodes are also made without a call.
     pub draft: bool,
-    /// The name of PyTorch's kernel, where it is not the node's.
+    /// The name of PyTorch's kernel, if it differs from the node's.
     pub aten: String,
 }
 

@@ -1,4 +1,4 @@
-//! The code of derivatives: what they read of the saved values, and how they are called.
+//! Code of derivatives: what they read from the node, and how they are called.
 
 use super::parts::{Primitive, Source};
 use crate::call::{Mode, at};
@@ -10,7 +10,7 @@ use syn::{Error, ImplItemFn, Result, Type};
 pub(super) const OUTPUT_BIT: usize = 63;
 pub(super) const OUTPUTS: u64 = 0xff << 56;
 
-/// Code that makes the arguments of a derivative, and what it reads.
+/// Code that makes the arguments of a derivative, and the bits of the values that it reads.
 pub(super) struct Reads {
     pub lets: Vec<TokenStream>,
     pub names: Vec<TokenStream>,
@@ -18,12 +18,12 @@ pub(super) struct Reads {
     pub incoming: TokenStream,
 }
 
-/// What derivatives need together.
+/// The needs of all derivatives together.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// The arguments that nodes keep, by their places.
+    /// The arguments that nodes keep, by index.
     pub arguments: Vec<usize>,
-    /// PyTorch's names of what may be saved, with code for the place and whether it is a list.
+    /// PyTorch's names of saved tensors, with code for their positions.
     pub saved: Vec<(String, TokenStream)>,
     pub uses_extent: bool,
 }
@@ -49,7 +49,7 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
             return Err(Error::new_spanned(input, "a derivative has no `self`"));
         };
         let syn::Pat::Ident(p) = &*input.pat else {
-            return Err(Error::new_spanned(&input.pat, "a derivative's parameters are plain names"));
+            return Err(Error::new_spanned(&input.pat, "the parameters of a derivative must be plain names"));
         };
         let p = &p.ident;
         let (bare, lent) = bare(&input.ty);
@@ -115,14 +115,14 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
                 }
                 all.lets.push(quote!(let #local = __args.#place.clone();));
             }
-            Source::Tangent(_) => return Err(Error::new(p.span(), "a derivative knows no tangents")),
+            Source::Tangent(_) => return Err(Error::new(p.span(), "a derivative cannot use tangents")),
         }
         all.names.push(if lent { quote!(&#local) } else { quote!(#local) });
     }
     Ok(all)
 }
 
-/// Code of one derivative: `d_x`, with its fast form where there is one.
+/// Code of one derivative, `d_x`, with its fast form if there is one.
 pub(super) fn step(
     this: &Primitive,
     name: &Ident,
@@ -165,7 +165,8 @@ pub(super) fn step(
     Ok((quote! { { let __own_edges = #place; if #wanted { #code } } }, bits))
 }
 
-/// As `always_saved` of pointwise rows: what several derivatives read, or the only one, and outputs.
+/// Like `always_saved` of pointwise rows: the values that several derivatives read (or all, if there is one
+/// derivative), and outputs.
 pub(super) fn always(reads: &[u64], together: bool) -> u64 {
     let (mut once, mut again) = (0, 0);
     for bits in reads {

@@ -1,11 +1,13 @@
-//! `#[primitive] impl Name { … }`: the functions of one primitive, known by their names.
+//! `#[primitive] impl Name { … }`: the functions of one primitive, which are recognized by name.
 //!
-//! - `forward(…) -> Result<Body>` (or several bodies, a layout, several layouts), or `write(input: &Body, …)` over the first operand
-//! - `d_input(…)` for each operand that has a gradient, or one `derivative(…)` for all of them
-//! - `fast_d_input(…)`, `fast_derivative(…)`: one kernel, for a gradient that nobody differentiates again
-//! - `tangent(…)`, `batch(b, …)`, `flops(…)`: rules of its own
+//! - `forward(…) -> Result<Body>` (or several bodies, a layout, several layouts), or `write(input: &Body, …)`
+//!   over the first operand
+//! - `d_input(…)` for each operand with a gradient, or one `derivative(…)` for all of them
+//! - `fast_d_input(…)`, `fast_derivative(…)`: a single kernel, for a gradient that is not differentiated
+//!   again
+//! - `tangent(…)`, `batch(b, …)`, `flops(…)`: custom rules
 //!
-//! Other functions of the block are its helpers.
+//! Other functions in the block are helpers.
 
 mod clauses;
 mod derivative;
@@ -30,7 +32,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         return Err(Error::new(Span::call_site(), "`#[primitive] impl Name { … }`"));
     };
     let name = path.path.require_ident()?.clone();
-    // Our attributes on parameters are read, then taken away.
+    // Our attributes on parameters are read, then removed.
     let mut signature = Vec::new();
     for inner in &mut item.items {
         if let ImplItem::Fn(f) = inner
@@ -46,9 +48,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let writes = forward.sig.ident == "write";
     if writes {
-        // What is written is the first operand: `call` and `over` take its tensor.
+        // The target is the first operand: `call` and `over` take it as a tensor.
         let Some(target) = signature.first_mut().filter(|p| crate::call::is_body(&p.ty)) else {
-            let message = "`write` begins with what it writes: the first operand as `&Body`";
+            let message = "the first parameter of `write` is its target: the first operand, as `&Body`";
             return Err(Error::new(forward.sig.ident.span(), message));
         };
         target.ty = syn::parse_quote!(&#op::Tensor);
@@ -61,8 +63,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let tensors: Vec<&Param> = params.iter().filter(|p| p.is_tensor()).collect();
     let arguments: Vec<&Param> = params.iter().filter(|p| !p.is_tensor()).collect();
     if tensors.is_empty() {
-        let message =
-            format!("`{name}` has no operand: what makes a tensor of nothing is an `#[operator]` alone");
+        let message = format!(
+            "`{name}` has no operand: to make a tensor from nothing, an `#[operator]` needs no primitive"
+        );
         return Err(Error::new(name.span(), message));
     }
     let count = count_of(&made)?;
@@ -77,13 +80,13 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     };
     let scratch = clauses.scratch.len();
     if !results.iter().rev().zip(clauses.scratch.iter().rev()).all(|(a, b)| *b == a.as_str()) {
-        let message = "`scratch` names the last results: those that are saved but not returned";
+        let message = "`scratch` must name the last results: those that are saved but not returned";
         return Err(Error::new(clauses.scratch[0].span(), message));
     }
     let lists = tensors.iter().any(|p| matches!(p.mode, Mode::List | Mode::Maybes));
     let together = parts.derivatives.iter().any(|(of, _)| of.is_empty());
     if together && parts.derivatives.len() > 1 {
-        let message = "either one `derivative` for all operands, or a `d_…` for each";
+        let message = "write either one `derivative` for all operands, or a `d_…` for each";
         return Err(Error::new(name.span(), message));
     }
     let of_operand = |of: &str, f: &ImplItemFn| match tensors.iter().position(|p| p.name.unraw() == of) {
@@ -118,13 +121,12 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     }
     for (of, f) in &parts.fast {
         if !parts.derivatives.iter().any(|(own, _)| own == of) {
-            let message =
-                "a fast form stands beside a form that can be differentiated again, of the same name";
+            let message = "a fast form needs the form of the same name that can be differentiated again";
             return Err(Error::new(f.sig.ident.span(), message));
         }
     }
     let always = always(&reads, together);
-    // What is saved in any case need not be asked for.
+    // Values that are always saved need not be tested for.
     let saves = bits_of.iter().filter(|(_, bits)| bits & !always != 0);
     let saves = saves.map(|(at, bits)| quote!((#at, #bits)));
     let mut order: Vec<usize> = (0..this.tensors.len()).collect();
@@ -176,7 +178,6 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         Some(_) => quote!(Some(#name::flops)),
     };
 
-    // The call.
     let sig_params: Vec<_> = params
         .iter()
         .map(|p| {
@@ -192,7 +193,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let check =
         |target: TokenStream| parts.check.as_ref().map(|_| quote!(#name::check(#target, #(#rest),*)?;));
     if let Some(f) = parts.check.as_ref().filter(|_| !writes) {
-        let message = "a `check` stands beside a `write`; a `forward` looks at its arguments itself";
+        let message = "only a `write` has a `check`; a `forward` checks its arguments itself";
         return Err(Error::new(f.sig.ident.span(), message));
     }
     let compute = if writes {
@@ -220,7 +221,10 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             return Err(Error::new(name.span(), message));
         }
         (Some(f), _) => {
-            return Err(Error::new(f.sig.ident.span(), "a rule of its own wants `tangent = fn`"));
+            return Err(Error::new(
+                f.sig.ident.span(),
+                "a function `tangent` needs the clause `tangent = fn`",
+            ));
         }
         _ => quote!(None),
     };
@@ -252,7 +256,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         let copy_node = format!("{node}_copy");
         (
             quote! {
-                /// What it would show, in memory of its own.
+                /// Returns a copy instead of a view.
                 #[allow(clippy::too_many_arguments)]
                 pub fn copy(#(#sig_params),*) -> #op::Result<<#bodies as #op::results::Forward>::Tensors> {
                     let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
@@ -282,7 +286,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     });
     let draft = clauses.draft.then(|| {
         quote! {
-            /// A node of it that no call made; its edges and outputs are the caller's to say.
+            /// A node that no call makes; the caller sets its edges and outputs.
             #[allow(clippy::too_many_arguments)]
             pub fn draft(#(#arguments),*) -> crate::arena::Draft<crate::tensor::Node> {
                 let mut node = crate::tensor::Node::draft(crate::tensor::Kind::Op(&PRIMITIVE.derivative));
@@ -297,7 +301,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         let check = check(quote!(out));
         let apart = this.tensors.iter().map(|p| !p.overlaps);
         quote! {
-            /// The same over the first operand.
+            /// Like `call`, but writes over the first operand.
             #[allow(clippy::too_many_arguments)]
             pub fn over(#(#sig_params),*) -> #op::Result<()> {
                 let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
@@ -312,7 +316,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             }
         }
     };
-    // A view of which nothing else is to be said takes no further steps.
+    // A single view takes a fast path.
     let one_view = crate::call::is(&made, "Layout")
         || crate::call::is(&made, "ConjNeg")
         || matches!(made, Type::Tuple(_));
@@ -401,7 +405,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             };
             #copy_static
             impl #name {
-                /// Runs it, recorded where that is due.
+                /// Runs the primitive, and records it if an operand requires a gradient.
                 #[allow(clippy::too_many_arguments)]
                 pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::results::Forward>::Tensors> {
                     let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
@@ -434,7 +438,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     })
 }
 
-/// The operands taken from `__xs`, one after the other.
+/// Code that takes the operands from `__xs`, one after the other.
 fn rebuilt(tensors: &[&Param]) -> TokenStream {
     let mut code = quote!(let mut __from = 0usize;);
     for p in tensors {

@@ -1,4 +1,4 @@
-//! The functions of a primitive's block, and what the names of their parameters stand for.
+//! The functions of a primitive's block, and the meaning of their parameters' names.
 
 use crate::call::Param;
 use crate::clause::unknown;
@@ -10,7 +10,7 @@ use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 #[derive(Default)]
 pub(super) struct Parts {
     pub forward: Option<ImplItemFn>,
-    /// `d_x` by the operand's name; the name is empty for `derivative`.
+    /// The functions `d_x`, by the operand's name; the name is empty for `derivative`.
     pub derivatives: Vec<(String, ImplItemFn)>,
     pub fast: Vec<(String, ImplItemFn)>,
     pub batch: Option<ImplItemFn>,
@@ -44,7 +44,7 @@ pub(super) fn sort(item: &ItemImpl) -> Parts {
     parts
 }
 
-/// What a derivative's parameter stands for.
+/// The meaning of a derivative's parameter.
 pub(super) enum Source {
     Gradient,
     Meta,
@@ -97,12 +97,12 @@ impl Primitive<'_> {
         Err(unknown(name, "operand, argument or result", &known))
     }
 
-    /// Whether the only operand is a list with edges: then the node's edges say how long it was.
+    /// True if the only operand is a list with edges: then the number of the node's edges is its length.
     pub fn is_one_list(&self) -> bool {
         self.lists && self.edges == [true]
     }
 
-    /// Where tensor parameter `i` is among the node's edges, or among its arguments.
+    /// Code for the position of operand `i` among the node's edges or arguments.
     pub fn place(&self, i: usize) -> TokenStream {
         let op = quote!(crate::operator::derivative);
         if self.is_one_list() {
@@ -121,12 +121,12 @@ pub(super) fn count_of(forward: &Type) -> Result<usize> {
         if let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(n), .. }) = &array.len {
             return n.base10_parse();
         }
-        return Err(Error::new_spanned(&array.len, "the number of results stands here as a number"));
+        return Err(Error::new_spanned(&array.len, "the number of results must be a literal"));
     }
     Ok(1)
 }
 
-/// `Softmax` becomes `SoftmaxBackward0`; a number at the end of the name is PyTorch's.
+/// `SoftmaxBackward0` for `Softmax`. A number at the end of the name replaces the 0, as in PyTorch.
 pub(super) fn node_name(name: &str) -> String {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = if plain.len() == name.len() { "0" } else { &name[plain.len()..] };

@@ -1,4 +1,4 @@
-//! The code of a primitive's other rules: its tangent, its facts for Python, its batch under `vmap`.
+//! Code of a primitive's other rules: its tangent, its facts for Python, its batching rule.
 
 use super::clauses::{Clauses, FACTS, camel};
 use super::derivative::bare;
@@ -10,7 +10,7 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ImplItemFn, Result};
 
-/// The tangent rule of a primitive's own, as a closure over the call's arguments.
+/// A custom jvp, as a closure over the call's arguments.
 pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<TokenStream> {
     let op = quote!(crate::operator);
     let (mut lets, mut names) = (Vec::new(), Vec::new());
@@ -19,7 +19,10 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
             return Err(Error::new_spanned(input, "a tangent rule has no `self`"));
         };
         let syn::Pat::Ident(p) = &*input.pat else {
-            return Err(Error::new_spanned(&input.pat, "a tangent rule's parameters are plain names"));
+            return Err(Error::new_spanned(
+                &input.pat,
+                "the parameters of a tangent rule must be plain names",
+            ));
         };
         let p = &p.ident;
         let (bare, lent) = bare(&input.ty);
@@ -27,13 +30,15 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
         let pick = |code: TokenStream| at(&bare, quote!(let #local: #bare = #code?;));
         match this.source(p, true)? {
             Source::Tangent(i) if this.edges[i] => {
-                lets.push(pick(quote!(#op::tangent::Pick::tangent(__call, EDGES, #i))))
+                lets.push(pick(quote!(#op::tangent::FromTangentCall::tangent(__call, EDGES, #i))))
             }
             Source::Tangent(_) => {
                 return Err(Error::new(p.span(), "this operand has no gradient, and so no tangent"));
             }
-            Source::Tensor(i) => lets.push(pick(quote!(#op::tangent::Pick::value(__call, EDGES, #i)))),
-            Source::Output(i) => lets.push(pick(quote!(#op::tangent::Pick::output(__call, #i)))),
+            Source::Tensor(i) => {
+                lets.push(pick(quote!(#op::tangent::FromTangentCall::value(__call, EDGES, #i))))
+            }
+            Source::Output(i) => lets.push(pick(quote!(#op::tangent::FromTangentCall::output(__call, #i)))),
             Source::Argument(i) => {
                 names.push(this.arguments[i].again());
                 continue;
@@ -41,7 +46,7 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
             _ => {
                 return Err(Error::new(
                     p.span(),
-                    "a tangent rule is given tangents, operands, results, arguments",
+                    "a tangent rule can use tangents, operands, results and arguments",
                 ));
             }
         }
@@ -58,14 +63,14 @@ pub(super) fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<
     })
 }
 
-/// `self_sym_sizes = sizes(input)`, `approximate = "none"`, `alpha = 1`, `max = none`.
+/// Such as `self_sym_sizes = sizes(input)`, `approximate = "none"`, `alpha = 1`, `max = none`.
 pub(super) fn fact(this: &Primitive, clause: &Clause) -> Result<TokenStream> {
     let op = quote!(crate::operator::facts::Fact);
     let said = clause.word.to_string();
     let wrong = || {
         Error::new(
             clause.span(),
-            "a fact is sizes(x), strides(x), numel(x), ndim(x), size(x, 0), none or a literal",
+            "a fact must be sizes(x), strides(x), numel(x), ndim(x), size(x, 0), none or a literal",
         )
     };
     let shown = match clause.expr()? {
@@ -75,7 +80,7 @@ pub(super) fn fact(this: &Primitive, clause: &Clause) -> Result<TokenStream> {
             };
             let (f, of) = (f.path.require_ident()?, of.path.require_ident()?);
             let Source::Tensor(at) = this.source(of, false)? else {
-                return Err(Error::new(of.span(), format!("`{of}` is no operand")));
+                return Err(Error::new(of.span(), format!("`{of}` is not an operand")));
             };
             if !FACTS.contains(&f.to_string().as_str()) {
                 return Err(unknown(f, "fact", FACTS));
@@ -107,7 +112,7 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
         return Err(Error::new(name.span(), message));
     };
     let node = clauses.node.clone().unwrap_or_else(|| name.to_string());
-    let each = quote!(#op::batch::each(&__call, |xs| { let __xs = xs; __again(__xs).and_then(#op::batch::Stack::of) }));
+    let each = quote!(#op::batch::each(&__call, |xs| { let __xs = xs; __again(__xs).and_then(#op::batch::StackResults::of) }));
     match rule.to_string().as_str() {
         "none" => return Ok(quote!(Err(#op::batch::no_rule(#node)))),
         "each" => return Ok(each),
@@ -145,16 +150,15 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
     let alone = matches!(rule.to_string().as_str(), "in_front" | "merged").then(|| {
         quote!(if __groups[1..].iter().flat_map(#op::primitive::Group::iter).any(#op::Tensor::is_batched) { return #each; })
     });
-    let others: Vec<TokenStream> =
-        others
-            .map(|own| {
-                if alone.is_some() {
-                    quote!()
-                } else {
-                    quote!(let #own = #op::batch::Full::full(#own, &__b)?;)
-                }
-            })
-            .collect();
+    let others: Vec<TokenStream> = others
+        .map(|own| {
+            if alone.is_some() {
+                quote!()
+            } else {
+                quote!(let #own = #op::batch::ToPhysical::full(#own, &__b)?;)
+            }
+        })
+        .collect();
     let given = if alone.is_some() {
         this.params
             .iter()
@@ -169,7 +173,7 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
     Ok(quote! {
         #alone
         let __b = __call.batch();
-        let #first = #op::batch::Full::full(#first, &__b)?;
+        let #first = #op::batch::ToPhysical::full(#first, &__b)?;
         #(#others)*
         #op::batch::#rule(&__b, &#first, (#(#owned,)*), |#first, (#(#args,)*)| #name::call(#(#given),*))
     })

@@ -1,6 +1,6 @@
-//! How operators treat tensors that stand for one sample of many. A batched tensor's samples lie in one physical tensor (see
-//! `tensor/sample.rs`); a rule says what an operator does to that one. An operator without a rule raises an error: no rule is a
-//! hidden loop over samples.
+//! Batching rules: what operators do to batched tensors. All examples of a batched tensor lie in one physical
+//! tensor (see `tensor/batched.rs`); a batching rule says what an operator does to that. An operator without a
+//! rule raises an error, as no rule is a hidden loop over the examples.
 
 mod place;
 pub(crate) mod rows;
@@ -9,7 +9,8 @@ mod shared;
 mod write;
 
 pub use rules::{
-    Axes, Full, Line, Stack, Wrap, along, dense, each, in_front, line, merged, no_rule, over, pointwise,
+    DimArgs, ReducedDims, StackResults, ToPhysical, WrapResults, along, dense, each, in_front, line, merged,
+    no_rule, over, pointwise,
 };
 pub use shared::{has_escaped, own_samples};
 pub use write::{check_operator, check_target, copy_into, overwrite};
@@ -19,13 +20,13 @@ use crate::operator::row::Ints;
 use crate::operator::views::{Expand, Permute, ints, reshape};
 use crate::tensor::{Level, Levels, Tensor};
 
-/// Whether any of these is batched.
+/// True if any of these is batched.
 #[inline]
 pub fn any(tensors: &[&Tensor]) -> bool {
     tensors.iter().any(|t| t.is_batched())
 }
 
-/// The levels that the operands of a call have together, with their sizes.
+/// The union of the `vmap` levels of a call's operands, with their sizes.
 pub struct Batch {
     pub levels: Levels,
     pub sizes: Dims,
@@ -49,7 +50,7 @@ impl Batch {
         }
     }
 
-    /// How many dimensions lie in front.
+    /// The number of batch dimensions.
     pub fn k(&self) -> usize {
         self.levels.len()
     }
@@ -59,8 +60,8 @@ impl Batch {
         self.sizes.iter().chain(seen).copied().collect()
     }
 
-    /// The physical tensor with a dimension for every level, of size 1 where it has none of its own, and the seen
-    /// dimensions padded on the left to `rank`.
+    /// The physical tensor with one dimension for every level (of size 1 if `t` is not batched there), and
+    /// the visible dimensions padded on the left to `rank`.
     pub fn aligned(&self, t: &Tensor, rank: usize) -> Result<Tensor> {
         if let Some(t) = self.own_samples(t)? {
             return self.aligned(&t, rank);
@@ -79,19 +80,19 @@ impl Batch {
         reshape(value, &shape)
     }
 
-    /// The physical tensor with every level, stretched where it has none of its own.
+    /// The physical tensor with a dimension for every level, expanded where `t` is not batched.
     pub fn full(&self, t: &Tensor) -> Result<Tensor> {
         let aligned = self.aligned(t, 0)?;
         let shape = self.shape(&t.shape());
         if aligned.shape() == shape { Ok(aligned) } else { Expand::call(&aligned, ints(&shape)) }
     }
 
-    /// What a function sees of a physical tensor with all levels.
+    /// The batched tensor of a physical tensor that has all levels.
     pub fn wrap(&self, physical: Tensor) -> Tensor {
         Tensor::batched(physical, self.levels.clone())
     }
 
-    /// A seen dimension as a physical one; `rank` is the number of seen dimensions.
+    /// A visible dimension as a physical one; `rank` is the number of visible dimensions.
     pub fn dim(&self, dim: i64, rank: usize) -> Result<i64> {
         Ok((wrap_dim(dim, rank)? + self.k()) as i64)
     }
@@ -100,14 +101,14 @@ impl Batch {
         dims.iter().map(|&d| self.dim(d, rank)).collect()
     }
 
-    /// The number of seen dimensions of a physical tensor.
+    /// The number of visible dimensions of a physical tensor.
     pub fn rank(&self, physical: &Tensor) -> usize {
         physical.ndim() - self.k()
     }
 }
 
-/// One dimension moved, by a permutation; none when it is there already.
-pub fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
+/// Moves one dimension by a permutation; does nothing if it is already in place.
+pub fn move_dim(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
     if from == to {
         return Ok(t.clone());
     }
@@ -117,22 +118,23 @@ pub fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
 }
 
 impl Batch {
-    /// The physical tensor as it lay before the innermost level was entered, and where that has its samples.
+    /// The physical tensor as it was before the innermost level was entered, and the position of that level's
+    /// batch dimension. `None` if that was the first one.
     fn as_given(&self, t: &Tensor) -> Result<Option<(Tensor, usize)>> {
         match t.as_batched().filter(|b| b.place > 0 && b.levels == self.levels) {
-            Some(b) => Ok(Some((moved(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
+            Some(b) => Ok(Some((move_dim(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
             None => Ok(None),
         }
     }
 
-    /// What a function sees of a result that was computed from [`Batch::as_given`].
+    /// The batched tensor of a result that was computed from [`Batch::as_given`].
     fn wrap_given(&self, made: &Tensor, place: usize) -> Result<Tensor> {
-        let value = moved(made, self.k() - 1 + place, self.k() - 1)?;
-        Ok(Tensor::sample(value, self.levels.clone(), place, None))
+        let value = move_dim(made, self.k() - 1 + place, self.k() - 1)?;
+        Ok(Tensor::batched_at(value, self.levels.clone(), place, None))
     }
 }
 
-/// The samples of `level` as an ordinary dimension again, at `dim`.
+/// Makes the batch dimension of `level` an ordinary dimension again, at `dim`.
 pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Tensor> {
     let at = wrap_dim(dim, t.ndim() + 1)?;
     if let Some(batched) = t.as_batched()
@@ -140,20 +142,20 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
     {
         let innermost = place + 1 == batched.levels.len();
         if let Some(given) =
-            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_samples(g, t, at))
+            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_former_shape(g, t, at))
         {
             return Ok(given.clone());
         }
         let mut levels = batched.levels.clone();
         levels.remove(place);
-        let value = moved(&batched.value, place, levels.len() + at)?;
+        let value = move_dim(&batched.value, place, levels.len() + at)?;
         return Ok(Tensor::batched(value, levels));
     }
     shared::expanded(t, level, size, at)
 }
 
-/// Whether `given` still looks as it did when its dimension `at` was taken away, which gave `t`.
-fn has_samples(given: &Tensor, t: &Tensor, at: usize) -> bool {
+/// True if `given` still has the shape that it had when its dimension `at` became the batch dimension of `t`.
+fn has_former_shape(given: &Tensor, t: &Tensor, at: usize) -> bool {
     let mut shape = given.shape();
     at < shape.len() && {
         shape.remove(at);
@@ -162,7 +164,7 @@ fn has_samples(given: &Tensor, t: &Tensor, at: usize) -> bool {
 }
 
 impl Batch {
-    /// A tensor's samples of these levels as its first dimensions.
+    /// A tensor whose first dimensions are the batch dimensions of these levels.
     pub fn lowered(&self, t: &Tensor) -> Result<Tensor> {
         let mut t = t.clone();
         for (at, (&level, &size)) in self.levels.iter().zip(&self.sizes).enumerate() {
@@ -171,7 +173,7 @@ impl Batch {
         Ok(t)
     }
 
-    /// A tensor's first dimensions as samples of these levels.
+    /// A batched tensor: the first dimensions of `t` become the batch dimensions of these levels.
     pub fn raised(&self, t: &Tensor) -> Result<Tensor> {
         raised(&self.levels, t)
     }
@@ -184,8 +186,8 @@ fn raised(own: &Levels, grad: &Tensor) -> Result<Tensor> {
         let k = levels.len();
         let place = levels.binary_search(&level).err();
         let place =
-            place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
-        value = moved(&value, k, place)?;
+            place.ok_or_else(|| Error::runtime("vmap: a gradient is already batched at this level"))?;
+        value = move_dim(&value, k, place)?;
         levels.insert(place, level);
     }
     Ok(Tensor::batched(value, levels))

@@ -1,4 +1,4 @@
-//! Places, sizes and shapes of samples as those of the whole.
+//! Translates layouts and shapes of one example to the whole physical tensor.
 
 use crate::base::{DType, Dims, Layout, Result};
 use crate::operator::Ints;
@@ -7,7 +7,7 @@ use crate::operator::views::{ints, reshape};
 use crate::tensor::{Part, Tensor};
 
 impl Batch {
-    /// A place in a dense sample as a place in all the dense samples.
+    /// The layout over the whole tensor, from one over a contiguous example of `numel` elements.
     pub fn place(&self, place: &Layout, numel: usize) -> Layout {
         let mut stride = numel;
         let mut out = place.clone();
@@ -19,7 +19,7 @@ impl Batch {
         out
     }
 
-    /// The part of a sample with any layout; samples lie one after the other.
+    /// The part of the whole tensor, from a part of one example. The examples lie one after the other.
     pub fn placed(&self, place: &Part, dtype: DType) -> Part {
         let size = place.whole.end().next_multiple_of(2);
         Part {
@@ -29,7 +29,8 @@ impl Batch {
         }
     }
 
-    /// Sizes that the user gave, with the batch in front; those of a seen rank may be more than `x` has.
+    /// Reshapes `x` to `count` visible dimensions, for sizes of a user that are more than its dimensions: ones are
+    /// inserted after the batch.
     pub fn widened(&self, x: &Tensor, count: usize) -> Result<Tensor> {
         let seen = Dims::from_slice(&x.shape()[self.k()..]);
         let mut shape = self.shape(&[]);

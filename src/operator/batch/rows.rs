@@ -1,4 +1,4 @@
-//! Pointwise rows: operands are aligned, the rest is broadcasting.
+//! The batching rule of pointwise rows: operands are aligned, then broadcast as usual.
 
 use crate::base::{Error, Result, broadcast};
 use crate::operator::V;
@@ -9,7 +9,7 @@ use crate::operator::batch::Batch;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// Operands whose physical forms broadcast against each other as their seen ones do.
+/// Operands whose physical tensors broadcast with each other like the examples do.
 struct Aligned<'a> {
     batch: Batch,
     tensors: SmallVec<[Option<Tensor>; 4]>,
@@ -47,7 +47,7 @@ impl<'a> Aligned<'a> {
             .collect()
     }
 
-    /// A sample without dimensions counts less in promotion than its physical tensor would: it is converted beforehand.
+    /// A 0-d example counts less in type promotion than its physical tensor would, so it is converted before.
     fn keep_promotion(&mut self, op: &Pointwise) -> Result<()> {
         let count = if op.class == Class::Choose { 2 } else { self.operands.len() };
         let seen = result_type(self.operands[..count].iter().copied());
@@ -77,7 +77,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         }
         return apply(op, &chosen);
     }
-    // PyTorch leaves the samples of a single operand where they are, but where it takes a number for a second tensor.
+    // PyTorch leaves the batch dimension of a single operand in place, unless the operator wraps a number as
+    // a second tensor.
     let wraps = op.clauses.wraps && op.inputs == 2;
     let alone = given.len() == 1 && (operands.len() == 1 || !wraps);
     let batch = Batch::of(given.iter().copied());
@@ -97,7 +98,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     Ok(aligned.batch.wrap(made))
 }
 
-/// PyTorch looks at the first of the samples for its dtype where they are numbers and the other operand is none of them.
+/// PyTorch reads the first example to find the dtype if the examples are 0-d and the other operand is not;
+/// that fails for an empty batch.
 fn check_first(operands: &[Operand]) -> Result<()> {
     let numbers = |o: &&Operand<'_>| o.tensor().is_some_and(|t| t.is_batched() && t.ndim() == 0);
     let mut found = operands.iter().filter(numbers).filter_map(Operand::tensor);
@@ -113,8 +115,8 @@ fn check_first(operands: &[Operand]) -> Result<()> {
     }
 }
 
-/// What PyTorch says of some operators whose samples do not fit into a tensor that is one.
-fn misfit(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
+/// PyTorch's error for some operators if batched values do not fit into an unbatched target.
+fn shape_error(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
     let shape = target.physical().shape();
     let wide =
         others.iter().try_fold(shape.clone(), |wide, t| broadcast(&wide, &t.physical().shape())).ok()?;
@@ -132,7 +134,7 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     let others: SmallVec<[&Tensor; 4]> = given.collect();
     crate::operator::batch::check_operator(op, target, &others).map_err(|error| {
         match op.clauses.unbatched {
-            Unbatched::Misfit => misfit(target, &others).unwrap_or(error),
+            Unbatched::Misfit => shape_error(target, &others).unwrap_or(error),
             _ => error,
         }
     })?;

@@ -1,5 +1,5 @@
-//! The rules of `vmap` that primitives name. Where the samples lie in front of an operand's dimensions, a rule says which
-//! call on the whole is the calls on the samples.
+//! The batching rules that primitives name. With the batch dimensions in front, a rule says which call on the
+//! whole tensor does the same as the calls on the examples.
 
 use crate::base::{Dims, Error, Result, try_alloc};
 use crate::operator::Ints;
@@ -17,67 +17,67 @@ pub fn no_rule(node: &str) -> Error {
     Error::not_implemented(format!("vmap: {node} has no batching rule"))
 }
 
-/// An operand's physical form with the samples of all levels in front.
-pub trait Full {
+/// An operand's physical tensor, with the batch dimensions of all levels in front.
+pub trait ToPhysical {
     type Own;
     fn full(self, b: &Batch) -> Result<Self::Own>;
 }
-impl Full for &Tensor {
+impl ToPhysical for &Tensor {
     type Own = Tensor;
     fn full(self, b: &Batch) -> Result<Tensor> {
         b.full(self)
     }
 }
-impl Full for Option<&Tensor> {
+impl ToPhysical for Option<&Tensor> {
     type Own = Option<Tensor>;
     fn full(self, b: &Batch) -> Result<Option<Tensor>> {
         self.map(|t| b.full(t)).transpose()
     }
 }
-impl Full for &[Tensor] {
+impl ToPhysical for &[Tensor] {
     type Own = Vec<Tensor>;
     fn full(self, b: &Batch) -> Result<Vec<Tensor>> {
         self.iter().map(|t| b.full(t)).collect()
     }
 }
-impl Full for &[Option<Tensor>] {
+impl ToPhysical for &[Option<Tensor>] {
     type Own = Vec<Option<Tensor>>;
     fn full(self, b: &Batch) -> Result<Vec<Option<Tensor>>> {
         self.iter().map(|t| t.as_ref().map(|t| b.full(t)).transpose()).collect()
     }
 }
 
-/// What a call on the whole made, as the mapped function sees it.
-pub trait Wrap: Sized {
+/// The results of a call on physical tensors, wrapped as batched tensors.
+pub trait WrapResults: Sized {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self>;
     fn wrap(self, b: &Batch) -> Result<Self> {
         self.each(&|t| Ok(b.wrap(t)))
     }
 }
-impl Wrap for Tensor {
+impl WrapResults for Tensor {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         f(self)
     }
 }
-impl<const N: usize> Wrap for [Tensor; N] {
+impl<const N: usize> WrapResults for [Tensor; N] {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         let made: Result<Vec<Tensor>> = self.into_iter().map(f).collect();
-        made?.try_into().map_err(|_| Error::runtime("a rule of vmap made another number of results"))
+        made?.try_into().map_err(|_| Error::runtime("a batching rule returned the wrong number of results"))
     }
 }
-impl Wrap for Vec<Tensor> {
+impl WrapResults for Vec<Tensor> {
     fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
         self.into_iter().map(f).collect()
     }
 }
 
-/// Views of samples, in memory of their own.
-pub fn dense<R: Wrap>(views: R) -> Result<R> {
+/// Copies views of examples into memory of their own.
+pub fn dense<R: WrapResults>(views: R) -> Result<R> {
     views.each(&|t| clone_dense(&t))
 }
 
-/// Nothing depends on where an element lies; all operands have one shape.
-pub fn pointwise<R: Wrap, A>(
+/// For operators that treat elements independently of their position; all operands have one shape.
+pub fn pointwise<R: WrapResults, A>(
     b: &Batch,
     x: &Tensor,
     arguments: A,
@@ -86,8 +86,8 @@ pub fn pointwise<R: Wrap, A>(
     op(x, arguments)?.wrap(b)
 }
 
-/// More dimensions in front change nothing: what goes over the last ones.
-pub fn in_front<R: Wrap>(
+/// For operators over the last dimensions, which more dimensions in front do not change.
+pub fn in_front<R: WrapResults>(
     b: &Batch,
     x: &Tensor,
     (): (),
@@ -96,13 +96,13 @@ pub fn in_front<R: Wrap>(
     op(x, ())?.wrap(b)
 }
 
-/// A dimension, and perhaps whether it is kept.
-pub trait Line: Sized {
+/// Arguments with a dimension, and perhaps `keepdim`.
+pub trait DimArgs: Sized {
     fn dim(&self) -> i64;
     fn at(self, dim: i64, real: bool) -> Self;
     fn keeps(&self) -> bool;
 }
-impl Line for (i64,) {
+impl DimArgs for (i64,) {
     fn dim(&self) -> i64 {
         self.0
     }
@@ -113,7 +113,7 @@ impl Line for (i64,) {
         true
     }
 }
-impl Line for (i64, bool) {
+impl DimArgs for (i64, bool) {
     fn dim(&self) -> i64 {
         self.0
     }
@@ -125,8 +125,9 @@ impl Line for (i64, bool) {
     }
 }
 
-/// Along one dimension, which moves behind the samples. Samples without dimensions are taken as vectors of one.
-pub fn along<R: Wrap, L: Line>(
+/// For operators along one dimension, which is shifted by the batch dimensions. 0-d examples are taken as
+/// vectors of length 1.
+pub fn along<R: WrapResults, L: DimArgs>(
     b: &Batch,
     x: &Tensor,
     line: L,
@@ -143,11 +144,11 @@ pub fn along<R: Wrap, L: Line>(
 }
 
 /// The dimensions of a reduction.
-pub trait Axes: Sized {
+pub trait ReducedDims: Sized {
     fn seen(&self) -> Option<&[i64]>;
     fn of(dims: Ints) -> Self;
 }
-impl Axes for Ints {
+impl ReducedDims for Ints {
     fn seen(&self) -> Option<&[i64]> {
         Some(self)
     }
@@ -155,7 +156,7 @@ impl Axes for Ints {
         dims
     }
 }
-impl Axes for Option<Ints> {
+impl ReducedDims for Option<Ints> {
     fn seen(&self) -> Option<&[i64]> {
         self.as_deref()
     }
@@ -164,8 +165,8 @@ impl Axes for Option<Ints> {
     }
 }
 
-/// Over several dimensions, or all, kept or not.
-pub fn over<R: Wrap, D: Axes>(
+/// For reductions over several dimensions, or all, with `keepdim`.
+pub fn over<R: WrapResults, D: ReducedDims>(
     b: &Batch,
     x: &Tensor,
     (dims, keepdim): (D, bool),
@@ -181,20 +182,23 @@ pub fn over<R: Wrap, D: Axes>(
     op(x, (D::of(dims), keepdim))?.wrap(b)
 }
 
-/// All seen elements as one dimension, the last.
+/// All visible elements as one dimension, the last.
 pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
     reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
 }
 
-/// The samples join the first dimension, which the operator keeps apart anyway: convolutions, pools.
-pub fn merged<R: Wrap>(
+/// Merges the batch into the first dimension, which the operator treats as a batch anyway: convolutions,
+/// pools.
+pub fn merged<R: WrapResults>(
     b: &Batch,
     x: &Tensor,
     (): (),
     op: impl FnOnce(&Tensor, ()) -> Result<R>,
 ) -> Result<R> {
     let (shape, k) = (x.shape(), b.k());
-    let first = *shape.get(k).ok_or_else(|| Error::runtime("vmap: a sample without dimensions"))?;
+    let first = *shape
+        .get(k)
+        .ok_or_else(|| Error::runtime("vmap: the operator needs examples with at least one dimension"))?;
     let mut flat: Dims = smallvec::smallvec![b.sizes.iter().product::<usize>() * first];
     flat.extend_from_slice(&shape[k + 1..]);
     let made = op(&reshape(x, &flat)?, ())?;
@@ -209,28 +213,30 @@ pub fn merged<R: Wrap>(
     .wrap(b)
 }
 
-/// What the calls on samples made, stacked.
-pub trait Stack: Sized {
+/// Stacks the results of the calls on single examples.
+pub trait StackResults: Sized {
     fn of(made: Tensors) -> Result<Self>;
     fn list(self) -> Vec<Tensor>;
 }
-impl Stack for Tensor {
+impl StackResults for Tensor {
     fn of(made: Tensors) -> Result<Self> {
-        made.into_iter().next().ok_or_else(|| Error::runtime("a primitive made nothing"))
+        made.into_iter().next().ok_or_else(|| Error::runtime("a primitive returned no result"))
     }
     fn list(self) -> Vec<Tensor> {
         vec![self]
     }
 }
-impl<const N: usize> Stack for [Tensor; N] {
+impl<const N: usize> StackResults for [Tensor; N] {
     fn of(made: Tensors) -> Result<Self> {
-        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+        made.into_vec()
+            .try_into()
+            .map_err(|_| Error::runtime("a primitive returned the wrong number of results"))
     }
     fn list(self) -> Vec<Tensor> {
         self.into()
     }
 }
-impl Stack for Vec<Tensor> {
+impl StackResults for Vec<Tensor> {
     fn of(made: Tensors) -> Result<Self> {
         Ok(made.into_vec())
     }
@@ -239,8 +245,8 @@ impl Stack for Vec<Tensor> {
     }
 }
 
-/// One sample after the other, for what seldom runs.
-pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
+/// Runs one example after the other, for operators that are rarely used.
+pub fn each<R: StackResults>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
     let b = call.batch();
     let flat = |t: &Tensor| -> Result<Tensor> {
         let full = b.full(t)?;
@@ -252,11 +258,11 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
     let mut made: Vec<Vec<Tensor>> = try_alloc::with_capacity(count)?;
     for i in 0..count {
-        let sample = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
-        made.push(op(&sample)?.list());
+        let example = whole.iter().map(|t| Select::call(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
+        made.push(op(&example)?.list());
     }
     let Some(first) = made.first() else {
-        return Err(Error::runtime("vmap: there are no samples to try the operator on"));
+        return Err(Error::runtime("vmap: the batch is empty, and this operator needs at least one example"));
     };
     let together = |k: usize| -> Result<Tensor> {
         let all: Vec<Tensor> = made.iter().map(|results| results[k].clone()).collect();

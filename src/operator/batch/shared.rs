@@ -1,9 +1,9 @@
-//! Operands that all samples share, beside operands with samples. Mostly broadcasting will do. Two kinds of shared operands are
-//! given samples of their own: those of which a transform inside the `vmap` wants a gradient for each sample, and those whose
-//! tangents differ from sample to sample.
+//! Unbatched operands beside batched ones. Broadcasting mostly suffices, but two kinds are batched first:
+//! operands for which a transform inside the `vmap` needs a gradient for each example, and operands whose
+//! tangents differ between examples.
 
 use crate::base::{Error, Layout, Result};
-use crate::operator::batch::{Batch, moved, raised};
+use crate::operator::batch::{Batch, move_dim, raised};
 use crate::operator::copies::clone_dense;
 use crate::operator::sums::Sum1;
 use crate::operator::views::{Expand, Unsqueeze, ints};
@@ -14,7 +14,7 @@ use gradiron_macros::primitive;
 use smallvec::SmallVec;
 
 impl Batch {
-    /// The tensor with samples of its own at all these levels, where it needs them.
+    /// The tensor batched at all these levels, if it must be.
     pub fn own_samples(&self, t: &Tensor) -> Result<Option<Tensor>> {
         if !self.levels.iter().all(|&level| is_live(level)) {
             return Err(escaped());
@@ -29,12 +29,12 @@ impl Batch {
     }
 }
 
-/// The operands of one call, each with samples of its own where it needs them.
+/// The operands of a call, each batched if it must be.
 pub fn own_samples(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
     Batch::of(tensors.iter().copied()).own_samples_of(tensors)
 }
 
-/// Whether a sample outlived the `vmap` that it belongs to.
+/// True if a batched tensor outlived its `vmap`.
 pub fn has_escaped(t: &Tensor) -> bool {
     t.as_batched().is_some_and(|batched| !batched.levels.iter().all(|&level| is_live(level)))
 }
@@ -52,7 +52,7 @@ fn is_wanted(t: &Tensor, level: Level) -> bool {
     reversed_within(level) && any_requires_grad([t])
 }
 
-/// Whether a tangent has samples of this level.
+/// True if a tangent is batched at this level.
 fn moves_at(t: &Tensor, level: Level) -> bool {
     let physical = t.physical();
     physical.is_dual()
@@ -61,7 +61,8 @@ fn moves_at(t: &Tensor, level: Level) -> bool {
         })
 }
 
-/// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
+/// A tensor that is not batched at `level`, with a new dimension of that size: an expanded view, or a copy if
+/// its tangents differ between examples.
 pub fn expanded(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
     if moves_at(t, level) {
         let wide = clone_dense(&expanded(&t.without_tangents(), level, size, at)?)?;
@@ -81,13 +82,13 @@ pub fn expanded(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tens
     Expand::call(&column, shape)
 }
 
-/// The dimension `dim`, of size 1, stretched over the `size` samples of a level (a view). A transform that began inside of it
-/// differentiates for each sample alone: the gradient stays a batch of gradients. For everybody else it is the sum over the
-/// samples.
+/// Expands dimension `dim`, of size 1, over the `size` examples of a level (a view). For a transform that
+/// began inside the level, the gradient stays batched, one for each example. Outside of it, the gradient is
+/// the sum over the examples.
 #[primitive(tangent = linear)]
 impl SpreadOut {
     fn forward(input: &Tensor, dim: i64, size: i64, level: i64) -> Result<Layout> {
-        let _ = level; // The derivative asks for it.
+        let _ = level; // Only the derivative uses it.
         let mut sizes = ints(&input.shape());
         sizes[dim as usize] = size;
         input.body().layout.expand(&sizes)
@@ -100,20 +101,20 @@ impl SpreadOut {
     }
 }
 
-/// A tensor's tangents, as samples where it is a sample.
+/// The tangents of a tensor, batched like the tensor.
 fn tangents(t: &Tensor) -> Result<Vec<(DualLevel, Tensor)>> {
     let (physical, batch) = (t.physical(), Batch::of([t]));
     let each = |l| physical.tangent(l).map(|found| Ok((l, raised(&batch.levels, &found)?)));
     physical.dual_levels().into_iter().filter_map(each).collect()
 }
 
-/// The gradient of what was stretched along `dim`: a batch of gradients inside of the level's `vmap`, their sum outside.
+/// The gradient of an expansion along `dim`: batched inside the level's `vmap`, summed outside.
 pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
     if !is_live(level) {
         return Sum1::call(g, smallvec::smallvec![dim as i64], true);
     }
     let mut levels = crate::tensor::Levels::new();
     levels.push(level);
-    let sample = raised(&levels, &moved(g, dim, 0)?)?;
-    Unsqueeze::call(&sample, dim as i64)
+    let batched = raised(&levels, &move_dim(g, dim, 0)?)?;
+    Unsqueeze::call(&batched, dim as i64)
 }

@@ -1,4 +1,4 @@
-//! Writing in place: the target must have the samples of all that is written into it.
+//! In-place writes: the target must be batched at all levels of the values written.
 
 use crate::base::{Error, Result};
 use crate::operator::batch::Batch;
@@ -6,7 +6,7 @@ use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::Pointwise;
 use crate::tensor::{Level, Tensor};
 
-/// Refuses to write many samples into a tensor that has only one.
+/// Returns an error if a batched value would be written into an unbatched tensor.
 pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
     match foreign_level(target, others) {
         Some(_) => Err(refusal("inplace arithmetic", "in a vmap")),
@@ -14,7 +14,7 @@ pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
     }
 }
 
-/// [`check_target`] for a pointwise operator: PyTorch names those for which it has no rule of its own.
+/// Like [`check_target`], for a pointwise operator: PyTorch names those for which it has no rule.
 pub fn check_operator(op: &Pointwise, target: &Tensor, others: &[&Tensor]) -> Result<()> {
     match foreign_level(target, others) {
         Some(level) if op.clauses.unbatched == Unbatched::NoRule => {
@@ -26,7 +26,7 @@ pub fn check_operator(op: &Pointwise, target: &Tensor, others: &[&Tensor]) -> Re
     }
 }
 
-/// The innermost level that some operand has samples of and the target has not.
+/// The innermost level at which some operand is batched and the target is not.
 fn foreign_level(target: &Tensor, others: &[&Tensor]) -> Option<Level> {
     let own = target.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
     let levels = |t: &&Tensor| t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
@@ -43,7 +43,6 @@ fn refusal(what: &str, place: &str) -> Error {
     ))
 }
 
-/// `target.copy_(source)`.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     check_target(target, &[source])?;
     let batch = Batch::of([target]);
@@ -58,7 +57,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     crate::operator::inplace::copy_into(target.physical(), &batch.aligned(source, to.len())?)
 }
 
-/// `target` becomes `result`, values and history.
+/// Writes `result` over `target`, and gives it the edge of `result`.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     check_target(target, &[result])?;
     let (to, from) = (target.shape(), result.shape());

@@ -1,5 +1,5 @@
-//! A pointwise node's turn in a backward: each gradient in one fused pass, or over differentiable tensors when the backward
-//! is recorded itself.
+//! The backward of a pointwise node: each gradient in one fused pass, or over differentiable tensors if the
+//! backward itself is recorded.
 
 use crate::base::{Error, Result, Scalar, broadcast};
 use crate::operator::V;
@@ -8,7 +8,7 @@ use crate::operator::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, comp
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;
 
-/// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
+/// Computes the gradients of a node: by fused kernels, or over tensors if the backward itself is recorded.
 pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     if op.refuses() {
         return Err(Error::runtime(format!("derivative for aten::{} is not implemented", op.row.name)));
@@ -23,7 +23,8 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
             grads[at] = Some(g.clone());
             continue;
         }
-        // Complex gradients have no fused kernels, which round no operands either: their formulas run over tensors.
+        // There are no fused kernels for complex gradients, nor any that round operands: these formulas run
+        // over tensors.
         if step.create_graph || dual || is_complex(g, edge) || is_rounded(op, gradient, step, g)? {
             let value = |&source: &u32| -> Result<V> {
                 Ok(match source {
@@ -47,7 +48,7 @@ fn is_complex(g: &Tensor, edge: &Edge) -> bool {
     g.dtype().is_complex() || edge.node.outputs[edge.output as usize].dtype.is_complex()
 }
 
-/// Whether an operand that the formula reads was rounded to half precision for the call.
+/// True if an operand that the formula reads was rounded to half precision in the forward call.
 fn is_rounded(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor) -> Result<bool> {
     let half = g.dtype();
     if !half.is_half() || op.clauses.rounds == Rounds::Nothing {
@@ -61,7 +62,7 @@ fn is_rounded(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor) -> R
     Ok(false)
 }
 
-/// The number that a source was in this call, when it was no tensor.
+/// The number that an operand was in this call, if it was no tensor.
 fn number(op: &Pointwise, step: &Step, source: u32) -> Result<Option<Scalar>> {
     if source as usize >= op.forward.inputs.len() {
         return Ok(None);
@@ -70,7 +71,6 @@ fn number(op: &Pointwise, step: &Step, source: u32) -> Result<Option<Scalar>> {
     Ok(numbers.and_then(|numbers| numbers.get(source as usize).copied().flatten()))
 }
 
-/// `g * f'(x)` in one pass.
 fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
     let target = &edge.node.outputs[edge.output as usize];
     let g_body = g.body();

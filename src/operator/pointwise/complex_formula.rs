@@ -1,31 +1,31 @@
-//! The reading of a pointwise row over complex numbers by their parts.
+//! Formulas of pointwise rows for complex numbers in terms of their real and imaginary parts.
 
 use crate::operator::grad_value::V;
 
-/// A complex number, or a tensor of them, by its parts.
+/// A complex number or tensor, as real and imaginary parts.
 #[derive(Clone)]
 pub struct Complex {
     pub re: V,
     pub im: V,
 }
 
-/// What an operator makes of complex numbers.
-pub enum Made {
+/// The result of such a formula.
+pub enum FormulaResult {
     Complex(Complex),
     Real(V),
 }
 
-/// What an operator makes of its operands, by their parts; nothing of another number of operands.
-pub type Formula = fn(&[Complex]) -> Option<Made>;
+/// An operator in terms of the parts of its operands. `None` if the number of operands does not fit.
+pub type Formula = fn(&[Complex]) -> Option<FormulaResult>;
 
-impl From<Complex> for Made {
-    fn from(value: Complex) -> Made {
-        Made::Complex(value)
+impl From<Complex> for FormulaResult {
+    fn from(value: Complex) -> FormulaResult {
+        FormulaResult::Complex(value)
     }
 }
-impl From<V> for Made {
-    fn from(value: V) -> Made {
-        Made::Real(value)
+impl From<V> for FormulaResult {
+    fn from(value: V) -> FormulaResult {
+        FormulaResult::Real(value)
     }
 }
 

@@ -1,11 +1,11 @@
-//! Complex arithmetic out of real arithmetic, for devices whose shaders know real numbers only: each operator by the
-//! formula of its parts, which its row names. Slower than a kernel of its own would be, but all of it runs where the operands
-//! are.
+//! Complex arithmetic by real arithmetic, for devices whose shaders have no complex numbers: an operator runs
+//! by the formula that its row declares. This is slower than a complex kernel, but the data stay on the
+//! device.
 
 use crate::base::Result;
 use crate::operator::grad_value::V;
 use crate::operator::kernel::{carry, parts};
-use crate::operator::pointwise::complex_formula::{Complex, Formula, Made};
+use crate::operator::pointwise::complex_formula::{Complex, Formula, FormulaResult};
 use crate::operator::pointwise::execute::Input;
 use crate::tensor::{Body, Tensor, mode};
 
@@ -13,7 +13,7 @@ fn read(input: &Input) -> Result<Complex> {
     let real = |body: &Body| V::from(Tensor::new(body.clone()));
     Ok(match input {
         Input::Scalar(s) => Complex::new(V::from(s.as_f64()), V::from(s.imaginary())),
-        // A number from another device.
+        // A 0-d operand on the CPU.
         Input::Body(body) if body.device().is_cpu() => {
             let s = Tensor::new((*body).clone()).item()?;
             Complex::new(V::from(s.as_f64()), V::from(s.imaginary()))
@@ -26,7 +26,7 @@ fn read(input: &Input) -> Result<Complex> {
     })
 }
 
-/// Fills `out` with what the operator makes of the inputs; false where the formula is of other operands.
+/// Computes an operator into `out`. Returns false if the formula does not fit the number of operands.
 pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
     mode::with_grad(false, || {
         let operands = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
@@ -37,8 +37,8 @@ pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
             carry(to, &value.body().with_layout(layout))
         };
         match made {
-            Made::Real(value) => put(out, value)?,
-            Made::Complex(value) => {
+            FormulaResult::Real(value) => put(out, value)?,
+            FormulaResult::Complex(value) => {
                 let [re, im] = parts(out)?;
                 put(&re, value.re)?;
                 put(&im, value.im)?;

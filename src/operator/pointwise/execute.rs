@@ -1,4 +1,4 @@
-//! An expression's kernel, on the device where the result lies.
+//! Runs an expression's kernel on the device of the result.
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
 use crate::cpu::pointwise::{Source, packed_bytes, run};
@@ -9,7 +9,7 @@ use crate::operator::pointwise::row::Expr;
 use crate::tensor::Body;
 use smallvec::SmallVec;
 
-/// The type that a kernel computes in.
+/// The dtype in which a kernel computes.
 pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
@@ -20,7 +20,7 @@ pub fn compute_type(dtype: DType) -> DType {
     }
 }
 
-/// A kernel's operand: bytes or a number.
+/// An operand of a kernel: a body or a number.
 pub enum Input<'a> {
     Body(&'a Body),
     Scalar(Scalar),
@@ -50,7 +50,7 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         }
         return execute_gpu(expr, compute, out, inputs);
     }
-    // What is a function of the parts has kernels with vectors.
+    // A function of the parts uses the vectorized real kernel.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
         let [re, im] = kernel::parts(x)?;
         return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
@@ -87,7 +87,7 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     Ok(())
 }
 
-/// The layouts of the inputs that must be stretched to the output's shape.
+/// The expanded layouts of the inputs that must be broadcast to the output's shape.
 fn stretch(out: &Body, inputs: &[Input]) -> SmallVec<[Option<Layout>; 4]> {
     let needed = |input: &Input| matches!(input, Input::Body(b) if b.layout.shape != out.layout.shape);
     if !inputs.iter().any(needed) {
@@ -122,13 +122,13 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
             }
         });
     }
-    // int32 is native on every adapter, int64 is not.
+    // All adapters support int32, but not all support int64.
     let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
     let power = match inputs.last() {
         Some(Input::Scalar(exponent)) if compute.is_float() => powers::known(&expr.loops, *exponent),
         _ => None,
     };
-    // The text of a power is as good a key.
+    // The expression of a power is unique, so it serves as the key.
     let (key, wgsl) = power.map_or((expr.key, expr.wgsl), |power| (power.wgsl, power.wgsl));
     let expr = gpu::Expr { key, inputs: expr.inputs, wgsl, predicate: expr.loops.predicate };
     gpu::pointwise(&expr, compute, out.gpu()?, &sources)

@@ -4,7 +4,7 @@ use crate::base::{Dims, Error, Fault, Result, broadcast};
 use crate::operator::dtype_checks::check_cast;
 use crate::operator::overlap::{check_aligned, check_writable, overlaps};
 use crate::operator::pointwise::operands;
-use crate::operator::pointwise::record::refused;
+use crate::operator::pointwise::record::call_error;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, small,
     with_tensors,
@@ -14,7 +14,7 @@ use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Edge, Tensor, mode, records, saved_hooks};
 use smallvec::SmallVec;
 
-/// `x.mul_(y)`: the result over the first operand.
+/// Runs a row in place, such as `x.mul_(y)`.
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     if let Some(done) = small::apply_inplace(op, target, operands) {
         return done;
@@ -37,19 +37,20 @@ pub fn call_inplace(op: &'static Pointwise, args: &[Arg]) -> Result<Tensor> {
     Ok((*target).clone())
 }
 
-/// Writes the result over the target, with its history; tangents stay as they are.
+/// Writes the result over the target and sets the target's edge, which is returned. Tangents are left to the
+/// caller.
 pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
-    // Logical operators write as if nothing were recorded.
+    // Rows without derivatives, such as logical operators, write as if no operand required a gradient.
     let recording = mode::grad_enabled()
         && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()))
         && op.is_recorded();
     let over = Write::begin(target, recording)?;
     let body = target.body();
     if recording && !body.dtype.is_differentiable() {
-        // It will not be recorded, but might have been.
+        // An integer target is not recorded, but the views are checked nevertheless.
         records(operands.iter().filter_map(|o| o.tensor()))?;
     }
-    let plan = fitting(op, &body, operands).map_err(|error| refused(op, operands, error))?;
+    let plan = fitting(op, &body, operands).map_err(|error| call_error(op, operands, error))?;
     let narrowed = narrowed(op, operands, plan.promoted)?;
     let bodies = bodies(operands);
     let (own, own_bodies);
@@ -61,7 +62,8 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
             (&own[..], &own_bodies)
         }
     };
-    // An operand that overlaps the target with another layout would be read after it was written.
+    // An operand that overlaps the target with another layout would be read after it was written, so it is
+    // copied.
     let copies = given
         .iter()
         .map(|o| match o {
@@ -78,7 +80,8 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
             *input = Input::Body(copy);
         }
     }
-    // What the derivative reads of the target is its old value: recorded before, at the old version.
+    // The derivative may read the old value of the target, so the node is made before the write, with the old
+    // version.
     let edge = if recording && is_counted(target) { record(op, operands, &bodies, &body)? } else { None };
     let values = |body: &Body| execute(op.row.name, &op.forward, plan.compute, body, &inputs);
     over.put(&body, edge.as_ref(), values)?;
@@ -86,9 +89,9 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
     Ok(edge)
 }
 
-/// What is to be computed, if the target can take it.
+/// Plans the call and checks that the target can take the result.
 fn fitting(op: &'static Pointwise, target: &Body, operands: &[Operand]) -> Result<Plan> {
-    let plan = plan(op, operands).map_err(|error| unfit(op, target, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| prefer_target_error(op, target, operands, error))?;
     check_writable(target)?;
     check_shape(target, &plan.shape)?;
     if plan.device != target.device() {
@@ -114,9 +117,9 @@ fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
     )))
 }
 
-/// The error of a missing kernel is reported after all that is wrong with the target.
+/// Errors about the target take precedence over that of a missing kernel.
 #[cold]
-fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
+fn prefer_target_error(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
     let late =
         matches!(error.fault(), Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_));
     if !late {
@@ -125,7 +128,7 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
     let shapes = operands.iter().filter_map(|o| o.tensor()).map(Tensor::shape);
     let shape = shapes.into_iter().try_fold(Dims::new(), |all, own| broadcast(&all, &own));
     let misfit = shape.and_then(|shape| check_shape(target, &shape));
-    // What compares gives truth values, which any tensor takes; some rows promote nothing.
+    // Comparisons give bools, which any target can take; some classes do not promote.
     let cast = || match op.class {
         Class::Compare | Class::Test | Class::Alike | Class::FloatAlike => Ok(()),
         _ => {

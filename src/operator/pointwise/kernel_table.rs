@@ -1,7 +1,7 @@
-//! Which loops an expression is compiled into: one for each type that its row's class computes in.
+//! The loops compiled for an expression: one for each dtype in which its row's class computes.
 
-/// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well, one with
-/// `narrow` among them some of narrow integers.
+/// The loops of one expression, by class. The clause `complex` adds complex loops, the clause `narrow` adds
+/// loops for narrow integers.
 macro_rules! loops {
     ([complex $($clause:tt)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops { c64: Some(loops!(@complex c64; $class; $names $e)),

@@ -1,5 +1,6 @@
-//! The fourth reading of an expression says in which order the dimensions of its result lie in memory, had each step been an
-//! operator of its own. The names are those of rows; here are the signs, and what is no row.
+//! The formula of a gradient over layouts: it computes the order of dimensions in memory that the result
+//! would have if each step were an operator of its own. The function names are those of rows; here are the
+//! operators and the functions that are no rows.
 
 use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{Dims, Layout, broadcast};
@@ -21,7 +22,7 @@ impl From<&LayoutFormula> for LayoutFormula {
     }
 }
 
-/// The layout of an operator's result, by those of its operands, of which the first counts most.
+/// The layout of an operator's result; the first operand has precedence.
 pub fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
     let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|formula| formula.0.as_ref()).collect();
     let Some((first, others)) = found.split_first() else { return LayoutFormula(None) };
@@ -39,7 +40,7 @@ pub fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
     LayoutFormula(Some(ordered(&shape, found.into_iter())))
 }
 
-/// A choice asks its condition first.
+/// For `select`, the condition has precedence.
 pub fn select(
     no: impl Into<LayoutFormula>,
     yes: impl Into<LayoutFormula>,
@@ -48,7 +49,7 @@ pub fn select(
     combined(&[condition.into(), yes.into(), no.into()])
 }
 
-/// Real values stay what they are.
+/// The conjugate of real values is the identity.
 pub fn conj(x: impl Into<LayoutFormula>) -> LayoutFormula {
     x.into()
 }
@@ -93,7 +94,7 @@ impl std::ops::Neg for &LayoutFormula {
     }
 }
 
-/// A layout whose dimensions lie in the order of these, the first counting most.
+/// A layout whose dimensions are in the order of `layouts`; the first has precedence.
 pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
     let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
     let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();

@@ -1,4 +1,4 @@
-//! In which order the dimensions of a pointwise result lie in memory.
+//! The order of a pointwise result's dimensions in memory.
 
 use crate::base::views::dense_like;
 use crate::base::{DType, Layout};
@@ -9,10 +9,11 @@ use crate::tensor::{Body, BodyRef};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Results keep their operands' order of dimensions (a choice asks its condition first), unless the row says otherwise.
+/// The layout of a result: it keeps its operands' order of dimensions (in `where` the condition has
+/// precedence), unless the row says otherwise. `None` means contiguous.
 pub fn preserved(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
     let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
-    // Beyond that, only strides over single elements could say more.
+    // Only the strides of dimensions of size 1 could still differ from contiguous ones.
     if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {
         return None;
     }
@@ -27,7 +28,7 @@ pub fn preserved(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Opt
     if op.class == Class::Choose {
         found.rotate_right(1);
     }
-    // A number counts as a tensor without dimensions, where it is an operand like the other.
+    // A number that is an operand of its own counts as a 0-d tensor.
     let number = bodies.iter().take(op.inputs).any(Option::is_none)
         && (op.class == Class::Choose || op.inputs == 2)
         && op.clauses.layout == ResultLayout::Operands;
@@ -41,7 +42,7 @@ pub fn preserved(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Opt
     Some(ordered(&plan.shape, found.iter().map(AsRef::as_ref)))
 }
 
-/// The layout in which an operand is read: on the host, that of a dense copy where it is of another type.
+/// The layout in which an operand is read: on the CPU, that of its dense copy if it must be converted.
 fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, Layout> {
     let condition = op.class == Class::Choose && at == 2;
     let same = if plan.result == DType::Bool {
@@ -56,7 +57,7 @@ fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, L
     }
 }
 
-/// The layout of a gradient, by the steps of its formula.
+/// The layout of a gradient, derived from the steps of its formula.
 pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs: &[Input]) -> Option<Layout> {
     let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
     let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());

@@ -1,5 +1,5 @@
-//! The pointwise family: shapes, promotion, in-place forms and recording for every row that maps elements to elements.
-//! A row states only its formula and its derivatives.
+//! Pointwise operators: shapes, promotion, in-place forms and recording for all rows of `pointwise!`. A row
+//! states only its formula and its derivatives.
 
 pub mod backward;
 #[cfg(feature = "gpu")]
@@ -30,7 +30,7 @@ pub use plan::{Plan, bodies, inputs, narrowed, plan, result_type, scalar_dtype, 
 pub use record::{Numbers, record};
 pub use row::{Class, Expr, GRAD, Gradient, Pointwise, Transforms, number};
 
-/// Computes a row, recorded where gradients are wanted.
+/// Computes a row, and records it if an operand requires a gradient.
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if let Some(done) = small::apply(op, operands) {
         return done;
@@ -38,7 +38,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if operands.iter().any(Operand::is_batched) {
         return (op.transforms.batch)(op, operands);
     }
-    let plan = plan(op, operands).map_err(|error| record::refused(op, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| record::call_error(op, operands, error))?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = memory_format::preserved(op, &plan, &bodies) {
@@ -66,7 +66,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The call from parsed arguments.
+/// Calls a row with parsed arguments.
 pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
     let operands = operands(op, args)?;
     let numbers_alone = || !operands[..op.inputs].iter().any(|o| matches!(o, Operand::Tensor(_)));
@@ -85,7 +85,7 @@ pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
     apply(op, &operands).map(Out::Tensor)
 }
 
-/// The operands among parsed arguments, then the row's numbers.
+/// The operands among parsed arguments, followed by the row's scalar parameters.
 pub fn operands<'a>(op: &'static Pointwise, args: &'a [Arg]) -> Result<SmallVec<[Operand<'a>; 4]>> {
     let (name, params) = (op.row.name, op.row.params);
     let operand = |i: usize| match args.get(i) {

@@ -1,4 +1,4 @@
-//! What a pointwise call computes: types by promotion, the shape by broadcasting, and where.
+//! Plans a pointwise call: dtypes by promotion, the shape by broadcasting, and the device.
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
 use crate::operator::kernel::converted;
@@ -8,7 +8,7 @@ use crate::operator::pointwise::row::{Class, Pointwise};
 use crate::tensor::{BodyRef, Tensor};
 use smallvec::SmallVec;
 
-/// A number's type when it meets tensors.
+/// The dtype of a number in promotion.
 pub fn scalar_dtype(scalar: Scalar) -> DType {
     match scalar.category() {
         Category::Bool => DType::Bool,
@@ -18,8 +18,8 @@ pub fn scalar_dtype(scalar: Scalar) -> DType {
     }
 }
 
-/// The type that operands promote to: dimensioned tensors first, then 0-d ones, then numbers; a lower rank counts only
-/// by a higher category.
+/// The promoted dtype: of tensors with dimensions first, then 0-d ones, then numbers. A lower rank counts
+/// only if its category is higher.
 pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType {
     let mut ranks: [Option<DType>; 3] = [None; 3];
     let mut join = |rank: usize, dtype: DType| {
@@ -49,9 +49,8 @@ pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType
     combine(combine(ranks[0], ranks[1]), ranks[2]).unwrap_or(DType::F32)
 }
 
-/// What a call computes: in which type, into which type and shape, where.
 pub struct Plan {
-    /// What the operands are converted to; small integers are computed in a larger type.
+    /// The dtype to which operands are converted. Small integers are computed in a larger dtype.
     pub promoted: DType,
     pub compute: DType,
     pub result: DType,
@@ -60,7 +59,7 @@ pub struct Plan {
 }
 
 impl Class {
-    /// The types computed in and returned, from the promoted type of the operands.
+    /// The dtypes of the computation and of the result, from the promoted dtype.
     fn types(self, op: &Pointwise, promoted: DType) -> Result<(DType, DType)> {
         let no_kernel =
             |dtype| Error::from(Fault::NoKernel { op: crate::operator::dtype_checks::kernel(op), dtype });
@@ -92,23 +91,23 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if op.class == Class::Number {
         crate::operator::dtype_checks::booleans(operands)?;
     }
-    // A row's parameters do not count in promotion, nor does the condition of a choice.
+    // The scalar parameters of a row do not count in promotion, nor does the condition of `where`.
     let typed =
         if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
     let mut only_zero_dim = true;
     for i in 0..operands.len() {
-        // PyTorch's `where` has its condition first; errors name shapes in that order.
+        // PyTorch's `where` takes the condition first; errors name shapes in that order.
         let at = if op.class == Class::Choose { (i + 2) % 3 } else { i };
         let Operand::Tensor(t) = operands[at] else { continue };
         let body = t.body();
         match device {
             None => device = Some(body.device()),
             Some(d) if d == body.device() => device = Some(d.joined(body.device())),
-            // A 0-d tensor on the CPU goes along with the GPU's tensors.
+            // A 0-d CPU tensor may be combined with tensors on the GPU.
             Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
             Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}
-            // The message names the GPU first.
+            // PyTorch's message names the GPU first.
             Some(d) if d.is_cpu() && !body.device().is_meta() => {
                 return Err(Fault::Devices { a: body.device(), b: d }.into());
             }
@@ -144,7 +143,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
             if op.class == Class::Real { compute } else { promoted },
         )?;
     }
-    // Whole numbers that are computed as real ones are not cut to the width of the integers beside them.
+    // Integers that are computed as floats are not wrapped to a narrow dtype.
     let real = matches!(op.class, Class::Float | Class::Angle) && !promoted.is_differentiable();
     Ok(Plan {
         promoted: if real { result } else { promoted },
@@ -160,13 +159,13 @@ pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]
     operands.iter().map(body).collect()
 }
 
-/// Whether operands are promoted to integers narrower than numbers may be.
+/// True if the promoted dtype is an integer type that cannot hold every number.
 fn is_narrow(promoted: DType) -> bool {
     matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
 }
 
-/// What a kernel is given in place of the operands' tensors, where the promoted type holds less than one of them: integers
-/// without dimensions, and what is rounded to half precision. Histories stay with the operands.
+/// The tensors that a kernel gets in place of the operands' if the promoted dtype is narrower than one of
+/// them: 0-d integers, and tensors that are rounded to half precision. The operands keep their edges.
 pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
     let half = promoted.is_half();
     if !half && !is_narrow(promoted) {
@@ -186,7 +185,7 @@ pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result
     given().map(convert).collect::<Result<_>>().map(Some)
 }
 
-/// The operands with other tensors in the place of theirs.
+/// The operands with their tensors replaced.
 pub fn with_tensors<'a>(operands: &[Operand<'a>], tensors: &'a [Tensor]) -> SmallVec<[Operand<'a>; 4]> {
     let mut next = tensors.iter();
     let instead = |operand: &Operand<'a>| match operand {
@@ -196,7 +195,7 @@ pub fn with_tensors<'a>(operands: &[Operand<'a>], tensors: &'a [Tensor]) -> Smal
     operands.iter().map(instead).collect()
 }
 
-/// What a kernel is given: the operands in the type that they are promoted to, which is narrower than numbers may be.
+/// The inputs of a kernel; numbers are converted to the promoted dtype, which may be narrower.
 pub fn inputs<'b>(
     op: &Pointwise,
     operands: &[Operand],

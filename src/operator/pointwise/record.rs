@@ -1,4 +1,4 @@
-//! The node of a pointwise call.
+//! Records pointwise calls.
 
 use crate::base::{DType, Error, Result, Scalar};
 use crate::operator::names::OUTPUTS;
@@ -10,10 +10,10 @@ use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, reco
 use smallvec::SmallVec;
 use std::convert::Infallible;
 
-/// The numbers among a call's operands, as its node keeps them.
+/// The numbers among a call's operands, kept by its node.
 pub type Numbers = SmallVec<[Option<Scalar>; 4]>;
 
-/// The node of a call, when gradients are wanted. `out` holds the result already.
+/// Makes the node of a call if an operand requires a gradient. `out` must already hold the result.
 pub fn record(
     op: &'static Pointwise,
     operands: &[Operand],
@@ -34,7 +34,7 @@ pub fn record(
     }
     let wanted = recorder.wanted();
     let read = op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1).fold(0, |bits, g| bits | g.saves);
-    // Saved once each, in order; numbers go into the node's params.
+    // Each value is saved once, in order; numbers go into the node's params.
     let (need, mut scalars) = (op.always | read, false);
     for i in op.order.iter().map(|&i| usize::from(i)).filter(|i| need >> i & 1 == 1) {
         match (bodies.get(i), operands.get(i)) {
@@ -51,7 +51,7 @@ pub fn record(
         let numbers: Numbers =
             operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
         recorder.params(Box::new(numbers));
-        // A factor or a divisor is a tensor to PyTorch.
+        // PyTorch saves a factor or a divisor as a tensor.
         if op.clauses.wraps {
             recorder.saves_number();
         }
@@ -62,7 +62,7 @@ pub fn record(
     Ok(Some(Edge { node, output: 0 }))
 }
 
-/// What this call gave when it ran before, where somebody kept that.
+/// The result of this call if a checkpoint has kept it from an earlier run.
 pub fn supplied(op: &'static Pointwise, operands: &[Operand], result: DType) -> Result<Option<Body>> {
     let recorded = saved_hooks::active()
         && !op.gradients.is_empty()
@@ -71,10 +71,10 @@ pub fn supplied(op: &'static Pointwise, operands: &[Operand], result: DType) -> 
     if recorded { saved_hooks::supply(&op.derivative) } else { Ok(None) }
 }
 
-/// What to say of a call that failed with `error`. Its node is made before it runs: what that refuses, or a hook that gets
-/// the operands to keep, is told first.
+/// The error of a call that failed with `error`. PyTorch makes the node before the call runs, so an error in
+/// making it, or in a hook that packs the operands, takes precedence.
 #[cold]
-pub fn refused(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
+pub fn call_error(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
     let bodies = bodies(operands);
     let Some(like) = bodies.iter().flatten().next() else { return error };
     let Err(told) = saved_hooks::after(|| -> Result<Infallible> {

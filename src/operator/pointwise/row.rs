@@ -1,4 +1,4 @@
-//! What a pointwise row is: its formula and its derivatives, in all their readings.
+//! A pointwise row: its formula and its derivatives, in all the forms into which they are compiled.
 
 use crate::base::{DType, Result, Scalar};
 use crate::cpu::pointwise::{Loop, Loops, powers};
@@ -9,7 +9,7 @@ use crate::operator::pointwise::layout_formula::LayoutFormula;
 use crate::operator::row::{OutFacts, Row};
 use crate::tensor::{Derivative, Tensor};
 
-/// A default as a row writes it: whole numbers stay so.
+/// A default value as it is written: an integer stays an integer.
 pub const fn number(written: &str, value: f64) -> Scalar {
     let (digits, mut i) = (written.as_bytes(), 0);
     while i < digits.len() {
@@ -21,29 +21,29 @@ pub const fn number(written: &str, value: f64) -> Scalar {
     Scalar::Int(value as i64)
 }
 
-/// The source that is the incoming gradient.
+/// The source number of the incoming gradient.
 pub const GRAD: u32 = u32::MAX;
 
-/// How a row's dtypes follow from its operands'.
+/// The rule for the dtypes of a row's computation and result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// Floating point; integers become the default dtype.
     Float,
-    /// The promoted type, whatever it is.
+    /// The promoted dtype.
     Arith,
-    /// As `Arith`, but bool is refused.
+    /// Like `Arith`, but bool is refused.
     Number,
-    /// As `Arith`, but bool has no kernel.
+    /// Like `Arith`, but there is no kernel for bool.
     Plain,
     /// Floating point only.
     Real,
-    /// As `Plain`, but an integer divisor must not be zero.
+    /// Like `Plain`, but an integer divisor must not be zero.
     Divide,
-    /// As `Arith`, where operands are not promoted: a clause `check` says to what.
+    /// Like `Arith`, but operands are not promoted: a clause `check` tests their dtypes.
     Alike,
-    /// As `Alike`, floating point only.
+    /// Like `Alike`, floating point only.
     FloatAlike,
-    /// Compared in the promoted type; gives bool.
+    /// Compares in the promoted dtype; the result is bool.
     Compare,
     /// Integers and bool.
     Bits,
@@ -51,30 +51,30 @@ pub enum Class {
     Shift,
     /// The last operand is a condition, which does not count in promotion.
     Choose,
-    /// Floating point only, keeps the type, gives bool.
+    /// Floating point without promotion; the result is bool.
     Test,
-    /// As `Plain`; of complex numbers the result is real.
+    /// Like `Plain`; the result for complex numbers is real.
     Modulus,
-    /// As `Float`; of complex numbers the result is real.
+    /// Like `Float`; the result for complex numbers is real.
     Angle,
 }
 
-/// One expression in its readings for kernels.
+/// One expression, compiled for kernels.
 #[derive(Clone, Copy)]
 pub struct Expr {
     pub key: &'static str,
     pub inputs: &'static [&'static str],
     pub wgsl: &'static str,
     pub loops: Loops,
-    /// What it makes of complex numbers where shaders know real ones only.
+    /// The formula for complex numbers in terms of real and imaginary parts, for shaders.
     #[cfg(feature = "gpu")]
     pub by_parts: Option<crate::operator::pointwise::complex_formula::Formula>,
-    /// The row that computes it of the imaginary and the real part of complex numbers.
+    /// A row that can be applied to the imaginary and real parts of complex numbers instead.
     pub of_parts: Option<fn() -> &'static Pointwise>,
 }
 
 impl Expr {
-    /// The loop for a number as the last operand, of an expression that has some.
+    /// The special loop for a known number as the last operand, if there is one.
     #[inline(always)]
     pub fn loop_for_number(
         &self,
@@ -84,18 +84,18 @@ impl Expr {
         if self.loops.powers.is_empty() { None } else { powers::chosen(&self.loops, last()?, compute) }
     }
 
-    /// Whether the formula is just one of its names.
+    /// True if the formula is just its only input.
     pub fn is_identity(&self) -> bool {
         self.inputs.len() == 1 && self.inputs[0] == self.wgsl
     }
 }
 
 pub struct Gradient {
-    /// Which operand it is for.
+    /// The operand that it is the gradient of.
     pub of: u32,
-    /// Where the formula's names come from; the first is usually the gradient.
+    /// The sources of the formula's names; the first is usually the incoming gradient.
     pub sources: &'static [u32],
-    /// What is saved, a bit each: the sources, and what PyTorch saves beside them.
+    /// The values saved, one bit each: the sources, and what PyTorch also saves.
     pub saves: u64,
     pub expr: Expr,
     /// The formula over differentiable values.
@@ -107,35 +107,36 @@ pub struct Gradient {
 pub struct Pointwise {
     pub row: Row,
     pub class: Class,
-    /// Operands; what follows them in `row.params` are scalar arguments.
+    /// The number of operands; further entries of `row.params` are scalar parameters.
     pub inputs: usize,
     pub defaults: &'static [Scalar],
     pub forward: Expr,
     pub derivative: Derivative,
-    /// `derivative` under the name that PyTorch has for a number as the last operand.
+    /// The derivative under PyTorch's node name for a call whose last operand is a number.
     pub by_number: Derivative,
-    /// What the row says beside its formula.
     pub clauses: Clauses,
-    /// In which order operands are saved.
+    /// The order in which operands are saved.
     pub order: &'static [u8],
-    /// What is saved whichever gradients are wanted.
+    /// The values saved whichever gradients are needed, one bit each.
     pub always: u64,
     pub gradients: &'static [Gradient],
     pub transforms: &'static Transforms,
 }
 
-/// How transforms run a row's calls, which the row is given: they are themselves calls of rows.
+/// Functions by which transforms run a row's calls. They are passed to the row, because they call rows
+/// themselves.
 pub struct Transforms {
-    /// A call with samples of a `vmap`.
+    /// Runs a call with batched operands.
     pub batch: fn(&'static Pointwise, &[Operand]) -> Result<Tensor>,
     pub batch_inplace: fn(&'static Pointwise, &Tensor, &[Operand]) -> Result<()>,
-    /// Gives a result its tangents.
+    /// Sets the tangents of a result.
     pub tangent: fn(&'static Pointwise, &[Operand], &Tensor) -> Result<()>,
     pub tangent_inplace: fn(&'static Pointwise, &Tensor, &[Operand]) -> Result<()>,
 }
 
 impl Pointwise {
-    /// What a call's node runs, and how many of the operands have edges: conditions have none, nor have numbers at the end.
+    /// The derivative of a call's node, and the number of operands with edges: conditions and trailing
+    /// numbers have none.
     #[inline]
     pub fn node_of(&'static self, operands: &[Operand]) -> (&'static Derivative, usize) {
         match operands.last() {
@@ -148,7 +149,7 @@ impl Pointwise {
         }
     }
 
-    /// A number beside elements of `dtype`, as the row takes it.
+    /// Rounds a number next to operands of `dtype`, if this row does so.
     #[inline]
     pub fn beside(&self, at: usize, number: Scalar, dtype: DType) -> Scalar {
         if dtype.is_half() && self.rounds_number(at) { number.rounded(dtype) } else { number }
@@ -162,7 +163,7 @@ impl Pointwise {
         }
     }
 
-    /// Whether a tensor is rounded to `half` before this row's kernel takes it.
+    /// True if this row rounds a tensor to `half` before its kernel runs.
     pub fn rounds(&self, at: usize, tensor: &Tensor, half: DType) -> bool {
         let dtype = tensor.dtype();
         dtype != half
@@ -174,7 +175,7 @@ impl Pointwise {
             }
     }
 
-    /// A row with these formulas, and with parameters and nodes of its own.
+    /// A row with the same formulas, but its own parameters and nodes.
     pub const fn like(&self, row: Row, clauses: Clauses) -> Pointwise {
         let node = if clauses.node.is_empty() { self.derivative.name } else { clauses.node };
         let by_number = if clauses.by_number.is_empty() { node } else { clauses.by_number };
@@ -196,19 +197,19 @@ impl Pointwise {
         }
     }
 
-    /// Whether calls of this row are recorded.
+    /// True if calls of this row are recorded.
     #[inline]
     pub fn is_recorded(&self) -> bool {
         !self.gradients.is_empty() || self.refuses()
     }
 
-    /// Whether PyTorch records calls of this row although it has no derivative for them.
+    /// True if PyTorch records calls of this row although it has no derivative.
     pub fn refuses(&self) -> bool {
         self.clauses.underived
     }
 }
 
-/// The bits of a pointwise formula's sources.
+/// The bits of a formula's sources.
 pub const fn source_bits(sources: &[u32]) -> u64 {
     let (mut bits, mut i) = (0, 0);
     while i < sources.len() {

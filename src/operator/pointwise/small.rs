@@ -1,5 +1,5 @@
-//! The fast path of a small pointwise call: dense float operands of one shape and type on the host, where planning would
-//! cost more than computing. Whatever does not fit is left to [`crate::operator::pointwise`].
+//! A fast path for small pointwise calls: contiguous float operands of one shape and dtype on the host, where
+//! planning would cost more than computing. All other calls are left to [`crate::operator::pointwise`].
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loop, MAX_IN};
@@ -9,12 +9,12 @@ use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use std::mem::MaybeUninit;
 
-/// Above this the general path's threads and tiles pay.
-const MOST: usize = 2048;
-/// Numbers are spread into a buffer this long.
-const SPREAD: usize = 32;
+/// Above this number of elements, the general path's threads and tiles are faster.
+const MAX_NUMEL: usize = 2048;
+/// The length of the buffer into which numbers are repeated.
+const BUFFER_LEN: usize = 32;
 
-/// Computes the call, or says that it is not a simple one.
+/// Computes the call, or returns `None` if the fast path does not apply.
 #[inline]
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tensor>> {
     if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
@@ -26,10 +26,10 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     let kernel = float_loop(&op.forward, dtype)?;
     let result = result_of(op.class, dtype)?;
     let n = lead.layout.numel();
-    if n > MOST {
+    if n > MAX_NUMEL {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     let mut bodies = [const { None::<BodyRef> }; 2];
     for (i, operand) in operands.iter().enumerate() {
@@ -39,9 +39,9 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
                 bodies[i] = Some(BodyRef::Original(body));
                 dense_like(lead, body)?
             }
-            // Beside a number, the strides over single elements decide how the result lies.
+            // Next to a number, the strides of dimensions of size 1 decide the layout of the result.
             Operand::Scalar(_) if is_odd(&lead.layout) => return None,
-            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut buffers[i])?,
         };
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
@@ -58,7 +58,7 @@ fn float_loop(expr: &Expr, dtype: DType) -> Option<&Loop> {
     }
 }
 
-/// The type of a result, of rows that a float kernel alone computes.
+/// The result's dtype, for classes that a float kernel can compute.
 #[inline(always)]
 fn result_of(class: Class, dtype: DType) -> Option<DType> {
     match class {
@@ -71,7 +71,7 @@ fn result_of(class: Class, dtype: DType) -> Option<DType> {
     }
 }
 
-/// Whether a dense layout has strides of its own over single elements.
+/// True if a contiguous layout has unusual strides in dimensions of size 1.
 fn is_odd(layout: &Layout) -> bool {
     layout.shape.contains(&1) && layout.strides != contiguous_strides(&layout.shape)
 }
@@ -97,22 +97,22 @@ fn run(
     Ok(Tensor::made_by(out, edge))
 }
 
-/// One expression over small dense operands of `dtype` and one shape, as derivatives have them.
+/// Computes one expression over small contiguous operands of `dtype` with the same shape, for derivatives.
 #[inline]
 pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
     let kernel = float_loop(expr, dtype)?;
     let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
     let n = lead.layout.numel();
-    if n > MOST || inputs.len() > 4 {
+    if n > MAX_NUMEL || inputs.len() > 4 {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 4];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 4];
     let mut pointers = [std::ptr::null::<u8>(); MAX_IN];
     for (i, input) in inputs.iter().enumerate() {
         pointers[i] = match input {
             Input::Body(body) if body.dtype == dtype => dense_like(lead, body)?,
             Input::Body(_) => return None,
-            Input::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Input::Scalar(number) if n <= BUFFER_LEN => fill(&mut buffers[i], dtype, *number, n),
             Input::Scalar(_) => return None,
         };
     }
@@ -130,7 +130,8 @@ pub fn compute(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Bod
     Some(Ok(Body::plain(storage, layout, dtype)))
 }
 
-/// Where the elements of a dense host body lie that has the type and the shape of `lead`.
+/// The address of a body's elements, if it is contiguous, on the host, and of the same dtype and shape as
+/// `lead`.
 #[inline(always)]
 fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
     let fits =
@@ -139,23 +140,23 @@ fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
     Some(start.wrapping_add(body.layout.offset * body.dtype.size()).cast_const())
 }
 
-/// A number as `n` dense elements, where a call with it is a simple one: some rows refuse truth values.
+/// A number as `n` elements. `None` for bools, which some rows refuse, and for complex numbers.
 #[inline(always)]
 fn operand_of(
     number: Scalar,
     dtype: DType,
     n: usize,
-    buffer: &mut MaybeUninit<[f64; SPREAD]>,
+    buffer: &mut MaybeUninit<[f64; BUFFER_LEN]>,
 ) -> Option<*const u8> {
-    let simple = n <= SPREAD && !matches!(number, Scalar::Bool(_) | Scalar::Complex(..));
+    let simple = n <= BUFFER_LEN && !matches!(number, Scalar::Bool(_) | Scalar::Complex(..));
     simple.then(|| fill(buffer, dtype, number, n))
 }
 
-/// A number as `n` dense elements.
-fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
+/// A number as `n` elements.
+fn fill(buffer: &mut MaybeUninit<[f64; BUFFER_LEN]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
     let start = buffer.as_mut_ptr();
     for i in 0..n {
-        // SAFETY: `n` is at most SPREAD, and an element is at most as large as an f64.
+        // SAFETY: `n` is at most BUFFER_LEN, and an element is at most as large as an f64.
         unsafe {
             match dtype {
                 DType::F32 => start.cast::<f32>().add(i).write(number.as_f64() as f32),
@@ -166,8 +167,8 @@ fn fill(buffer: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n
     start.cast()
 }
 
-/// Writes the call over its first operand, by a loop that may read what it writes; or says that it is not a simple one. It is
-/// not recorded.
+/// Runs the call in place, with a loop that may read what it writes, or returns `None` if the fast path does
+/// not apply. It is not recorded.
 #[inline]
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<Result<()>> {
     if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
@@ -176,13 +177,13 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     let body = target.original_body()?;
     let (dtype, n) = (body.dtype, body.layout.numel());
     let kernel = float_loop(&op.forward, dtype)?;
-    if n > MOST || result_of(op.class, dtype)? != dtype {
+    if n > MAX_NUMEL || result_of(op.class, dtype)? != dtype {
         return None;
     }
     if mode::grad_enabled() && operands.iter().any(|o| o.tensor().is_some_and(Tensor::requires_grad)) {
         return None;
     }
-    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut buffers = [const { MaybeUninit::<[f64; BUFFER_LEN]>::uninit() }; 2];
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
     let start = dense_like(body, body)?.cast_mut();
     for (i, operand) in operands.iter().enumerate() {
@@ -190,13 +191,13 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
             Operand::Tensor(t) if t.same(target) => start,
             Operand::Tensor(t) => {
                 let other = t.original_body()?;
-                // Other parts of the target's memory would be read after they were written.
+                // Another part of the target's memory could be read after it was written.
                 if other.storage.same(&body.storage) {
                     return None;
                 }
                 dense_like(body, other)?
             }
-            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut spread[i])?,
+            Operand::Scalar(number) => operand_of(*number, dtype, n, &mut buffers[i])?,
         };
     }
     let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };

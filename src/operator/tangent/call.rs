@@ -1,4 +1,4 @@
-//! The parameters and results of a tangent rule of a primitive's own.
+//! The parameters and results of a custom jvp.
 
 use crate::base::{Error, Result};
 use crate::operator::V;
@@ -6,7 +6,8 @@ use crate::operator::derivative::IntoGrads;
 use crate::operator::primitive::Group;
 use crate::tensor::{Grads, Tensor};
 
-/// A call in forward mode, at one level: the values of the operands that have edges, their tangents, the results.
+/// A call in forward mode at one level: the primals of the operands with edges, their tangents, and the
+/// results.
 pub struct TangentCall<'a> {
     pub(crate) groups: &'a [Group<'a>],
     pub(crate) lower: &'a [Tensor],
@@ -15,7 +16,7 @@ pub struct TangentCall<'a> {
 }
 
 impl TangentCall<'_> {
-    /// Where operand `at` is among those that have edges; those that were left out are not there.
+    /// The range of operand `at` among the operands with edges; missing operands are not counted.
     fn range(&self, edges: &[bool], at: usize) -> std::ops::Range<usize> {
         let count = |i: usize| self.groups[i].iter().count();
         let start: usize = (0..at).filter(|&i| edges[i]).map(count).sum();
@@ -32,16 +33,16 @@ impl TangentCall<'_> {
     }
 }
 
-/// How a tangent rule's parameter is found.
-pub trait Pick: Sized {
+/// Reads a parameter of a custom jvp from the call.
+pub trait FromTangentCall: Sized {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self>;
     fn output(call: &TangentCall, at: usize) -> Result<Self>;
 }
-fn absent() -> Error {
-    Error::runtime("an operand that is not there was asked for")
+fn missing_operand() -> Error {
+    Error::runtime("a custom jvp reads an operand or a result that this call does not have")
 }
-impl Pick for Option<Tensor> {
+impl FromTangentCall for Option<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let range = call.range(edges, at);
         Ok(if range.is_empty() { None } else { call.tangents[range.start].clone() })
@@ -53,36 +54,36 @@ impl Pick for Option<Tensor> {
         Ok(call.outputs.get(at).cloned())
     }
 }
-impl Pick for Tensor {
-    /// Zeros where it does not move.
+impl FromTangentCall for Tensor {
+    /// Zeros if there is no tangent.
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         match Option::<Tensor>::tangent(call, edges, at)? {
             Some(t) => Ok(t),
             None => {
-                let x = call.value(edges, at).ok_or_else(absent)?;
+                let x = call.value(edges, at).ok_or_else(missing_operand)?;
                 crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device())
             }
         }
     }
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        call.value(edges, at).ok_or_else(absent)
+        call.value(edges, at).ok_or_else(missing_operand)
     }
     fn output(call: &TangentCall, at: usize) -> Result<Self> {
-        call.outputs.get(at).cloned().ok_or_else(absent)
+        call.outputs.get(at).cloned().ok_or_else(missing_operand)
     }
 }
-impl Pick for V {
+impl FromTangentCall for V {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::tangent(call, edges, at).map(V::from)
+        <Tensor as FromTangentCall>::tangent(call, edges, at).map(V::from)
     }
     fn value(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
-        <Tensor as Pick>::value(call, edges, at).map(V::from)
+        <Tensor as FromTangentCall>::value(call, edges, at).map(V::from)
     }
     fn output(call: &TangentCall, at: usize) -> Result<Self> {
-        <Tensor as Pick>::output(call, at).map(V::from)
+        <Tensor as FromTangentCall>::output(call, at).map(V::from)
     }
 }
-impl Pick for Option<V> {
+impl FromTangentCall for Option<V> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         Ok(Option::<Tensor>::tangent(call, edges, at)?.map(V::from))
     }
@@ -93,8 +94,8 @@ impl Pick for Option<V> {
         Ok(call.outputs.get(at).cloned().map(V::from))
     }
 }
-/// The tangents of a list, nothing where one does not move.
-impl Pick for Vec<Option<Tensor>> {
+/// The tangents of a list; `None` for tensors without one.
+impl FromTangentCall for Vec<Option<Tensor>> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         Ok(call.tangents[call.range(edges, at)].to_vec())
     }
@@ -105,7 +106,7 @@ impl Pick for Vec<Option<Tensor>> {
         Ok(call.outputs.iter().cloned().map(Some).collect())
     }
 }
-impl Pick for Vec<Tensor> {
+impl FromTangentCall for Vec<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
             Some(t) => Ok(t.clone()),
@@ -122,7 +123,7 @@ impl Pick for Vec<Tensor> {
     }
 }
 
-/// What a tangent rule may end in: the tangent of the first result, or one for each.
+/// The result of a custom jvp: the tangent of the first result, or one for each.
 pub trait IntoTangents {
     fn put(self, tangents: &mut Grads) -> Result<()>;
 }

@@ -1,6 +1,6 @@
-//! Operands without a tangent, beside others that have one. PyTorch takes the missing tangent for zeros and multiplies it by a
-//! factor, so that the result's tangent has an edge to that factor. Here the edge is made without the product, which would be
-//! NaN where the factor is infinite.
+//! Operands without a tangent beside others that have one. PyTorch takes a missing tangent for zeros and
+//! multiplies it by a factor, so the result's tangent has an edge to that factor. Here the edge is made
+//! without the product, which would be NaN if the factor is infinite.
 
 use crate::base::Result;
 use crate::operator::V;
@@ -9,7 +9,7 @@ use crate::operator::constant;
 use crate::tensor::{Body, Meta, Tensor, mode};
 use gradiron_macros::primitive;
 
-/// The tangent itself, with an edge to a factor, whose gradient is zero.
+/// The tangent itself, with an edge to `factor`, whose gradient is zero.
 #[primitive(node = "AddBackward0", tangent = linear, batch = none, devices = any)]
 impl WithFactor {
     fn forward(tangent: &Tensor, factor: &Tensor) -> Result<Body> {
@@ -26,7 +26,7 @@ impl WithFactor {
     }
 }
 
-/// Those factors to which there are edges.
+/// The factors that are recorded.
 pub fn recorded<'a>(factors: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
     let counts = |t: &&Tensor| t.requires_grad() && t.edge().is_some();
     if mode::grad_enabled() {
@@ -36,7 +36,7 @@ pub fn recorded<'a>(factors: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
     }
 }
 
-/// A zero to try a formula with.
+/// A zero to test a formula with.
 pub fn zero(like: &Tensor) -> Result<V> {
     Ok(constant::zeros(&[], like.dtype(), like.device())?.into())
 }
@@ -48,7 +48,7 @@ pub fn with_factors(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
     }
     if let Some(batched) = tangent.as_batched() {
         let value = with_factors(&batched.value, factors)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let mut made = tangent.without_tangents();
     for factor in factors {

@@ -1,12 +1,13 @@
-//! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
-//! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
+//! Forward mode: the tangents of an operator's results, from its inputs' tangents and its row. The derivative
+//! of a pointwise operator is its own transpose, a linear operator is applied to the tangents, and for the
+//! rest two reverse passes give the tangent.
 
 mod call;
 pub(crate) mod missing;
 pub(crate) mod rows;
 mod write;
 
-pub use call::{IntoTangents, Pick, TangentCall};
+pub use call::{FromTangentCall, IntoTangents, TangentCall};
 pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
@@ -21,22 +22,23 @@ use crate::tensor::levels::func;
 use crate::tensor::tangents::{self, DualLevel, Reverse};
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
 
-/// How an operator's tangent follows from its row.
+/// The rule for an operator's tangents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rule {
-    /// The operator itself, on the tangents.
+    /// The operator applied to the tangents.
     Linear,
-    /// The sum of the operator on each input's tangent and the other inputs.
+    /// The sum of the operator applied to each input's tangent and the other inputs.
     Multilinear,
-    /// As [`Rule::Multilinear`] for all inputs but the first, whose tangent is added to that.
+    /// [`Rule::Multilinear`] for all inputs but the first, whose tangent is added.
     Added,
-    /// Zero: nothing moves with the input.
+    /// Zero.
     Still,
-    /// From the derivative: the gradient is linear in what comes in, and the gradient of that map is the tangent.
+    /// By the derivative: it is linear in the incoming gradient, and the derivative of that map gives the
+    /// tangent.
     Transposed,
 }
 
-/// The rule that the words in a row's brackets name.
+/// The rule named by the words in a row's brackets.
 pub const fn rule(words: &[&str]) -> Rule {
     let mut i = 0;
     while i < words.len() {
@@ -60,13 +62,13 @@ pub const fn rule(words: &[&str]) -> Rule {
 /// An operator as a function of its tensors.
 pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
-/// Gives the outputs of an operator their tangents. The inputs are as they were when it was called.
+/// Sets the tangents of an operator's outputs. The inputs must be unchanged since the call.
 #[cold]
 pub fn attach<'a>(outputs: &'a [Tensor], inputs: &[&'a Tensor], rule: Rule, map: Map) -> Result<()> {
     attach_by_rule(outputs, inputs, rule, map, &|i| inputs.get(i).copied())
 }
 
-/// [`attach`] where `source` says which input a node saves under a number.
+/// Like [`attach`]; `source` returns the input that the node saves under a number.
 #[cold]
 pub fn attach_by_rule<'a>(
     outputs: &'a [Tensor],
@@ -87,16 +89,17 @@ pub fn attach_by_rule<'a>(
     })
 }
 
-/// The tangents of results at a level, from the inputs without those, these, and the results.
-pub type Own<'a> = &'a dyn Fn(DualLevel, &[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
+/// A custom jvp: takes the level, the inputs without tangents of that level, the tangents and the results;
+/// returns the results' tangents.
+pub type CustomJvp<'a> = &'a dyn Fn(DualLevel, &[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
 
-/// Attaches tangents by a rule of the operator's own.
+/// Sets tangents by a custom jvp.
 #[cold]
 pub fn attach_by<'a>(
     outputs: &'a [Tensor],
     inputs: &[&Tensor],
     source: &dyn Fn(usize) -> Option<&'a Tensor>,
-    rule: Own,
+    rule: CustomJvp,
 ) -> Result<()> {
     if is_still(inputs.iter().copied()) {
         return Ok(());
@@ -106,7 +109,7 @@ pub fn attach_by<'a>(
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
         let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
         let found = rule(level, &lower, &tangents, &made)?;
-        // Where an input's tangent has a dtype of its own, so has the result's.
+        // If an input's tangent has a dtype other than its primal, the result's tangent may have one, too.
         let alike =
             lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));
         for (output, tangent) in outputs.iter().zip(found) {
@@ -114,7 +117,7 @@ pub fn attach_by<'a>(
                 if alike && tangent.dtype() != output.dtype() {
                     tangent = V::from(tangent).cast(output.dtype()).tensor()?;
                 }
-                output.set_tangent(level, own(output, tangent)?)?;
+                output.set_tangent(level, own_tangent(output, tangent)?)?;
             }
         }
     }
@@ -122,12 +125,12 @@ pub fn attach_by<'a>(
     Ok(())
 }
 
-/// Whether tangents end here: an operator whose operands are all tensors of inference mode does not carry them on.
+/// True if tangents are not propagated: all operands are inference tensors.
 pub fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
     !mode::inference() && !func::is_inside() && inputs.all(Tensor::is_inference)
 }
 
-/// [`attach`] for an operator with one output.
+/// Like [`attach`], for an operator with one output.
 #[cold]
 pub fn attach_one(
     output: &Tensor,
@@ -138,7 +141,7 @@ pub fn attach_one(
     attach(std::slice::from_ref(output), inputs, rule, &|xs| Ok(vec![map(xs)?]))
 }
 
-/// [`attach`] for an operator on a list, linear in all of it.
+/// Like [`attach`], for an operator that is linear in its list of operands.
 pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Result<Tensor> {
     if inputs.iter().any(Tensor::is_dual) {
         attach_one(&made, &inputs.iter().collect::<Vec<_>>(), Rule::Linear, map)?;
@@ -146,7 +149,7 @@ pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result
     Ok(made)
 }
 
-/// Lets the node of these outputs remember the tangents of what it saved.
+/// Keeps the tangents of the values that the node of these outputs saved.
 fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tensor>) {
     if let Some(Edge { node, .. }) = outputs.iter().find_map(Tensor::history) {
         tangents::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
@@ -195,7 +198,7 @@ fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Resul
     Ok(sums)
 }
 
-/// An input on a node of its own, so that a gradient for it alone can be asked for.
+/// An input with a node of its own, so that its gradient can be computed separately.
 fn source(x: &Tensor) -> Result<Tensor> {
     if x.requires_grad() {
         return alias(x);
@@ -205,11 +208,11 @@ fn source(x: &Tensor) -> Result<Tensor> {
     Ok(fresh)
 }
 
-/// `x` without its history; its tangents keep their own history (`keep`) or lose it, too.
+/// `x` without its edge. Its tangents keep their edges if `keep`.
 pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     if let Some(batched) = x.as_batched() {
         let value = unrecorded(&batched.value, keep)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let fresh = shallow_input(x);
     for level in x.dual_levels() {
@@ -220,7 +223,7 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     Ok(fresh)
 }
 
-/// [`Rule::Added`]: the first of the products starts from the tangent of what is added, the others from zeros.
+/// [`Rule::Added`]: the first product is added to the tangent of the first input, the others to zeros.
 fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
     let nothing = zeros_like(&lower[0])?;
     let first = std::cell::Cell::new(Some(tangents[0].clone().unwrap_or_else(|| nothing.clone())));
@@ -230,12 +233,12 @@ fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<
     })
 }
 
-/// Whether a value, or a tangent that it carries, wants a gradient.
+/// True if a value or one of its tangents requires a gradient.
 fn is_recorded(t: &Tensor) -> bool {
     t.requires_grad() || t.dual_levels().iter().any(|&l| t.tangent(l).is_some_and(|t| is_recorded(&t)))
 }
 
-/// `reverse` takes gradients.
+/// [`Rule::Transposed`]; `reverse` computes gradients.
 fn transposed(
     lower: &[Tensor],
     tangents: &[Option<Tensor>],
@@ -246,7 +249,8 @@ fn transposed(
     mode::with_grad(true, || {
         let moved: Vec<usize> = (0..lower.len()).filter(|&i| tangents[i].is_some()).collect();
         let mut xs = lower.to_vec();
-        // The engine gives gradients of a tensor's own dtype: a wider tangent needs a point as wide.
+        // The engine gives gradients the dtype of their tensor, so the primal is promoted to the tangent's
+        // dtype.
         for (i, x) in xs.iter_mut().enumerate() {
             if let Some(t) = tangents[i].as_ref().filter(|t| t.dtype() != x.dtype()) {
                 *x = V::from(&*x).cast(x.dtype().promote(t.dtype())).tensor()?;
@@ -260,7 +264,8 @@ fn transposed(
         }
         let sources: Vec<Tensor> = moved.iter().map(|&i| xs[i].clone()).collect();
         let outputs = map(&xs)?;
-        // Any incoming gradient will do, as the result is linear in it; but at zero some formulas have a corner.
+        // The result is linear in the incoming gradient, so any value would do. Ones, because some formulas
+        // have a kink at zero.
         let mut roots: Vec<(Tensor, Tensor)> = Vec::new();
         let mut places: Vec<Option<usize>> = Vec::new();
         for output in &outputs {
@@ -287,7 +292,7 @@ fn transposed(
     })
 }
 
-/// Refuses a tangent of another shape than its tensor's.
+/// Returns an error if a tangent's shape differs from its tensor's.
 pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
     let body = tensor.body();
     if tangent.shape().as_slice() != body.shape() {
@@ -301,9 +306,9 @@ pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A tangent as its output needs it: of its shape, and with bytes of its own that lie as the output's do, so that
-/// views of both match and a write to one tangent is no write to another. A view's tangent is a view.
-pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
+/// Gives a tangent the shape and layout of its output, in memory of its own, so that views of both match and
+/// a write to one tangent does not change another. A view's tangent stays a view.
+pub fn own_tangent(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     let body = output.body();
     let mut tangent = tangent;
     if tangent.shape().as_slice() != body.shape() {
@@ -313,13 +318,13 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     if alike && (output.tangent_base().is_some() || is_free(&tangent)) {
         return Ok(tangent);
     }
-    // What has to lie otherwise takes the output's dtype, too.
+    // A copy with the output's layout also gets its dtype.
     let tangent_body = zeros_with_layout(&body, if alike { tangent.dtype() } else { body.dtype }, &tangent)?;
     inplace::copy_into(&tangent_body, &tangent)?;
     Ok(tangent_body)
 }
 
-/// Whether this tensor alone has its bytes, and no two of its elements share any.
+/// True if no other tensor shares this tensor's memory, and none of its elements share memory.
 fn is_free(t: &Tensor) -> bool {
     let alone = |t: &Tensor| t.handles() == 1 && t.body().storage.is_unique();
     match t.as_batched() {
@@ -330,7 +335,8 @@ fn is_free(t: &Tensor) -> bool {
     }
 }
 
-/// Whether an element lies at the same place of both, and is read alike.
+/// True if both bodies have the same layout and conj and neg bits, apart from strides of dimensions of size
+/// 1.
 pub fn same_layout(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
     a.layout.shape == b.layout.shape
@@ -339,7 +345,7 @@ pub fn same_layout(a: &Body, b: &Body) -> bool {
         && !(0..a.layout.ndim()).any(apart)
 }
 
-/// Zeros with the layout of `body`: for each sample, where `values` has samples.
+/// Zeros with the layout of `body`, batched like `values`.
 pub fn zeros_with_layout(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
     let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;

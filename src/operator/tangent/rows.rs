@@ -1,20 +1,23 @@
-//! The tangents of pointwise operators, by their rows' formulas.
+//! The tangents of pointwise operators, by the formulas of their rows.
 
 use crate::base::Result;
 use crate::operator::V;
 use crate::operator::copies::clone_preserved;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
-use crate::operator::tangent::{Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite};
+use crate::operator::tangent::{
+    Rule, attach_one, is_still, missing, own_tangent, remember, remember_write, rewrite,
+};
 use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
 use smallvec::SmallVec;
 
-/// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
+/// Sets the tangent of a pointwise result: applies each derivative's formula to the operand's tangent instead
+/// of a gradient.
 #[cold]
 pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
     if op.gradients.is_empty() || !output.dtype().is_differentiable() {
         return Ok(());
     }
-    // A number is a tensor to PyTorch where the row says so.
+    // In some rows PyTorch treats a number as a tensor.
     if !(op.clauses.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
         && is_still(operands.iter().filter_map(Operand::tensor))
     {
@@ -61,7 +64,7 @@ pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> 
                 let recorded = missing::recorded(
                     sources.iter().filter_map(|v| if let V::Tensor(t) = v { Some(t) } else { None }),
                 );
-                // Factors that are only compared do not count.
+                // Factors that are only compared get no edge.
                 if !recorded.is_empty() && part(&missing::zero(&result)?).tensor()?.requires_grad() {
                     factors.extend(recorded);
                 }
@@ -80,14 +83,15 @@ pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> 
         }
         if let Some(sum) = sum {
             let mut sum = sum.tensor()?;
-            // PyTorch conjugates the tangent of an operator on one tensor, and converts what it so copies to the tensor's dtype.
+            // PyTorch conjugates the tangent of an operator on one tensor, and that copy has the tensor's
+            // dtype.
             let conjugated = sum.dtype().is_complex() && tensors().count() == 1 && !op.clauses.wraps;
             let dtype =
                 if alike || conjugated { output.dtype() } else { output.dtype().promote(sum.dtype()) };
             if sum.dtype() != dtype {
                 sum = V::from(sum).cast(dtype).tensor()?;
             }
-            output.set_tangent(level, missing::with_factors(&own(output, sum)?, &factors)?)?;
+            output.set_tangent(level, missing::with_factors(&own_tangent(output, sum)?, &factors)?)?;
         }
     }
     let outputs = std::slice::from_ref(output);
@@ -95,7 +99,7 @@ pub fn attach(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> 
     Ok(())
 }
 
-/// The tangents are those of the operator on a copy of what is about to be written over.
+/// Runs a row in place. The new tangents are those of the operator on a copy of the old target.
 #[cold]
 pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     let old = clone_preserved(target)?;

@@ -1,4 +1,4 @@
-//! What a write in place does to tangents.
+//! The effect of in-place writes on tangents.
 
 use crate::base::Result;
 use crate::operator::constant;
@@ -7,11 +7,11 @@ use crate::operator::inplace;
 use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
 use crate::operator::strided;
-use crate::operator::tangent::{own, zeros_like, zeros_with_layout};
+use crate::operator::tangent::{own_tangent, zeros_like, zeros_with_layout};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 
-/// Lets a node that stands for an in-place write remember the tangents of what it saved.
+/// Keeps the tangents of the values that the node of an in-place write saved.
 pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
     tangents::remember(&edge.node, |source| match source {
         Saved::OUTPUT => Some(target),
@@ -22,11 +22,11 @@ pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
     });
 }
 
-/// A tensor that is about to be written over, as an operator is to see it: what its tangents are made of is not written.
+/// A copy of a target before it is written, with copies of its tangents, for the operator to read.
 pub fn before_write(target: &Tensor) -> Result<Tensor> {
     if let Some(batched) = target.as_batched() {
         let value = before_write(&batched.value)?;
-        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+        return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
     let seen = Tensor::of(kernel::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {
@@ -42,7 +42,7 @@ fn set_to_zero(tangent: &Tensor) -> Result<()> {
     inplace::copy_into(tangent, &constant::zeros(&[], tangent.dtype(), tangent.device())?)
 }
 
-/// `target` was overwritten with values that have `result`'s tangents.
+/// Updates the tangents of `target` after it was overwritten with `result`.
 #[cold]
 pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
     for level in tangents::levels_of([target, result]) {
@@ -57,7 +57,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `target` was overwritten with constants.
+/// Updates the tangents of `target` after it was overwritten with constants.
 #[cold]
 pub fn erase(target: &Tensor) -> Result<()> {
     for level in tangents::levels_of([target]) {
@@ -68,10 +68,11 @@ pub fn erase(target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The first tangent of a tensor that was there before. A view's lies in its base's, which is zero elsewhere.
+/// Sets the first tangent of an existing tensor. A view's tangent is a view of its base's, which is zero
+/// elsewhere.
 fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
     let Some(base) = target.tangent_base() else {
-        return target.set_tangent(level, own(target, tangent)?);
+        return target.set_tangent(level, own_tangent(target, tangent)?);
     };
     let whole = match base.tangent(level) {
         Some(whole) => whole,
@@ -82,12 +83,12 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
         }
     };
     let part = strided::part(&whole, &target.body())?;
-    // The tangent that is written may be a view of the base that became dual here: only its values count.
+    // The tangent may itself be a view of a base that became dual here, so only its values are copied.
     inplace::copy_into(&part, &tangent.below(level))?;
     target.set_tangent(level, part)
 }
 
-/// `write` put `values` into `target`: it does so with their tangents too.
+/// Updates the tangents of `target` after `write` put `values` into it, by applying `write` to the tangents.
 #[cold]
 pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
     for level in tangents::levels_of([target, values]) {

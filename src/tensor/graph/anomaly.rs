@@ -1,5 +1,6 @@
-//! What nodes remember of the forward call that made them: the user's line, or in anomaly mode the whole stack, and the
-//! node in whose backward it happened. The host language says where it stands and shows reports; here are the switches.
+//! Anomaly mode. Nodes remember the forward call that made them: the user's source line, or the whole stack
+//! in anomaly mode, and the node whose backward made them. The host language provides lines and stacks and
+//! shows the reports; this module holds the switches.
 
 use crate::base::Line;
 use crate::base::lock;
@@ -16,12 +17,12 @@ static HOST: OnceLock<Host> = OnceLock::new();
 const ON: u8 = 1;
 const CHECK: u8 = 2;
 const LINES: u8 = 4;
-/// Some thread has node creation hooks.
+/// Set while some thread has node creation hooks.
 const HOOKED: u8 = 8;
-/// How deep a report follows nodes that were made in the turn of other nodes.
+/// The longest chain of nodes, each made in the backward of the next, that a report follows.
 const DEEPEST: u32 = 64;
 
-/// How many writes in place are remembered.
+/// The number of in-place writes whose lines are remembered.
 const REMEMBERED: usize = 4096;
 static WRITES: Mutex<VecDeque<Write>> = Mutex::new(VecDeque::new());
 
@@ -32,35 +33,36 @@ struct Write {
 }
 
 thread_local! {
-    static TURN: RefCell<Option<Parent>> = const { RefCell::new(None) };
+    static PARENT: RefCell<Option<Parent>> = const { RefCell::new(None) };
 }
 
-/// What the host language does for these modes.
+/// Functions of the host language that these modes use.
 pub struct Host {
-    /// The user's present line.
+    /// Returns the line of the user's program that runs now.
     pub line: fn() -> Option<Line>,
-    /// The present stack.
+    /// Returns the current stack.
     pub here: fn() -> Option<Box<dyn Stack>>,
     /// Shows a report as a warning.
     pub tell: fn(&str),
-    /// Adds a note to an exception of the user's.
+    /// Adds a note to a user's exception.
     pub note: fn(&(dyn Any + Send + Sync), &str, &Line),
 }
 
-/// The host language's stack as it was; most are forgotten before somebody asks for the text.
+/// A captured stack of the host language. Its text is made on request, because most stacks are dropped
+/// unread.
 pub trait Stack: Send + Sync {
     fn text(&self) -> Option<String>;
 }
 
-/// Where a node was made.
+/// Describes where a node was made.
 pub struct Trace {
     pub line: Option<Line>,
-    /// The stack, in anomaly mode.
+    /// Set in anomaly mode only.
     pub stack: Option<Box<dyn Stack>>,
     pub parent: Option<Parent>,
 }
 
-/// The node in whose turn another one was made.
+/// The node whose backward made another node.
 #[derive(Clone)]
 pub struct Parent {
     pub name: Arc<str>,
@@ -68,10 +70,11 @@ pub struct Parent {
     depth: u32,
 }
 
-/// Takes the turn that this thread is in for the thread that calls what is returned.
+/// Moves this thread's current parent node into the returned closure, which sets it in the thread that calls
+/// it.
 pub(in crate::tensor) fn hand_over() -> impl FnOnce() + Send {
-    let turn = TURN.take();
-    move || TURN.set(turn)
+    let current = PARENT.take();
+    move || PARENT.set(current)
 }
 
 pub fn set_host(host: Host) {
@@ -91,7 +94,7 @@ pub fn set(on: bool, check_nan: bool) {
     }
 }
 
-/// Whether nodes remember the user's line; returns what it was.
+/// Sets whether nodes remember the user's line; returns the former setting.
 pub fn set_lines(on: bool) -> bool {
     if !on {
         forget_writes();
@@ -111,28 +114,28 @@ pub fn enabled() -> bool {
     mode() & ON != 0
 }
 
-/// Whether gradients are checked for NaN now.
+/// True if anomaly mode is on and checks gradients for NaN.
 pub fn checks_nan() -> bool {
     mode() & (ON | CHECK) == ON | CHECK
 }
 
-/// Whether gradients are checked for NaN where the mode is on.
+/// The `check_nan` setting, which has an effect only while anomaly mode is on.
 pub fn would_check_nan() -> bool {
     mode() & CHECK != 0
 }
 
-/// Whether nodes remember lines: by that switch, or in anomaly mode.
+/// True if nodes remember lines: because of `set_lines` or because of anomaly mode.
 pub fn keeps_lines() -> bool {
     mode() & (ON | LINES) != 0
 }
 
-/// Whether nothing is to be noted of a new node.
+/// True if new nodes need no trace and no hooks are to be told of them.
 #[inline]
 pub fn is_idle() -> bool {
     mode() & (ON | LINES | HOOKED) == 0
 }
 
-/// One more thread, or one less, wants to know of its nodes.
+/// Counts the threads that have node creation hooks.
 pub(in crate::tensor) fn watch_nodes(more: bool) {
     static THREADS: Mutex<usize> = Mutex::new(0);
     let mut threads = lock(&THREADS);
@@ -143,51 +146,52 @@ pub(in crate::tensor) fn watch_nodes(more: bool) {
     };
 }
 
-/// Where the user's program stands, when somebody wants to know.
+/// The trace for a new node, if anomaly mode or line recording is on.
 #[inline]
 pub fn trace() -> Option<Arc<Trace>> {
-    if mode() & (ON | LINES) == 0 { None } else { look() }
+    if mode() & (ON | LINES) == 0 { None } else { capture() }
 }
 
-/// The user's present line, where lines are kept.
+/// The user's current line, if lines are recorded.
 #[inline]
 pub fn line() -> Option<Line> {
     if keeps_lines() { HOST.get().and_then(|host| (host.line)()) } else { None }
 }
 
 #[cold]
-fn look() -> Option<Arc<Trace>> {
+fn capture() -> Option<Arc<Trace>> {
     let host = HOST.get()?;
     let stack = if enabled() { (host.here)() } else { None };
-    let parent = TURN.with_borrow(|turn| turn.clone().filter(|parent| parent.depth < DEEPEST));
+    let parent = PARENT.with_borrow(|current| current.clone().filter(|parent| parent.depth < DEEPEST));
     Some(Arc::new(Trace { line: (host.line)(), stack, parent }))
 }
 
-/// Says whose turn it is in this thread, until dropped.
-pub struct Turn(Option<Parent>);
+/// Restores this thread's former parent node when dropped.
+pub struct ParentGuard(Option<Parent>);
 
-impl Drop for Turn {
+impl Drop for ParentGuard {
     fn drop(&mut self) {
-        TURN.with_borrow_mut(|turn| *turn = self.0.take());
+        PARENT.with_borrow_mut(|current| *current = self.0.take());
     }
 }
 
-/// Nodes that are made from now on are made in the turn of the node of this name, made as `trace` says.
-pub(in crate::tensor) fn begin_turn(name: &str, trace: Option<Arc<Trace>>) -> Turn {
+/// Until the result is dropped, nodes made by this thread get the node `name` as their parent.
+pub(in crate::tensor) fn set_parent(name: &str, trace: Option<Arc<Trace>>) -> ParentGuard {
     let above = trace.as_ref().and_then(|trace| trace.parent.as_ref());
     let depth = above.map_or(0, |parent| parent.depth + 1);
     let parent = Parent { name: name.into(), trace, depth };
-    Turn(TURN.with_borrow_mut(|turn| turn.replace(parent)))
+    ParentGuard(PARENT.with_borrow_mut(|current| current.replace(parent)))
 }
 
-/// Adds a note, which names a line, to an exception of the user's.
+/// Adds a note, which names a line, to a user's exception.
 pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
     if let Some(host) = HOST.get() {
         (host.note)(exception, text, line);
     }
 }
 
-/// Remembers a write in place, with the version that it found: for whom lines are kept ([`keeps_lines`]).
+/// Remembers the line of an in-place write and the storage's version before it. Called only if
+/// [`keeps_lines`].
 #[cold]
 pub fn wrote(storage: &Storage) {
     let Some(line) = HOST.get().and_then(|host| (host.line)()) else { return };
@@ -198,12 +202,12 @@ pub fn wrote(storage: &Storage) {
     writes.push_back(Write { storage: storage.id(), found: storage.version(), line });
 }
 
-/// The first write to `storage` that found it at `version` or later, if it is remembered.
+/// The line of the first write to `storage` at or after `version`, if it is still remembered.
 pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
     let writes = lock(&WRITES);
     let (mut found, mut next) = (None, u32::MAX);
     for write in writes.iter().rev().filter(|write| write.storage == storage.id()) {
-        // Another storage, long gone, may have had this number: its versions do not go on here.
+        // A freed storage may have had the same id: its versions do not continue those found so far.
         if write.found >= next || write.found < version {
             break;
         }
@@ -212,21 +216,21 @@ pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
     found.cloned()
 }
 
-/// Tells which forward call made the node that failed, and in whose turn that was, and so on.
+/// Reports the forward call that made the failed node, then the one that made its parent, and so on.
 pub(in crate::tensor) fn report(name: &str, mut trace: Option<Arc<Trace>>) {
     let Some(host) = HOST.get() else { return };
-    (host.tell)(&said(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
+    (host.tell)(&failure_text(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
     while let Some(Parent { name, trace: above, .. }) = trace.as_deref().and_then(|t| t.parent.clone()) {
         let what = match above.as_deref().and_then(|t| t.stack.as_ref()) {
             Some(_) => format!("\n\nPrevious calculation was induced by {name}."),
             None => format!("Error detected in {name}."),
         };
-        (host.tell)(&said(&what, "induced the previous calculation", above.as_deref()));
+        (host.tell)(&failure_text(&what, "induced the previous calculation", above.as_deref()));
         trace = above;
     }
 }
 
-fn said(what: &str, did: &str, trace: Option<&Trace>) -> String {
+fn failure_text(what: &str, did: &str, trace: Option<&Trace>) -> String {
     match trace.and_then(|t| t.stack.as_ref()?.text()) {
         Some(stack) => format!("{what} Traceback of forward call that {did}:\n{stack}"),
         None => format!(

@@ -1,20 +1,21 @@
-//! The graph's part of an error: which node it is about, and where the user's program made it.
+//! Describes nodes and tensors in error messages: what they are, and the line of the user's program that made
+//! them.
 
 use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
-use crate::tensor::graph::anomaly::{self, Turn};
+use crate::tensor::graph::anomaly::{self, ParentGuard};
 use crate::tensor::graph::saved::Saved;
 use crate::tensor::node::Node;
 use crate::tensor::{Edge, Tensor};
 
 impl Guidance {
-    /// Names a node and the line that made it.
+    /// Adds a note that names a node and the line that made it.
     #[must_use]
     pub fn node(self, label: &'static str, node: &Node) -> Guidance {
         let (text, line) = node.describe();
         self.note(label, text, line)
     }
 
-    /// Ends an error about nodes: lines that were not recorded could have been.
+    /// Finishes an error about nodes. If lines are not recorded, it adds a hint how to record them.
     #[must_use]
     pub fn done(self) -> Error {
         if anomaly::keeps_lines() { self } else { self.note("where", LINES_HINT, None) }.into()
@@ -22,7 +23,7 @@ impl Guidance {
 }
 
 impl Node {
-    /// The node in words, and the line that made it.
+    /// A description of the node, and the line that made it.
     pub fn describe(&self) -> (String, Option<Line>) {
         let line = self.trace.as_ref().and_then(|trace| trace.line.clone());
         let (what, how) = match self.outputs.first() {
@@ -34,28 +35,28 @@ impl Node {
         (if line.is_some() { what + how } else { what }, line)
     }
 
-    /// In anomaly mode, nodes that are made until this is dropped are made in this node's turn.
+    /// In anomaly mode, nodes made until the result is dropped have this node as their parent.
     #[inline]
-    pub fn begin_turn(&self) -> Option<Turn> {
-        anomaly::enabled().then(|| anomaly::begin_turn(&self.name(), self.trace.clone()))
+    pub fn set_parent(&self) -> Option<ParentGuard> {
+        anomaly::enabled().then(|| anomaly::set_parent(&self.name(), self.trace.clone()))
     }
 
-    /// Tells in anomaly mode which forward call made this node, whose turn failed.
+    /// In anomaly mode, reports the forward call that made this node, whose backward failed.
     pub fn report_failure(&self) {
         anomaly::report(&self.full_name(), self.trace.clone());
     }
 }
 
-/// Adds the node to an error of its backward.
+/// Adds the node to an error that its backward raised.
 #[cold]
-pub fn in_turn(error: Error, node: &Node) -> Error {
+pub fn add_failed_node(error: Error, node: &Node) -> Error {
     match error.into_fault() {
         Fault::Runtime(message) => Guidance::new(message).node("operator", node).done(),
         Fault::Foreign(inner) => {
             if anomaly::keeps_lines()
                 && let (text, Some(line)) = node.describe()
             {
-                anomaly::annotate(&*inner, &format!("in the turn of {text}"), &line);
+                anomaly::annotate(&*inner, &format!("in the backward of {text}"), &line);
             }
             Fault::Foreign(inner).into()
         }
@@ -64,7 +65,7 @@ pub fn in_turn(error: Error, node: &Node) -> Error {
 }
 
 impl Saved {
-    /// What this value is to the node that saved it, in words.
+    /// A description of this value's role in the node that saved it.
     pub(in crate::tensor) fn describe(&self, node: &Node) -> String {
         match self.source {
             source if source >= Saved::OUTPUT => format!("output {} of the operator", source - Saved::OUTPUT),
@@ -76,9 +77,9 @@ impl Saved {
 }
 
 impl Tensor {
-    /// A tensor in words, and the line that made it.
+    /// A description of the tensor, and the line that made it.
     pub fn describe(&self) -> (String, Option<Line>) {
-        // The leaf's node, if there is one already: an error makes none.
+        // Uses the leaf's node only if it exists: describing a tensor must not make one.
         let leaf = || self.0.extra.get()?.leaf.get().cloned().map(|node| Edge { node, output: 0 });
         match self.history().or_else(leaf) {
             Some(Edge { node, .. }) if !node.is_leaf() => {

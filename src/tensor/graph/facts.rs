@@ -1,5 +1,5 @@
-//! What is known of an operator's nodes beside their derivative, in a static that the derivative points to: what Python shows
-//! of a node is read here, and no name of an operator is looked up.
+//! Static facts about an operator's nodes besides the derivative, which points to them. Python reads the
+//! attributes of `grad_fn` from here, so that nothing is looked up by an operator's name.
 
 use crate::base::{DType, Device, Dims, Layout, MemoryFormat, Put, Scalar};
 use crate::tensor::{Node, Part, Saved};
@@ -7,28 +7,29 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::ops::Range;
 
-/// The arguments that a node keeps.
+/// The non-tensor arguments that a node keeps.
 pub type Kept = dyn Any + Send + Sync;
 
-/// Shows one of the arguments that a node keeps.
+/// Reads one of a node's arguments in the form that Python shows.
 pub type ShowKept = fn(&Kept) -> Option<Shown>;
 
-/// The number of multiplications and additions of a derivative, by the sizes of what it is given and of what it is to make.
+/// The number of multiplications and additions of a derivative, from the shapes of its inputs and of its
+/// results.
 pub type DerivativeFlops = fn(&[Vec<usize>], &[Vec<usize>]) -> u64;
 
 pub struct Facts {
-    /// The tensors that such a node can save: PyTorch's name, and which they are.
+    /// Tensors that such a node can save: PyTorch's name for it, and the operand or output that it is.
     pub saved: &'static [(&'static str, SavedAt)],
-    /// The arguments that it keeps, and how they are shown.
+    /// Arguments that the node keeps: PyTorch's name, and how to show them.
     pub kept: &'static [(&'static str, ShowKept)],
-    /// What PyTorch's node keeps and ours derives.
+    /// Attributes that PyTorch's node keeps and that gradiron derives from other facts.
     pub shown: &'static [(&'static str, Fact)],
     pub results: &'static [&'static str],
-    /// Which operands have edges.
+    /// For each operand, true if it has an edge.
     pub edges: &'static [bool],
-    /// How many tensors each operand was, where lists are among them.
+    /// The number of tensors of each operand, if some operands are lists.
     pub lengths: fn(&Kept) -> Option<&[u32]>,
-    /// The name of PyTorch's kernel, where it is not the node's.
+    /// The name of ATen's kernel, if it differs from the node's.
     pub aten: &'static str,
     /// The derivative of the in-place form of a view operator.
     pub inplace: Option<&'static crate::tensor::Derivative>,
@@ -44,9 +45,9 @@ pub enum SavedAt {
 pub enum Fact {
     /// The sizes of an operand.
     Sizes(usize),
-    /// One of them.
+    /// One size of an operand.
     Size(usize, usize),
-    /// Its strides, where it was saved.
+    /// The strides of an operand, if it was saved.
     Strides(usize),
     Numel(usize),
     Ndim(usize),
@@ -56,22 +57,22 @@ pub enum Fact {
     Nothing,
 }
 
-/// A value as Python is shown it.
+/// A value in the form that Python shows.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Shown {
     Nothing,
     Bool(bool),
-    /// A whole number of C++'s, which PyTorch shows as unsigned.
+    /// A C++ integer, which PyTorch shows as unsigned.
     Int(i64),
-    /// Whole numbers of C++'s.
+    /// C++ integers.
     Ints(Vec<i64>),
     Float(f64),
-    /// A number as it was given.
+    /// A number with the type that the user passed.
     Number(Scalar),
     Text(String),
 }
 
-/// An argument that a node can keep, and how Python is shown it.
+/// The type of an argument that a node can keep and show to Python.
 pub trait Keep: Clone + Send + Sync + 'static {
     fn shown(&self) -> Shown;
 }
@@ -122,20 +123,21 @@ impl<const N: usize> Keep for [usize; N] {
     }
 }
 
-/// Where the tensors of operand `at` are among those of its kind (with an edge, or without), and how many there are.
+/// The position of operand `at` among the tensors of its kind (with an edge, or without), and the number of
+/// its tensors.
 pub fn place(edges: &[bool], lengths: Option<&[u32]>, at: usize) -> (usize, usize) {
     let length = |i: usize| lengths.and_then(|l| l.get(i)).map_or(1, |&n| n as usize);
     let before = (0..at).filter(|&i| edges[i] == edges[at]).map(length).sum();
     (before, length(at))
 }
 
-/// The source of what is saved of the tensor there.
+/// The `Saved::source` of the tensor at position `start` of operand `at`.
 pub fn source(edges: &[bool], start: usize, at: usize) -> u32 {
     if edges[at] { start as u32 } else { Saved::ARGUMENT + start as u32 }
 }
 
 impl Facts {
-    /// Of a node of which nothing is known but the edges of its first operands.
+    /// Facts of a node about which only the edges of its first operands are known.
     pub const NONE: Facts = Facts {
         saved: &[],
         kept: &[],
@@ -147,10 +149,10 @@ impl Facts {
         inplace: None,
     };
 
-    /// The sources of a saved value of this node: one, or those of a list.
+    /// The sources of one saved value, or of all values of a saved list.
     pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u32> {
         match saved {
-            // The only operand, a list, has all the edges.
+            // A list that is the only operand owns all the edges.
             SavedAt::Operand { list: true, .. } if self.edges == [true] => 0..node.edges.len() as u32,
             SavedAt::Operand { at, .. } => {
                 let (start, count) = place(self.edges, node.params.as_deref().and_then(self.lengths), at);
@@ -165,7 +167,7 @@ impl Facts {
         self.sources(node, SavedAt::Operand { at: operand, list: false }).start
     }
 
-    /// The sizes of an operand: of what its gradient flows to, or of what was saved of it.
+    /// The shape of an operand, read from the node its gradient flows to or from its saved value.
     fn sizes(&self, node: &Node, operand: usize) -> Option<Dims> {
         let source = self.first_source(node, operand);
         if let Some(Some(edge)) = node.edges.get(source as usize) {
@@ -181,7 +183,7 @@ impl Facts {
         saved.body().map(|body| body.layout.clone())
     }
 
-    /// A fact of a node; nothing where it is not known.
+    /// The value of a fact for this node, if it is known.
     pub fn show(&self, node: &Node, fact: Fact) -> Option<Shown> {
         let number = |n: usize| Shown::Number(Scalar::Int(n as i64));
         Some(match fact {
@@ -197,7 +199,7 @@ impl Facts {
         })
     }
 
-    /// An attribute of a node that is no saved tensor.
+    /// An attribute of a node other than its saved tensors.
     pub fn attribute(&self, node: &Node, name: &str) -> Option<Shown> {
         if let Some((_, show)) = self.kept.iter().find(|(own, _)| *own == name) {
             return show(node.params.as_deref()?);
@@ -215,7 +217,6 @@ impl Facts {
 }
 
 impl Node {
-    /// What is known of the operator that made this node.
     pub fn facts(&self) -> Option<&'static Facts> {
         match self.kind {
             crate::tensor::Kind::Op(derivative) => derivative.facts,

@@ -1,4 +1,5 @@
-//! What nodes keep and tell: saved values and their hooks, how they are recorded, what is known of them.
+//! The contents of nodes: saved values, hooks on them, how nodes are recorded, facts for Python and for error
+//! messages.
 
 pub mod anomaly;
 pub mod describe;

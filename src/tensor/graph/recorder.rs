@@ -1,4 +1,4 @@
-//! Recording an operator: a node with an edge per input and the values that its derivative will read.
+//! Records an operator: makes a node with one edge for each input and the values that the derivative needs.
 
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
@@ -6,13 +6,13 @@ use crate::storage::reserve;
 use crate::tensor::{Body, Derivative, Edge, Kept, Kind, Node, REPLACED, Saved, Tensor, mode};
 use std::any::Any;
 
-/// Whether an operator on these inputs is recorded.
+/// True if an operator on these inputs must be recorded.
 pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bool {
     mode::grad_enabled() && inputs.into_iter().any(Tensor::requires_grad)
 }
 
-/// Whether an operator on these inputs is recorded; an error for a view whose base was written since, and whose history cannot
-/// follow.
+/// True if an operator on these inputs must be recorded. Returns an error if an input is a view that cannot
+/// follow a write to its base in the graph.
 pub fn records<'a>(inputs: impl IntoIterator<Item = &'a Tensor> + Clone) -> Result<bool> {
     let recorded = any_requires_grad(inputs.clone());
     if recorded {
@@ -21,12 +21,12 @@ pub fn records<'a>(inputs: impl IntoIterator<Item = &'a Tensor> + Clone) -> Resu
     Ok(recorded)
 }
 
-/// A node in the making.
+/// A node that is being built.
 pub struct Recorder {
     node: Draft<Node>,
-    /// Which inputs are views.
+    /// One bit for each input: set if it is a view.
     views: u64,
-    /// Whether a value made in inference mode was saved.
+    /// True if a value made in inference mode was saved.
     inference: bool,
 }
 
@@ -36,7 +36,7 @@ impl Recorder {
         Recorder { node: Node::draft(Kind::Op(derivative)), views: 0, inference: false }
     }
 
-    /// The next input's edge; nothing for scalars and for tensors that want no gradient.
+    /// Adds the edge of the next input: `None` for scalars and for tensors that require no gradient.
     #[inline]
     pub fn input(&mut self, tensor: Option<&Tensor>) -> &mut Recorder {
         let edges = &mut self.node.edges;
@@ -45,8 +45,8 @@ impl Recorder {
         self
     }
 
-    /// The next input's edge, for an operator whose gradient takes its shape from that input. A tensor that was resized without
-    /// recording has a history that wants another shape: a node between them brings the gradient to it.
+    /// Like `input`, for an operator whose gradient takes its shape from that input. If the tensor was
+    /// resized without recording, its edge expects another shape: an extra node reshapes the gradient.
     #[inline]
     pub fn input_as_shown(&mut self, tensor: &Tensor) {
         self.input(Some(tensor));
@@ -74,7 +74,6 @@ impl Recorder {
         *edge = Edge { node: Node::publish(node), output: 0 };
     }
 
-    /// What the node will run.
     #[inline]
     pub fn derivative(&self) -> Option<&'static Derivative> {
         match self.node.kind {
@@ -83,17 +82,17 @@ impl Recorder {
         }
     }
 
-    /// Lets the node run another derivative.
+    /// Replaces the derivative of the node.
     pub fn rename(&mut self, derivative: &'static Derivative) {
         self.node.kind = Kind::Op(derivative);
     }
 
-    /// Which inputs want gradients.
+    /// One bit for each input: set if it requires a gradient.
     pub fn wanted(&self) -> u64 {
         self.node.edges.iter().enumerate().fold(0, |bits, (i, e)| bits | u64::from(e.is_some()) << i)
     }
 
-    /// Whether a gradient flows to this input.
+    /// True if a gradient flows to this input.
     #[inline]
     pub fn has_edge(&self, index: usize) -> bool {
         self.node.edges.get(index).is_some_and(Option::is_some)
@@ -119,7 +118,7 @@ impl Recorder {
         self
     }
 
-    /// Saves a tensor that is among the operator's arguments: an index, a mask.
+    /// Saves a tensor that has no edge: an index, a mask.
     pub fn save_argument(&mut self, tensor: &Tensor, at: usize) -> &mut Recorder {
         let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u32).of(tensor);
         self.inference |= tensor.physical().body().storage.is_of_inference();
@@ -127,8 +126,9 @@ impl Recorder {
         self
     }
 
-    /// Refuses what must not be recorded: views whose history cannot follow a write to their base, values of inference mode (which
-    /// a node knows that is recorded `outside` of all transforms), and a graph for which there is no memory.
+    /// Returns an error for what must not be recorded: a view that cannot follow a write to its base in the
+    /// graph; a value made in inference mode (if `outside` says that the node is recorded outside of all
+    /// transforms); a graph for which there is no memory.
     #[inline]
     pub fn check<'a>(
         &self,
@@ -147,13 +147,13 @@ impl Recorder {
         self
     }
 
-    /// Counts a number among the params as a saved value, which is given up as one.
+    /// Makes a number among the params count as a saved value: it is freed together with the saved values.
     pub fn saves_number(&mut self) -> &mut Recorder {
         self.node.saves_mut().number = true;
         self
     }
 
-    /// Publishes the node; `outputs` are the bodies that it made.
+    /// Publishes the node; `outputs` are the bodies of the results.
     #[inline]
     pub fn publish_all(mut self, outputs: &[Body]) -> crate::tensor::NodeRef {
         for body in outputs {
@@ -162,7 +162,7 @@ impl Recorder {
         Node::publish(self.node)
     }
 
-    /// Publishes the node; `outputs` are the bodies that it made.
+    /// Like [`Recorder::publish_all`], for borrowed bodies.
     #[inline]
     pub fn publish(mut self, outputs: &[&Body]) -> crate::tensor::NodeRef {
         for body in outputs {
@@ -172,7 +172,7 @@ impl Recorder {
     }
 }
 
-/// Why a tensor of inference mode cannot be saved for a derivative.
+/// The error for a tensor of inference mode that would be saved for a derivative.
 #[cold]
 pub fn inference_error(node: &Node) -> Error {
     const MESSAGE: &str = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode \

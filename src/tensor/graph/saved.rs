@@ -1,4 +1,4 @@
-//! Values that nodes keep for their derivatives: as bytes, or as what a pack hook made of them.
+//! Values that nodes save for their derivatives: tensor bodies, or the results of a pack hook.
 
 use crate::base::{Error, Guidance, Result};
 use crate::tensor::dual_levels::{DualLevel, any_level};
@@ -14,27 +14,29 @@ use std::sync::atomic::Ordering;
 pub struct Saves {
     pub values: SmallVec<[Saved; 2]>,
     pub freed: bool,
-    /// Whether there was something to free.
+    /// True if the node had something to free when it was freed.
     pub lost: bool,
-    /// Whether a number among the node's params counts as a value.
+    /// True if a number among the node's params counts as a saved value.
     pub number: bool,
 }
 
-/// Where the gradient of a saved output flows to: indices are outputs without a history.
+/// The edge for the gradient of a saved output. An output with integers, such as indices, has none.
 fn output_edge(node: &NodeRef, source: u32) -> Option<Edge> {
     let output = source - Saved::OUTPUT;
     let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
     flows.then(|| Edge { node: node.clone(), output })
 }
 
-/// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
+/// One saved value. `source` is the number of the input or, from [`Saved::OUTPUT`] on, of the output that was
+/// saved.
 pub struct Saved {
     pub kept: Kept,
     pub version: u32,
     pub source: u32,
-    /// The tensor that was saved, while it lives: it may have changed by the time that a derivative asks (see `replaced.rs`).
+    /// The tensor that was saved, while it lives. It may have been replaced by the time the derivative runs
+    /// (see `replaced.rs`).
     pub(in crate::tensor) tensor: Option<WeakTensor>,
-    /// Whether it was saved of a view, whose history follows its base's.
+    /// True if the tensor was a view, whose edge is rebuilt after a write to its base.
     pub view: bool,
 }
 
@@ -44,11 +46,10 @@ pub enum Kept {
     Packed(Arc<Packed>),
 }
 
-/// What a pack hook returned, with the hook that undoes it.
+/// The result of a pack hook, with the hook that unpacks it.
 pub trait Unpack: Send + Sync {
-    /// The tensor again.
     fn unpack(&self) -> Result<Tensor>;
-    /// Calls `see` with each object of the host language that this keeps alive.
+    /// Calls `see` with each object of the host language that this value keeps alive.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
     fn as_any(&self) -> &dyn std::any::Any;
 }
@@ -72,9 +73,10 @@ impl Drop for Packed {
 
 impl Saved {
     pub const OUTPUT: u32 = 1 << 31;
-    /// From here on `source` counts arguments, tensors without an edge of their node's; or what a Function saved beside those.
+    /// From here on `source` counts tensors without an edge: arguments of an operator, or extra tensors that
+    /// a custom Function saved.
     pub const ARGUMENT: u32 = 1 << 30;
-    /// A value that is neither an input nor an output.
+    /// The source of a value that is neither an input nor an output.
     pub const DETACHED: u32 = (1 << 31) - 1;
 
     #[inline]
@@ -88,7 +90,7 @@ impl Saved {
         }
     }
 
-    /// Notes that `tensor` is what was saved.
+    /// Records that `tensor` is the tensor that was saved.
     #[inline]
     pub fn of(self, tensor: &Tensor) -> Saved {
         if tensor.as_view().is_some() {
@@ -111,19 +113,19 @@ impl Saved {
         self.source >= Saved::OUTPUT
     }
 
-    /// Whether the saved input's tensor is gone.
+    /// True if the tensor of a saved input is gone.
     pub fn is_orphan(&self) -> bool {
         !self.is_output()
             && self.body().is_some()
             && self.tensor.as_ref().is_none_or(|tensor| !tensor.is_alive())
     }
 
-    /// `tensor`, which was made from this value, stands for the saved one from now on.
+    /// From now on `tensor`, which was made from this value, counts as the saved tensor.
     pub fn set_tensor(&mut self, tensor: &Tensor) {
         self.tensor = Some(tensor.downgrade());
     }
 
-    /// The bytes, unless hooks keep the value.
+    /// The body, unless a pack hook took the value.
     #[inline]
     pub fn body(&self) -> Option<&Body> {
         match &self.kept {
@@ -132,7 +134,7 @@ impl Saved {
         }
     }
 
-    /// Where the gradient of this value flows to.
+    /// The edge to which the gradient of this value flows.
     pub fn edge(&self, node: &NodeRef) -> Option<Edge> {
         if self.is_output() {
             return output_edge(node, self.source);
@@ -146,7 +148,7 @@ impl Saved {
         }
     }
 
-    /// Refuses a value that was written over since it was saved.
+    /// Returns an error if the value was written after it was saved.
     fn check(&self, node: &Node, body: &Body) -> Result<()> {
         let now = body.storage.version();
         if now == self.version {
@@ -156,7 +158,8 @@ impl Saved {
             Some((node.operator(), self.source - Saved::OUTPUT))
         } else {
             match node.edges.get(self.source as usize) {
-                // The tensor is known by who wrote it last; a view's history starts anew with such a write.
+                // PyTorch names the last writer; a write through a view gives the view a new node,
+                // `AsStrided`.
                 Some(Some(edge)) if !edge.node.is_leaf() => Some(match body.storage.last_writer() {
                     Some(_) if self.view => ("AsStrided".into(), 0),
                     Some(name) => (operator_of(&namespaced(name)).into(), 0),
@@ -192,22 +195,20 @@ impl Saved {
         if let Some(writer) = body.storage.last_writer() {
             guidance = guidance.note("last recorded write", operator_of(writer), None);
         }
-        Err(guidance
-            .advice("use the form of the write that makes a new tensor, or write to a clone()")
-            .done())
+        Err(guidance.advice("use the out-of-place form of the operator, or write to a clone()").done())
     }
 
-    /// A second handle: hooks run without the node's lock.
+    /// A second handle to the same value, because hooks must run without the node's lock.
     pub fn share(&self) -> Saved {
         Saved { kept: self.kept.clone(), tensor: self.tensor.clone(), ..*self }
     }
 
-    /// This saved value as a tensor, checked; `node` is the one that saved it.
+    /// Checks this saved value and returns it as a tensor; `node` is the node that saved it.
     pub fn unpack(&self, node: &NodeRef) -> Result<Tensor> {
         match &self.kept {
             Kept::Body(body) => {
                 self.check(node, body)?;
-                // What a Function saved may be detached.
+                // A custom Function may have saved a detached tensor.
                 let custom = matches!(node.kind, Kind::Custom(_));
                 let recorded = self.edge(node).filter(|edge| edge.node.is_leaf() || !custom);
                 if let Some(tensor) = self.current_tensor(recorded.as_ref())? {
@@ -227,7 +228,7 @@ impl Saved {
 }
 
 impl Tensor {
-    /// A saved value as a tensor again: with a leaf's edge its gradient goes to that leaf.
+    /// Makes a tensor from a saved value. With a leaf's edge, its gradient flows to that leaf.
     pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
         if let Some(edge) = &edge
             && let Kind::Leaf(leaf) = &edge.node.kind
@@ -243,7 +244,8 @@ impl Tensor {
         Tensor::of(body, edge)
     }
 
-    /// A tensor whose history can be taken away again by `set_history`, which keeps the history that a tensor was made with.
+    /// Makes a tensor whose edge `set_history` can remove. (The edge that a tensor is born with cannot be
+    /// removed.)
     pub fn with_removable_history(body: Body, edge: Option<Edge>) -> Tensor {
         let tensor = Tensor::new(body);
         lock(&tensor.extra().replaced).edge = Some(edge);
@@ -251,10 +253,10 @@ impl Tensor {
         tensor
     }
 
-    /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
+    /// Makes a leaf with other values, whose gradient flows to the same node as that of the first leaf.
     #[cold]
     fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
-        let tensor = Tensor::showing(body, None, REQUIRES, None);
+        let tensor = Tensor::with_flags(body, None, REQUIRES, None);
         if let Some(node) = node {
             let _ = tensor.extra().leaf.set(node);
         }
@@ -262,16 +264,16 @@ impl Tensor {
     }
 }
 
-/// The tangents of saved values: the source of the value, the level, the tangent.
+/// Tangents of saved values: source of the value, level, tangent.
 pub type SavedTangents = Vec<(u32, DualLevel, Tensor)>;
 
-/// One node's turn in a backward: what its derivative sees.
+/// The run of one node in a backward: what its derivative gets.
 pub struct Step<'a> {
     pub node: &'a NodeRef,
     pub grads: &'a [Option<Tensor>],
-    /// Whether the derivative is recorded itself.
+    /// True if the derivative itself is recorded.
     pub create_graph: bool,
-    /// Which edges' gradients are wanted.
+    /// One bit for each edge: set if its gradient is needed.
     pub wanted: u64,
     values: SmallVec<[Saved; 2]>,
     tangents: SavedTangents,
@@ -283,25 +285,26 @@ const FREED: &str = "Trying to backward through the graph a second time (or dire
     autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
     to access saved tensors after calling backward.";
 
-/// The error for saved values of `node` that were freed.
+/// The error for using the saved values of `node` after they were freed.
 pub fn freed_error(node: Option<&Node>) -> Error {
     let guidance = Guidance::new(FREED);
     let guidance = if let Some(node) = node { guidance.node("operator", node) } else { guidance };
     guidance
-        .advice("pass retain_graph=True to the backward that came first, or compute the forward pass again; what is carried \
-            over from an earlier round wants detach()")
+        .advice("pass retain_graph=True to the first backward, or compute the forward pass again; call detach() on values \
+            that are kept from an earlier iteration")
         .done()
 }
 
 impl<'a> Step<'a> {
-    /// A turn that has no values yet.
+    /// A step without saved values; `take` fetches them.
     #[inline]
     pub fn new(node: &'a NodeRef, grads: &'a [Option<Tensor>], create_graph: bool, wanted: u64) -> Step<'a> {
         let (values, tangents) = (SmallVec::new(), SavedTangents::new());
         Step { node, grads, create_graph, wanted, values, tangents, freed: false }
     }
 
-    /// Takes the node's saved values, for good unless `keep`. Packed ones are unpacked, once each and in order.
+    /// Fetches the node's saved values and, unless `keep`, frees them in the node. Packed values are unpacked
+    /// once each, in order.
     pub fn take(&mut self, keep: bool) -> Result<()> {
         let (node, values) = (self.node, &mut self.values);
         let mut saves = node.saves();
@@ -322,7 +325,7 @@ impl<'a> Step<'a> {
             (packed && !keep).then(|| values.iter().map(Saved::share).collect());
         if let Err(error) = make_ready(node, values, packed, lost) {
             if !keep {
-                // Nothing was derived: the node has what it had.
+                // No derivative was computed: give the node its values back.
                 let mut saves = node.saves();
                 (saves.freed, saves.lost) = (freed, lost);
                 saves.values = before.unwrap_or_else(|| std::mem::take(values));
@@ -340,22 +343,22 @@ impl<'a> Step<'a> {
         self.wanted >> edge & 1 == 1
     }
 
-    /// Refuses a node that an earlier backward has freed.
+    /// Returns an error if an earlier backward has freed the node.
     pub fn check_alive(&self) -> Result<()> {
         if self.freed { Err(freed_error(Some(self.node))) } else { Ok(()) }
     }
 
-    /// The gradient of an output, if one arrived.
+    /// The gradient of an output, if there is one.
     pub fn grad(&self, output: usize) -> Option<&Tensor> {
         self.grads.get(output)?.as_ref()
     }
 
-    /// Whether a value from this source was saved.
+    /// True if a value with this source was saved.
     pub fn has(&self, source: u32) -> bool {
         self.values.iter().any(|s| s.source == source)
     }
 
-    /// The body of a saved value, for a kernel that does not record. It may have the conj or neg bit.
+    /// The body of a saved value, for a kernel that does not record. The conj or neg bit may be set.
     pub fn body(&self, source: u32) -> Result<&Body> {
         Ok(self.saved(source)?.1)
     }
@@ -368,7 +371,7 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// A saved value as a tensor, with its place in the graph.
+    /// A saved value as a tensor, with its edge.
     pub fn tensor(&self, source: u32) -> Result<Tensor> {
         let edge = if source >= Saved::OUTPUT {
             output_edge(self.node, source)
@@ -386,18 +389,18 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// A tensor among the arguments, with the history that it had.
+    /// A saved tensor that has no edge in this node, with the given edge.
     pub fn argument(&self, at: usize, history: Option<Edge>) -> Result<Tensor> {
         let source = Saved::ARGUMENT + at as u32;
         self.restored(source, history)
     }
 
-    /// A saved value that is no tensor of the user's, and has no history.
+    /// A saved value that is not a tensor of the user, without an edge.
     pub fn value(&self, source: u32) -> Result<Tensor> {
         self.restored(source, None)
     }
 
-    /// Whether forward mode has a say in this turn: a gradient or a saved value carries tangents.
+    /// True if forward mode applies: a gradient or a saved value has tangents.
     pub fn is_dual(&self) -> bool {
         !self.tangents.is_empty() || self.grads.iter().flatten().any(Tensor::is_dual)
     }
@@ -411,8 +414,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Unpacks the values of a node, and checks them: all of them, whichever gradients are wanted. A Function looks at its own
-/// when it asks for them.
+/// Unpacks and checks all saved values of a node, whichever gradients are needed. A custom Function's values
+/// are checked only when it asks for them.
 #[inline]
 fn make_ready(node: &NodeRef, values: &mut [Saved], packed: bool, lost: bool) -> Result<()> {
     values.iter_mut().try_for_each(|saved| saved.update(node))?;
@@ -432,7 +435,8 @@ fn make_ready(node: &NodeRef, values: &mut [Saved], packed: bool, lost: bool) ->
     Ok(())
 }
 
-/// Lets the hooks of packed values give them back. A Function unpacks its values itself, when it asks for them.
+/// Calls the unpack hooks of packed values. A custom Function unpacks its values itself, when it asks for
+/// them.
 #[cold]
 fn unpack_all(node: &NodeRef, values: &mut [Saved]) -> Result<()> {
     if matches!(node.kind, Kind::Custom(_)) {

@@ -1,5 +1,6 @@
-//! Pack hooks: what a thread does with the values that its operators save. A node is packed right after it was published,
-//! or, for a write in place, with its inputs before the write and with its outputs after it.
+//! Pack hooks: functions of a thread that replace the values that its operators save. The values of a node
+//! are packed right after it is published; those of an in-place write in two steps, inputs before the write
+//! and outputs after it.
 
 use crate::base::{Error, try_alloc};
 use crate::tensor::graph::saved::{Kept, Packed, Saved, Unpack};
@@ -9,17 +10,19 @@ use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// A pair of hooks; the second half lives in what the first one returns.
+/// A pair of hooks. The unpack hook is part of the value that `pack` returns.
 pub trait Pack: Send + Sync {
     fn pack(&self, tensor: &Tensor) -> Result<Box<dyn Unpack>, Error>;
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Keeps what chosen operators make, and hands it out when they are run again.
+/// Selective activation checkpointing: keeps the results of chosen operators and supplies them when the
+/// operators run again.
 pub trait Chooser: Send + Sync {
-    /// What the next operator with this derivative made, when it was kept.
+    /// The kept result of the next operator with this derivative, if there is one.
     fn supply(&self, kind: &'static Derivative) -> Result<Option<Tensor>, Error>;
-    /// An operator was recorded: its input tensors, and its result unless that shares its inputs' memory.
+    /// Called when an operator was recorded, with its input tensors and its result (`None` if that shares
+    /// memory with an input).
     fn made(
         &self,
         kind: &'static Derivative,
@@ -28,33 +31,33 @@ pub trait Chooser: Send + Sync {
     ) -> Result<(), Error>;
 }
 
-/// Told of a write in place before it happens.
+/// A function that is called before each in-place write.
 pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
 #[derive(Default)]
 struct State {
     hooks: Vec<Arc<dyn Pack>>,
-    /// Why hooks may not be set now.
+    /// If set, hooks may not be set, and this is the message.
     disabled: Option<String>,
-    /// Nodes of a write in place that goes on.
+    /// The nodes of an in-place write that is in progress.
     waiting: Option<Vec<Waiting>>,
     watcher: Option<Watcher>,
     choosers: Vec<Arc<dyn Chooser>>,
-    /// Whether views are recorded under the names of their in-place forms.
+    /// True if views are recorded with the derivatives of their in-place forms.
     inplace: bool,
-    /// Whose values are being packed.
+    /// The node whose values are being packed.
     packing: Option<NodeRef>,
 }
 
-/// A node whose outputs are about to be written, and whether its inputs are packed.
+/// A node whose outputs are about to be written; `begun` once its inputs are packed.
 struct Waiting {
     node: NodeRef,
     begun: bool,
 }
 
-/// Which of a node's saved values are packed.
+/// The part of a node's saved values that is packed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
+enum PackedPart {
     All,
     Inputs,
 }
@@ -71,7 +74,7 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
-/// Takes this thread's hooks for the thread that calls what is returned.
+/// Moves this thread's hooks into the returned closure, which sets them in the thread that calls it.
 pub(in crate::tensor) fn hand_over() -> impl FnOnce() + Send {
     let (active, watched, state) = (ACTIVE.take(), WATCHED.take(), STATE.take());
     move || {
@@ -81,7 +84,7 @@ pub(in crate::tensor) fn hand_over() -> impl FnOnce() + Send {
     }
 }
 
-/// Whether this thread packs what it saves.
+/// True if something in this thread must see each new node.
 #[inline]
 pub fn active() -> bool {
     ACTIVE.with(Cell::get)
@@ -121,12 +124,12 @@ pub fn pop_chooser() {
     drop(gone);
 }
 
-/// Looks again whether anything wants to see saved values: node creation hooks came or went.
+/// Recomputes `ACTIVE` after node creation hooks were added or removed.
 pub(in crate::tensor) fn refresh() {
     ACTIVE.set(STATE.with_borrow(State::is_needed));
 }
 
-/// Records what `act` records under the names of in-place forms.
+/// Runs `act`; view operators in it are recorded with the derivatives of their in-place forms.
 pub fn inplace<R>(act: impl FnOnce() -> R) -> R {
     let set = |on| {
         STATE.with_borrow_mut(|state| {
@@ -141,7 +144,7 @@ pub fn inplace<R>(act: impl FnOnce() -> R) -> R {
     done
 }
 
-/// What a node is to run instead of `derivative`; asked while [`active`].
+/// The derivative that a node gets in place of `derivative`; called while [`active`].
 pub fn instead_of(derivative: &'static Derivative) -> &'static Derivative {
     let inplace = STATE.with_borrow(|state| state.inplace).then(|| derivative.facts?.inplace).flatten();
     inplace.unwrap_or(derivative)
@@ -151,7 +154,7 @@ fn chooser() -> Option<Arc<dyn Chooser>> {
     STATE.with_borrow(|state| state.choosers.last().cloned().filter(|_| state.waiting.is_none()))
 }
 
-/// What the operator that is about to be recorded made when it ran before.
+/// The result that a chooser kept for the operator about to be recorded.
 #[inline]
 pub fn supply(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
     if active() { supply_from(derivative) } else { Ok(None) }
@@ -163,7 +166,7 @@ fn supply_from(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
     Ok(chooser.supply(derivative)?.map(|tensor| tensor.body().clone()))
 }
 
-fn tell_made<'a>(
+fn pass_to_chooser<'a>(
     node: &NodeRef,
     input: &dyn Fn(usize) -> Option<&'a Tensor>,
     outputs: &[&Body],
@@ -176,22 +179,22 @@ fn tell_made<'a>(
     mode::with_grad(false, || chooser.made(derivative, inputs, result))
 }
 
-/// The hooks in force: the innermost pair.
+/// The innermost pair of hooks.
 pub fn top() -> Option<Arc<dyn Pack>> {
     STATE.with_borrow(|state| state.hooks.last().cloned())
 }
 
-/// The hooks in force when it was made, which are again in force when it goes: a backward leaves them as it found them.
-pub struct InForce(Vec<Arc<dyn Pack>>);
+/// The hooks at the time it was made; restored on drop, so that a backward leaves them as it found them.
+pub struct RestoreHooks(Vec<Arc<dyn Pack>>);
 
-impl InForce {
+impl RestoreHooks {
     #[inline]
-    pub fn now() -> InForce {
-        InForce(if active() { STATE.with_borrow(|state| state.hooks.clone()) } else { Vec::new() })
+    pub fn now() -> RestoreHooks {
+        RestoreHooks(if active() { STATE.with_borrow(|state| state.hooks.clone()) } else { Vec::new() })
     }
 }
 
-impl Drop for InForce {
+impl Drop for RestoreHooks {
     #[inline]
     fn drop(&mut self) {
         if active() || !self.0.is_empty() {
@@ -200,7 +203,7 @@ impl Drop for InForce {
     }
 }
 
-impl InForce {
+impl RestoreHooks {
     #[cold]
     fn restore(&mut self) {
         STATE.with_borrow_mut(|state| {
@@ -214,7 +217,7 @@ impl InForce {
     }
 }
 
-/// Forbids hooks, with a message, or allows them again; an error when some are set already.
+/// Forbids hooks, with a message, or allows them again. Returns an error if some are set already.
 pub fn disable(message: Option<String>) -> Result<(), Error> {
     STATE.with_borrow_mut(|state| {
         state.disabled = message;
@@ -237,27 +240,27 @@ pub fn disabled_message() -> Result<Option<String>, Error> {
     })
 }
 
-/// Has `watcher` told of each write that this thread is about to do.
+/// Sets the function that is called before each in-place write of this thread.
 pub fn watch_writes(watcher: Option<Watcher>) {
     WATCHED.set(watcher.is_some());
     let old = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.watcher, watcher));
     drop(old);
 }
 
-/// `target` is about to be written over.
+/// Calls the watcher, if one is set, before `target` is written.
 #[inline]
 pub fn before_write(target: &Tensor) -> Result<(), Error> {
-    if WATCHED.get() { tell(target) } else { Ok(()) }
+    if WATCHED.get() { call_watcher(target) } else { Ok(()) }
 }
 
 #[cold]
-fn tell(target: &Tensor) -> Result<(), Error> {
+fn call_watcher(target: &Tensor) -> Result<(), Error> {
     let watcher = STATE.with_borrow(|state| state.watcher.clone());
     watcher.map_or(Ok(()), |watcher| watcher(target))
 }
 
-/// Lets the hooks in force have the values that `node` has just saved; `input` gives its input tensors, `outputs` are what
-/// it made.
+/// Passes the values that `node` has just saved to the innermost pack hook. `input` returns its input
+/// tensors, `outputs` are the bodies of its results.
 #[inline]
 pub fn pack<'a>(
     node: &NodeRef,
@@ -285,12 +288,12 @@ fn pack_or_wait<'a>(
         return Ok(());
     }
     if !outputs.is_empty() {
-        tell_made(node, input, outputs)?;
+        pass_to_chooser(node, input, outputs)?;
     }
-    pack_now(node, input, Which::All)
+    pack_now(node, input, PackedPart::All)
 }
 
-/// Lets the hooks have what the nodes of a write in place save of its inputs: the values are about to be written over.
+/// Packs the inputs that the nodes of an in-place write saved, because the write is about to overwrite them.
 #[inline]
 pub fn pack_inputs() -> Result<(), Error> {
     if active() { pack_waiting() } else { Ok(()) }
@@ -306,13 +309,13 @@ fn pack_waiting() -> Result<(), Error> {
         })
     };
     while let Some(node) = next() {
-        // The tensors may share memory with the target: the node's own values count.
-        pack_now(&node, &|_| None, Which::Inputs)?;
+        // The input tensors may share memory with the target, so the node's saved bodies are used.
+        pack_now(&node, &|_| None, PackedPart::Inputs)?;
     }
     Ok(())
 }
 
-/// Runs a write in place; what its nodes save is packed by the time the write is done, of one that fails the inputs alone.
+/// Runs an in-place write, then packs what its nodes saved. If the write fails, only the inputs are packed.
 #[inline]
 pub fn after<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     if active() { wait_for(write) } else { write() }
@@ -324,7 +327,7 @@ fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R
     let held = node_hooks::active().then(node_hooks::hold);
     let mut done = write();
     if done.is_err() {
-        // What a hook refuses is told first.
+        // An error of a hook takes precedence over that of the write.
         done = pack_waiting().map_err(E::from).and(done);
     }
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.waiting, outer));
@@ -340,7 +343,7 @@ fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R
 fn pack_now<'a>(
     node: &NodeRef,
     input: &dyn Fn(usize) -> Option<&'a Tensor>,
-    which: Which,
+    which: PackedPart,
 ) -> Result<(), Error> {
     let Some(hooks) = top() else { return Ok(()) };
     let count = node.saves().values.len();
@@ -350,7 +353,7 @@ fn pack_now<'a>(
             let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else {
                 continue;
             };
-            if which == Which::Inputs && saved.source >= Saved::OUTPUT {
+            if which == PackedPart::Inputs && saved.source >= Saved::OUTPUT {
                 continue;
             }
             (body.clone(), saved.edge(node), saved.source)
@@ -383,8 +386,8 @@ fn set_packing(node: Option<NodeRef>) -> Option<NodeRef> {
     STATE.with_borrow_mut(|state| std::mem::replace(&mut state.packing, node))
 }
 
-/// Packs one tensor. A hook that holds on to an `output` keeps its values only: with its history it would keep the very node
-/// that keeps it.
+/// Packs one tensor. If a hook keeps an `output`, that tensor loses its edge: it would otherwise keep the
+/// node alive that keeps it.
 pub fn pack_tensor(hooks: &dyn Pack, tensor: &Tensor, output: bool) -> Result<Packed, Error> {
     let version = tensor.version();
     let hook = mode::with_grad(false, || hooks.pack(tensor));

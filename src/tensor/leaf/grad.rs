@@ -1,6 +1,7 @@
-//! A tensor's `.grad`. Several backwards may add to one leaf, so it lies under a lock, and a sum made under that lock may
-//! want the interpreter (hooks that pack, source lines). So who holds the interpreter must not wait for the lock:
-//! [`Tensor::try_grad`] says when to let go of it first.
+//! A tensor's `.grad`. It lies under a lock, because several backwards may add to one leaf. A sum made under
+//! that lock may need the interpreter (for pack hooks or source lines), so a thread that holds the
+//! interpreter must not wait for the lock: if [`Tensor::try_grad`] fails, it must release the interpreter
+//! first.
 
 use crate::base::{DType, Result};
 use crate::tensor::leaf::grad_type::GradType;
@@ -8,7 +9,7 @@ use crate::tensor::{Kind, Tensor, lock};
 use std::sync::TryLockError;
 
 impl Tensor {
-    /// The dtype that gradients of this tensor have; nothing where that is left to them.
+    /// The dtype that gradients of this tensor must have; `None` if any dtype is allowed.
     pub fn grad_dtype(&self) -> Option<DType> {
         if let Some(edge) = self.history() {
             let node = &edge.node;
@@ -22,7 +23,7 @@ impl Tensor {
         }
     }
 
-    /// Sets it, of a leaf.
+    /// Sets the dtype for the gradients of a leaf.
     pub fn set_grad_type(&self, kind: GradType) {
         let leaf = self.physical();
         leaf.extra().grad_type.set(kind);
@@ -45,7 +46,7 @@ impl Tensor {
         drop(old);
     }
 
-    /// The gradient, or nothing while another thread has the lock.
+    /// The gradient, or `None` if another thread has the lock.
     pub fn try_grad(&self) -> Option<Option<Tensor>> {
         let Some(extra) = self.0.extra.get() else { return Some(None) };
         match extra.grad.try_lock() {
@@ -55,7 +56,7 @@ impl Tensor {
         }
     }
 
-    /// Sets the gradient; false, and nothing done, while another thread has the lock.
+    /// Sets the gradient. Returns false and does nothing if another thread has the lock.
     pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
         if grad.is_none() && self.0.extra.get().is_none() {
             return true;
@@ -69,7 +70,7 @@ impl Tensor {
         true
     }
 
-    /// Changes `.grad` under its lock: several backwards may add to one leaf.
+    /// Changes `.grad` under its lock, because several backwards may add to one leaf.
     pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
         let mut slot = lock(&self.extra().grad);
         let old = slot.clone();

@@ -1,9 +1,9 @@
-//! In which dtype the gradients of a leaf come.
+//! The dtype of a leaf's gradients.
 
 use crate::base::DType;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// In which dtype a leaf's gradients come: that of its values, whichever they have, or another one.
+/// The dtype of a leaf's gradients: the tensor's own, any, or a given one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum GradType {
     Own,
@@ -11,7 +11,7 @@ pub enum GradType {
     Other(DType),
 }
 
-/// A [`GradType`] in one byte, which may be read while another thread changes it.
+/// A [`GradType`] in one byte, which threads may read while another changes it.
 #[derive(Default)]
 pub(in crate::tensor) struct GradTypeCell(AtomicU8);
 

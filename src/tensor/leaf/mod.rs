@@ -1,4 +1,4 @@
-//! Leaves: their `.grad`, and what stays of one whose tensor is gone.
+//! Leaves: their `.grad`, and the node of a leaf whose tensor is gone.
 
 pub mod grad;
 pub mod grad_type;

@@ -1,11 +1,11 @@
-//! A leaf whose tensor is gone: its node keeps the `.grad`, to which the next backward adds, and makes a new
-//! tensor where one is asked for.
+//! A leaf whose tensor is gone. Its node keeps the `.grad`, to which the next backward adds, and makes a new
+//! tensor if one is needed.
 
 use crate::tensor::{Inner, Kind, Leaf, NodeRef, REQUIRES, Tensor, WeakTensor, lock};
 use std::sync::atomic::Ordering;
 
 impl Leaf {
-    /// The leaf's tensor, or the one that was made in its place; nothing where both are gone.
+    /// The leaf's tensor or its successor; `None` if both are gone.
     #[inline]
     pub fn tensor(&self) -> Option<Tensor> {
         self.tensor.upgrade().or_else(|| self.successor())
@@ -16,7 +16,7 @@ impl Leaf {
         lock(&self.orphan).successor.as_ref()?.upgrade()
     }
 
-    /// The leaf's tensor, made anew where it is gone; `node` is the leaf's node.
+    /// The leaf's tensor; a new one is made if it is gone. `node` is the leaf's node.
     #[inline]
     pub fn tensor_again(&self, node: &NodeRef) -> Tensor {
         self.tensor.upgrade().unwrap_or_else(|| self.make_successor(node))
@@ -29,7 +29,7 @@ impl Leaf {
         if let Some(successor) = orphan.successor.as_ref().and_then(WeakTensor::upgrade) {
             return successor;
         }
-        let successor = Tensor::showing(body, None, if orphan.frozen { 0 } else { REQUIRES }, None);
+        let successor = Tensor::with_flags(body, None, if orphan.frozen { 0 } else { REQUIRES }, None);
         let extra = successor.extra();
         // A tensor that was made just now has no node yet.
         let _ = extra.leaf.set(node.clone());
@@ -39,12 +39,12 @@ impl Leaf {
         successor
     }
 
-    /// The gradient that is kept here, for the garbage collector, which waits for no lock.
+    /// The gradient kept here, for the garbage collector, which must not wait for a lock.
     pub fn orphan_grad(&self) -> Option<Tensor> {
         self.orphan.try_lock().ok()?.grad.clone()
     }
 
-    /// Whether the tensor at this address is the leaf's, or was made in its place.
+    /// True if the tensor at this address is the leaf's tensor or its successor.
     fn is_of(&self, address: usize) -> bool {
         self.tensor.address() == address
             || lock(&self.orphan).successor.as_ref().is_some_and(|tensor| tensor.address() == address)
@@ -61,7 +61,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    /// Gives the `.grad` of a tensor that goes to its leaf's node.
+    /// Moves the `.grad` of a tensor that is being dropped to its leaf's node.
     #[cold]
     fn leave_grad(&mut self) {
         let address = std::ptr::from_ref(self).cast::<()>() as usize;

@@ -1,5 +1,6 @@
-//! The transforms by which a thread differentiates functions (`func.grad`, `jvp` and their like), innermost last. What
-//! a function makes belongs to the transform that runs it, and only that may be written in place there.
+//! The active transforms of a thread that differentiate functions (`func.grad`, `jvp` and the like),
+//! innermost last. Tensors made while a transform runs belong to it, and only those may be written in place
+//! there.
 
 use crate::base::{Error, Guidance, Result, try_alloc};
 use crate::storage::{self, Storage};
@@ -9,7 +10,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How a transform differentiates.
+/// The direction in which a transform differentiates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Reverse,
@@ -17,25 +18,26 @@ pub enum Mode {
 }
 
 struct Transform {
-    /// Ascending in time: what has a smaller one was made before.
+    /// Numbers grow with time: a transform or storage with a smaller one was made earlier.
     number: u32,
-    /// The number of the last node before it.
+    /// The sequence number of the last node before the transform.
     since: u64,
     mode: Mode,
-    /// The innermost `vmap` when it began.
+    /// The innermost `vmap` level when the transform began.
     inside: Level,
     inputs: Vec<Input>,
-    /// The memory of its function's other arguments, which may be written.
+    /// The memory of the function's other arguments, which may be written.
     writable: Vec<Storage>,
-    /// Whether it guards what it did not make.
+    /// True if writes to tensors made outside are refused.
     guards: bool,
-    /// Whether operators are recorded around it.
+    /// True if operators are recorded outside of the transform.
     recorded: bool,
-    /// Whether the nodes that somebody asked about lead to an input, by address and sequence: a walk ends where another began.
+    /// For nodes that were asked about, by address and sequence: true if they lead to an input. A later graph
+    /// walk stops there.
     known: HashMap<(usize, u64), bool>,
 }
 
-/// An input by identity, the memory that it shares with what the caller gave, and where its history begins.
+/// An input: the tensor's id, the memory that it shares with the caller's tensor, and its edge.
 struct Input {
     id: usize,
     memory: Storage,
@@ -44,18 +46,19 @@ struct Input {
 
 thread_local! {
     static TRANSFORMS: RefCell<Vec<Transform>> = const { RefCell::new(Vec::new()) };
-    /// The number of the innermost one that is not to be seen.
-    static UNSEEN: Cell<u32> = const { Cell::new(0) };
+    /// Levels with numbers up to this one are hidden.
+    static HIDDEN_UP_TO: Cell<u32> = const { Cell::new(0) };
 }
 
 static LAST: AtomicU32 = AtomicU32::new(0);
 
-/// Takes this thread's transforms, `vmap` among them, for the thread that calls what is returned.
+/// Moves this thread's transforms, including `vmap`, into the returned closure, which sets them in the thread
+/// that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let (transforms, unseen, batches) = (TRANSFORMS.take(), UNSEEN.take(), vmap::hand_over());
+    let (transforms, hidden_up_to, batches) = (TRANSFORMS.take(), HIDDEN_UP_TO.take(), vmap::hand_over());
     move || {
         TRANSFORMS.set(transforms);
-        UNSEEN.set(unseen);
+        HIDDEN_UP_TO.set(hidden_up_to);
         batches();
     }
 }
@@ -64,7 +67,7 @@ fn with<R>(act: impl FnOnce(&mut Vec<Transform>) -> R) -> R {
     TRANSFORMS.with(|transforms| act(&mut transforms.borrow_mut()))
 }
 
-/// Begins a transform; returns the number of the last node before it.
+/// Begins a transform. Returns the sequence number of the last node before it.
 pub fn begin(mode: Mode, guards: bool) -> u64 {
     let since = mode::latest_sequence();
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
@@ -84,7 +87,7 @@ pub fn end() {
     drop(left);
 }
 
-/// What is made in `act` is in no transform.
+/// Runs `act`; tensors made in it belong to no transform.
 pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     let inside = storage::label();
     storage::set_label(0);
@@ -93,47 +96,50 @@ pub fn outside<R>(act: impl FnOnce() -> R) -> R {
     made
 }
 
-/// Whether any is under way in this thread, seen or not.
+/// True if any transform is active in this thread, visible or hidden.
 #[inline]
 pub fn is_inside() -> bool {
     storage::label() != 0
 }
 
-/// Whether any is under way in this thread, and to be seen.
+/// True if any visible transform is active in this thread.
 pub fn any() -> bool {
-    storage::label() > UNSEEN.get()
+    storage::label() > HIDDEN_UP_TO.get()
 }
 
-/// How many that guard what they did not make are under way, and to be seen.
+/// The number of active, visible transforms that refuse writes to outside tensors.
 pub fn depth() -> usize {
-    with(|all| all.iter().filter(|transform| transform.guards && transform.is_seen()).count())
+    with(|all| all.iter().filter(|transform| transform.guards && transform.is_visible()).count())
 }
 
-/// While it lives this thread sees no transform that began before, and operators carry no tangents on: a custom
-/// Function's forward works on plain tensors.
+/// Hides the active transforms from this thread and turns tangents off until it is dropped: the forward of a
+/// custom Function works on plain tensors.
 pub struct HideTransforms {
-    unseen: u32,
-    moving: bool,
+    hidden_up_to: u32,
+    tangents_on: bool,
 }
 
 impl HideTransforms {
     pub fn start() -> HideTransforms {
-        HideTransforms { unseen: UNSEEN.replace(storage::label()), moving: tangents::set_enabled(false) }
+        HideTransforms {
+            hidden_up_to: HIDDEN_UP_TO.replace(storage::label()),
+            tangents_on: tangents::set_enabled(false),
+        }
     }
 
     pub fn show_transforms(&self) {
-        UNSEEN.set(self.unseen);
+        HIDDEN_UP_TO.set(self.hidden_up_to);
     }
 }
 
 impl Drop for HideTransforms {
     fn drop(&mut self) {
         self.show_transforms();
-        tangents::set_enabled(self.moving);
+        tangents::set_enabled(self.tangents_on);
     }
 }
 
-/// Says that these are the innermost transform's inputs, and what else its function was given.
+/// Sets the inputs of the innermost transform, and the other tensors that its function was given.
 pub fn set_inputs<'a>(
     inputs: impl Iterator<Item = &'a Tensor>,
     others: impl Iterator<Item = &'a Tensor>,
@@ -158,16 +164,17 @@ impl Transform {
         self.inputs.iter().any(|input| input.memory.same(memory))
     }
 
-    /// Whether it began outside of a [`HideTransforms`].
-    fn is_seen(&self) -> bool {
-        self.number > UNSEEN.get()
+    /// True unless a [`HideTransforms`] hides this transform.
+    fn is_visible(&self) -> bool {
+        self.number > HIDDEN_UP_TO.get()
     }
 
     fn is_input(&self, node: &Node) -> bool {
         self.inputs.iter().filter_map(|input| input.edge.as_ref()).any(|edge| std::ptr::eq(&*edge.node, node))
     }
 
-    /// Whether the graph behind a node, which was made inside, leads to an input, or to a leaf that was made inside, too.
+    /// True if the graph behind `from`, a node made inside the transform, leads to an input or to a leaf that
+    /// was also made inside.
     fn is_reached(&mut self, from: NodeRef) -> bool {
         let name = |node: &Node| (std::ptr::from_ref(node) as usize, node.sequence);
         let asked = name(&from);
@@ -182,8 +189,8 @@ impl Transform {
     }
 }
 
-/// Whether the graph behind these nodes has one that is `wanted`. It is not searched behind those that are known not to
-/// be.
+/// True if the graph behind these nodes has a node for which `wanted` is `Some(true)`. The search stops at
+/// nodes for which it is `Some(false)`.
 pub fn leads(mut left: Vec<NodeRef>, wanted: impl Fn(&Node) -> Option<bool>) -> bool {
     let mut seen: HashSet<usize> = HashSet::new();
     while let Some(node) = left.pop() {
@@ -199,58 +206,66 @@ pub fn leads(mut left: Vec<NodeRef>, wanted: impl Fn(&Node) -> Option<bool>) -> 
     false
 }
 
-/// Whether a node is one behind which what was there before node number `since` begins.
+/// For [`leads`]: `Some(true)` if this node leads out of the graph made after node number `since`.
 pub fn is_beyond(node: &Node, since: u64) -> Option<bool> {
     match &node.kind {
         Kind::Leaf(leaf) => Some(!leaf.is_retired()),
-        // A node without edges: views that were made unrecorded seem to want gradients.
+        // A node without edges: views that were made without recording only seem to require gradients.
         _ => (node.sequence <= since || node.edges.iter().all(Option::is_none)).then_some(true),
     }
 }
 
-/// What the transforms show of a tensor's history.
+/// The part of a tensor's place in the graph that is visible inside the transforms.
 #[derive(PartialEq, Eq)]
-enum Shown {
-    All,
-    /// That it is an input.
-    Input,
-    Nothing,
+enum Visibility {
+    Full,
+    /// The tensor is an input of the transform.
+    AsInput,
+    Hidden,
 }
 
-/// A transform shows what leads to its own inputs, of what was made in it; the rest is the business of those around it.
-fn shown(t: &Tensor) -> Shown {
-    if !is_inside() && !t.is_batched() { Shown::All } else { shown_inside(t) }
+/// A transform shows the graph from the nodes made inside it to its own inputs; the rest is left to the
+/// transforms around it.
+fn visibility(t: &Tensor) -> Visibility {
+    if !is_inside() && !t.is_batched() { Visibility::Full } else { visibility_inside(t) }
 }
 
 #[cold]
-fn shown_inside(t: &Tensor) -> Shown {
+fn visibility_inside(t: &Tensor) -> Visibility {
     if is_sample(t) {
-        return Shown::Nothing;
+        return Visibility::Hidden;
     }
-    let Some(Edge { node, .. }) = t.edge() else { return Shown::All };
+    let Some(Edge { node, .. }) = t.edge() else { return Visibility::Full };
     with(|all| {
-        for transform in all.iter_mut().rev().take_while(|transform| transform.is_seen()) {
+        for transform in all.iter_mut().rev().take_while(|transform| transform.is_visible()) {
             let reverse = transform.mode == Mode::Reverse;
             if transform.inputs.iter().any(|input| input.id == t.id()) {
-                return if reverse { Shown::Input } else { Shown::Nothing };
+                return if reverse { Visibility::AsInput } else { Visibility::Hidden };
             }
             if !node.is_leaf() && node.sequence > transform.since {
-                return if reverse && transform.is_reached(node) { Shown::All } else { Shown::Nothing };
+                return if reverse && transform.is_reached(node) {
+                    Visibility::Full
+                } else {
+                    Visibility::Hidden
+                };
             }
         }
-        // In a Function's forward: as it is outside of all transforms.
-        let Some(outermost) = all.first().filter(|outermost| !outermost.is_seen()) else { return Shown::All };
-        if leads_outside(all, outermost, vec![node]) { Shown::All } else { Shown::Nothing }
+        // In the forward of a custom Function: as visible as outside of all transforms.
+        let Some(outermost) = all.first().filter(|outermost| !outermost.is_visible()) else {
+            return Visibility::Full;
+        };
+        if leads_outside(all, outermost, vec![node]) { Visibility::Full } else { Visibility::Hidden }
     })
 }
 
-/// Whether the graph behind these nodes goes beyond all transforms.
+/// True if the graph behind these nodes leads out of all transforms.
 fn leads_outside(all: &[Transform], outermost: &Transform, from: Vec<NodeRef>) -> bool {
     let own = |node: &Node| node.is_leaf() && all.iter().any(|transform| transform.is_input(node));
     leads(from, |node| if own(node) { Some(false) } else { is_beyond(node, outermost.since) })
 }
 
-/// Whether somebody around all transforms records what this node leads to: there tensors of inference mode are known.
+/// True if this node leads to tensors that are recorded outside of all transforms. Only then are tensors of
+/// inference mode refused.
 #[cold]
 pub fn is_recorded_outside(node: &Node) -> bool {
     let edges = node.edges.iter().flatten().map(|edge| edge.node.clone()).collect();
@@ -260,34 +275,35 @@ pub fn is_recorded_outside(node: &Node) -> bool {
     })
 }
 
-/// Whether a tensor wants gradients, as the innermost transform that knows of it sees it.
+/// True if the tensor requires a gradient, as seen by the innermost transform that knows it.
 pub fn requires_grad(t: &Tensor) -> bool {
-    t.requires_grad() && shown(t) != Shown::Nothing
+    t.requires_grad() && visibility(t) != Visibility::Hidden
 }
 
-/// A tensor's history, as the innermost transform that knows of it sees it.
+/// The tensor's edge, as seen by the innermost transform that knows it.
 pub fn history(t: &Tensor) -> Option<Edge> {
-    t.history().filter(|_| shown(t) == Shown::All)
+    t.history().filter(|_| visibility(t) == Visibility::Full)
 }
 
-/// Whether a tensor is a leaf, as the innermost transform that knows of it sees it.
+/// True if the tensor is a leaf, as seen by the innermost transform that knows it.
 pub fn is_leaf(t: &Tensor) -> bool {
-    t.is_leaf() || shown(t) != Shown::All
+    t.is_leaf() || visibility(t) != Visibility::Full
 }
 
-/// Refuses to write what the innermost transform was not given and did not make; `others` are written into it.
+/// Returns an error if `target` was neither made in the innermost transform nor given to it. `others` are the
+/// tensors whose values are written.
 #[cold]
 pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() -> String) -> Result<()> {
     let memory = memory_of(target);
     let found = with(|all| {
         let innermost = all.last()?;
-        // A vmap inside of the transform has its own word before.
+        // A vmap inside the transform has done its own check before.
         let own = target.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
         let foreign = |t: &&Tensor| {
             t.as_batched().is_some_and(|b| b.levels.iter().any(|l| *l > innermost.inside && !own.contains(l)))
         };
         let given = innermost.takes(&memory);
-        // Samples of an input are the whole of it.
+        // An example of a batched input stands for the whole input.
         let whole = |input: &Storage| {
             target.is_batched() && input.len() == target.physical().numel() * target.dtype().size()
         };
@@ -317,27 +333,28 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
     }
 }
 
-/// An input of a transform inside of another one: for the inner one it is a leaf, though it has a history.
+/// The error for writing an input of a nested transform. The inner transform sees it as a leaf although it
+/// has an edge.
 fn refuse_input(itself: bool) -> Error {
     let what = if itself { "a leaf" } else { "a view of a leaf" };
     Error::runtime(format!("{what} Variable that requires grad is being used in an in-place operation."))
 }
 
-/// A layer that transforms put around a tensor.
+/// A wrapper of a transform around a tensor, as PyTorch prints it.
 pub enum Layer {
-    /// Differentiated at this depth.
+    /// The tensor is differentiated by the transform at this depth.
     Tracked(usize),
-    /// A sample of a `vmap` at this depth.
+    /// The tensor is an example of the `vmap` at this depth.
     Sample(usize),
 }
 
-/// The outermost layer of a tensor at a depth of less than `below`, of which 1 is the outermost call.
+/// The outermost wrapper of a tensor at a depth less than `below`. The outermost call has depth 1.
 pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let vmaps: Vec<Level> = vmap::frames().iter().map(|f| f.level).collect();
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.label() >= t.number);
+        let mine = |t: &Transform| t.is_visible() && (t.takes(&memory) || memory.label() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });
@@ -346,7 +363,7 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     {
         let around = with(|all| all.iter().filter(|t| t.inside < innermost).count());
         let depth = vmaps.iter().position(|&l| l == innermost).map_or(1, |at| at + 1 + around);
-        // A level that was left is printed before all that is under way.
+        // A level that has ended is printed inside all active ones.
         layers.push((depth, Layer::Sample(depth)));
     }
     layers
@@ -356,12 +373,12 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
         .map(|(_, layer)| layer)
 }
 
-/// Whether a tensor shows one sample of many, and no transform inside of that `vmap` differentiates it.
+/// True if the tensor is an example of a `vmap` and no transform inside that `vmap` differentiates it.
 pub fn is_sample(t: &Tensor) -> bool {
     t.is_batched() && matches!(layer(t, usize::MAX), Some(Layer::Sample(_)))
 }
 
-/// Whether a transform that is under way differentiates this tensor, or a `vmap` shows it as a sample.
+/// True if an active transform differentiates this tensor, or if it is an example of a `vmap`.
 pub fn is_layered(t: &Tensor) -> bool {
     (any() || t.is_batched()) && layer(t, usize::MAX).is_some()
 }

@@ -1,4 +1,4 @@
-//! The calls of `vmap` and the transforms of `func` that are under way in a thread, and what they show of its tensors.
+//! The active `vmap` calls and `func` transforms of a thread, and how tensors look from inside them.
 
 pub mod func;
 pub mod vmap;

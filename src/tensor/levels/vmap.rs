@@ -1,10 +1,10 @@
-//! The live calls of `vmap` in a thread, innermost last.
+//! The active `vmap` calls of a thread, innermost last.
 
 use crate::base::Error;
 use crate::tensor::Level;
 use std::cell::{Cell, RefCell};
 
-/// What random operators do inside a `vmap`.
+/// The `randomness` argument of `vmap`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Randomness {
     Error,
@@ -22,11 +22,12 @@ pub struct Frame {
 thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
     static NEXT: Cell<Level> = const { Cell::new(0) };
-    /// The innermost live level when each of the reverse transforms began that are under way; 0 outside of all.
+    /// For each active reverse transform, the innermost active `vmap` level when it began; 0 if there was
+    /// none.
     static REVERSED: RefCell<Vec<Level>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes this thread's calls for the thread that calls what is returned.
+/// Moves this thread's `vmap` calls into the returned closure, which sets them in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
     let (frames, next, reversed) = (FRAMES.take(), NEXT.get(), REVERSED.take());
     move || {
@@ -36,7 +37,8 @@ pub fn hand_over() -> impl FnOnce() + Send {
     }
 }
 
-/// Begins a `vmap` over `size` samples. Levels are never used twice: a tensor that outlives its `vmap` stays foreign.
+/// Begins a `vmap` over `size` examples. Level numbers are never reused: a tensor that outlives its `vmap` is
+/// recognized.
 pub fn enter(size: usize, randomness: Randomness) -> Level {
     let level = NEXT.with(|next| {
         next.set(next.get() + 1);
@@ -48,14 +50,14 @@ pub fn enter(size: usize, randomness: Randomness) -> Level {
 
 pub fn leave() -> Result<Frame, Error> {
     let frame = FRAMES.with(|frames| frames.borrow_mut().pop());
-    frame.ok_or_else(|| Error::runtime("vmap: there is no level to leave"))
+    frame.ok_or_else(|| Error::runtime("vmap: cannot leave a level, because none is active"))
 }
 
 pub fn frames() -> Vec<Frame> {
     FRAMES.with(|frames| frames.borrow().clone())
 }
 
-/// Brings calls back when it is dropped.
+/// Restores the former frames when dropped.
 struct RestoreFrames(Vec<Frame>);
 
 impl Drop for RestoreFrames {
@@ -64,13 +66,13 @@ impl Drop for RestoreFrames {
     }
 }
 
-/// Takes other calls for the live ones, and gives those that were.
+/// Replaces the active frames and returns the former ones.
 pub fn swap_frames(mut other: Vec<Frame>) -> Vec<Frame> {
     FRAMES.with(|frames| std::mem::swap(&mut *frames.borrow_mut(), &mut other));
     other
 }
 
-/// Begins a transform by reverse mode.
+/// Begins a reverse mode transform.
 pub fn begin_reverse() {
     let inside = FRAMES.with(|frames| frames.borrow().last().map_or(0, |f| f.level));
     REVERSED.with(|reversed| reversed.borrow_mut().push(inside));
@@ -80,27 +82,27 @@ pub fn end_reverse() {
     REVERSED.with(|reversed| reversed.borrow_mut().pop());
 }
 
-/// Whether a transform that began inside of this level differentiates what happens now.
+/// True if a reverse transform that began inside this level is active.
 pub fn reversed_within(level: Level) -> bool {
     REVERSED.with(|reversed| reversed.borrow().iter().any(|&inside| inside >= level))
 }
 
-/// Whether any `vmap` is under way in this thread.
+/// True if any `vmap` is active in this thread.
 pub fn is_under_way() -> bool {
     FRAMES.with(|frames| !frames.borrow().is_empty())
 }
 
-/// Whether a level's `vmap` is under way.
+/// True if this level's `vmap` is active.
 pub fn is_live(level: Level) -> bool {
     depth_of(level).is_some()
 }
 
-/// How deep a level is nested, counted from 1; nothing when its `vmap` is over.
+/// The nesting depth of a level, counted from 1; `None` if its `vmap` has ended.
 pub fn depth_of(level: Level) -> Option<usize> {
     FRAMES.with(|frames| frames.borrow().iter().position(|f| f.level == level).map(|at| at + 1))
 }
 
-/// Runs `f` with these levels under way, also those that were left.
+/// Runs `f` with these levels active, including those that have ended.
 pub fn within<R>(levels: &[Level], sizes: &[usize], f: impl FnOnce() -> R) -> R {
     let mut all = frames();
     for (&level, &size) in levels.iter().zip(sizes) {
@@ -112,9 +114,9 @@ pub fn within<R>(levels: &[Level], sizes: &[usize], f: impl FnOnce() -> R) -> R 
     f()
 }
 
-/// Runs `f` as if the level had not been entered.
+/// Runs `f` as if this level had not been entered.
 pub fn outside<R>(level: Level, f: impl FnOnce() -> R) -> R {
-    // Those inside go on: what moves there along tangents stays batched.
+    // Levels inside it stay active: tangents keep their batch dimensions.
     let others = frames().into_iter().filter(|f| f.level != level).collect();
     let _restore = RestoreFrames(swap_frames(others));
     f()

@@ -1,4 +1,4 @@
-//! `vmap` as it begins and ends, and what it refuses. How operators treat samples stands in `operator/batch`.
+//! The beginning and end of `vmap`, and its errors. The batching of operators is in `operator/batch`.
 
 pub(crate) mod random;
 pub(crate) mod refuse;
@@ -11,22 +11,24 @@ pub use random::{draw, draw_over, own_draws};
 pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
 
 use crate::base::{Result, wrap_dim};
-use crate::operator::batch::{Batch, moved, remove_dim};
+use crate::operator::batch::{Batch, move_dim, remove_dim};
 use crate::operator::views::alias;
 use crate::tensor::{Batched, Level, Tensor};
 
-/// `t` with its dimension `dim` taken for `level`, which is above all levels that it has.
+/// Makes dimension `dim` of `t` the batch dimension of `level`, which is above all levels at which `t` is
+/// batched.
 pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     let dim = wrap_dim(dim, t.ndim())?;
     let mut levels = t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
     let k = levels.len();
     levels.push(level);
-    let value = moved(t.physical(), k + dim, k)?;
+    let value = move_dim(t.physical(), k + dim, k)?;
     let value = if value.same(t.physical()) { alias(&value)? } else { value };
-    Ok(Tensor::sample(value, levels, dim, Some(t.clone())))
+    Ok(Tensor::batched_at(value, levels, dim, Some(t.clone())))
 }
 
-/// The tensor that holds all samples of the innermost level, and along which of its dimensions; of another tensor itself.
+/// The tensor with all examples of the innermost level, and its batch dimension. An unbatched tensor is
+/// returned as it is.
 pub fn samples(t: &Tensor) -> (Option<usize>, Tensor) {
     match t.as_batched().and_then(|batched| Some((batched, batched.levels.split_last()?))) {
         Some((batched, (_, outer))) => {
@@ -37,20 +39,21 @@ pub fn samples(t: &Tensor) -> (Option<usize>, Tensor) {
     }
 }
 
-/// The tensor whose dimension, at the place that is told, holds the samples of the innermost level; `outer` are the others.
+/// The tensor with all examples of the innermost level, and its batch dimension; `outer` are the other
+/// levels.
 fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
     let (place, lead) = (batched.place, outer.len());
     if let Some(given) = &batched.given {
         return (place, given.clone());
     }
     let outer = || outer.iter().copied().collect();
-    match moved(&batched.value, lead, lead + place) {
+    match move_dim(&batched.value, lead, lead + place) {
         Ok(value) => (place, Tensor::batched(value, outer())),
         Err(_) => (0, Tensor::batched(batched.value.clone(), outer())),
     }
 }
 
-/// `t` with the samples of `level` only, its dimension at the front; nothing when it has none of them.
+/// `t` batched only at `level`, with that batch dimension in front; `None` if it is not batched there.
 pub fn unwrap_level(t: &Tensor, level: Level) -> Result<Option<Tensor>> {
     match t.as_batched() {
         Some(batched) if batched.levels.contains(&level) => remove_dim(t, level, 0, 0).map(Some),
@@ -58,12 +61,13 @@ pub fn unwrap_level(t: &Tensor, level: Level) -> Result<Option<Tensor>> {
     }
 }
 
-/// A gradient for a root of the graph: its samples lie in it as in the root, those of other levels stay batched.
+/// Converts a gradient for a root of the graph: its batch dimensions become those of the root's physical
+/// tensor; other levels stay batched.
 pub fn into_graph(root: &Tensor, grad: &Tensor) -> Result<Tensor> {
     Batch::of([root]).lowered(grad)
 }
 
-/// A gradient that the graph gave for `input`, as its samples see it.
+/// Converts a gradient that the graph returned for `input` to a batched tensor like `input`.
 pub fn out_of_graph(input: &Tensor, grad: &Tensor) -> Result<Tensor> {
     Batch::of([input]).raised(grad)
 }

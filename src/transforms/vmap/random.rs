@@ -1,4 +1,5 @@
-//! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
+//! Random numbers inside `vmap`, as its `randomness` says: an error, different ones for each example, or the
+//! same for all.
 
 use crate::base::{Error, Result};
 use crate::tensor::levels::vmap::{Randomness, frames};
@@ -12,7 +13,7 @@ fn refuse() -> Error {
     )
 }
 
-/// The frames whose samples draw for themselves.
+/// The frames whose examples get different random numbers.
 fn different(live: &[Frame]) -> Result<Vec<Frame>> {
     match live.iter().any(|f| f.randomness == Randomness::Error) {
         true => Err(refuse()),
@@ -20,7 +21,7 @@ fn different(live: &[Frame]) -> Result<Vec<Frame>> {
     }
 }
 
-/// A new random tensor: `fill` writes into a body whose shape may have more dimensions in front.
+/// A new random tensor. `fill` writes into a body whose shape may have more dimensions in front.
 pub fn draw(
     shape: &[usize],
     new: impl FnOnce(&[usize]) -> Result<Body>,
@@ -34,7 +35,7 @@ pub fn draw(
     Ok(batch.wrap(Tensor::new(body)))
 }
 
-/// Random numbers over a tensor: `write` fills the whole of it.
+/// Draws random numbers into a tensor: `write` fills the whole physical tensor.
 pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
     let live = frames();
     let own = different(&live)?;
@@ -50,7 +51,7 @@ pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> 
     if !batched.levels.iter().any(|&l| shared(l)) {
         return write(&batched.value);
     }
-    // One draw for all samples of a level: into the first of them, then copied to the others.
+    // A level with the same numbers for all examples: draw once, then copy to all of them.
     let mut one = batched.value.shape();
     for (at, _) in batched.levels.iter().enumerate().filter(|(_, l)| shared(**l)) {
         one[at] = 1;
@@ -60,7 +61,7 @@ pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> 
     crate::operator::inplace::copy_into(&batched.value, &drawn)
 }
 
-/// The samples of `t` that are drawn for, each on its own; none where there is one draw for all.
+/// The batch of `t` for operators that draw separate random numbers for each example; `None` outside of it.
 pub fn own_draws(t: &Tensor) -> Result<Option<Batch>> {
     let own = different(&frames())?;
     if own.is_empty() && !t.is_batched() {

@@ -1,15 +1,15 @@
-//! What a `vmap` refuses: results whose shapes depend on values, and what has no rule.
+//! Errors of `vmap`: for result shapes that depend on values, and for operators without a batching rule.
 
 use crate::base::Error;
 
-/// Refuses operators whose result's shape depends on values.
+/// The error for operators whose result shape depends on values.
 pub fn refuse_dynamic(name: &str) -> Error {
     Error::runtime(format!(
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}."
     ))
 }
 
-/// What gives Python a number or a list.
+/// The error for operators that return a number or a list.
 pub fn refuse_rule(name: &str) -> Error {
     Error::runtime(format!(
         "Batching rule not implemented for aten::{name}. We could not generate a fallback."

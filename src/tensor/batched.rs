@@ -1,5 +1,6 @@
-//! A tensor as `vmap` shows it to a function: one sample of many. The samples of all live levels lie in one physical
-//! tensor, their dimensions in front; the graph and forward mode know only that one.
+//! A batched tensor: one example as the function under `vmap` sees it. All examples of all active levels lie
+//! in one physical tensor, with the batch dimensions in front; the graph and forward mode know only the
+//! physical tensor.
 
 use crate::base::{Dims, Layout};
 use crate::storage::Storage;
@@ -7,20 +8,21 @@ use crate::tensor::{BATCHED, Batched, Body, Levels, REPLACED, Tensor};
 use std::sync::atomic::Ordering;
 
 impl Tensor {
-    /// What a function sees of `value`, whose first dimensions belong to `levels` (ascending).
+    /// The batched tensor of `value`, whose first dimensions belong to `levels` (ascending).
     pub fn batched(value: Tensor, levels: Levels) -> Tensor {
-        Tensor::sample(value, levels, 0, None)
+        Tensor::batched_at(value, levels, 0, None)
     }
 
-    /// What a function sees of `value`, where the innermost level took dimension `place` of `given` for its samples.
-    pub fn sample(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
+    /// The batched tensor of `value`, where dimension `place` of `given` became the innermost batch
+    /// dimension.
+    pub fn batched_at(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
         if levels.is_empty() {
             return value;
         }
-        let seen = Tensor::new(seen(&value, levels.len()));
-        let _ = seen.extra().batched.set(Batched { value, levels, place, given });
-        seen.0.flags.fetch_or(BATCHED | REPLACED, Ordering::AcqRel);
-        seen
+        let example = Tensor::new(example_body(&value, levels.len()));
+        let _ = example.extra().batched.set(Batched { value, levels, place, given });
+        example.0.flags.fetch_or(BATCHED | REPLACED, Ordering::AcqRel);
+        example
     }
 
     #[inline]
@@ -32,21 +34,21 @@ impl Tensor {
         if self.is_batched() { self.0.extra.get().and_then(|extra| extra.batched.get()) } else { None }
     }
 
-    /// The tensor that the graph knows.
+    /// The tensor that is in the graph.
     pub fn physical(&self) -> &Tensor {
         self.as_batched().map_or(self, |b| &b.value)
     }
 
-    /// Shows the physical tensor as it is now, after its layout was changed in place.
+    /// Updates the shape after the layout of the physical tensor was changed in place.
     pub fn refresh_batched(&self) {
         if let Some(batched) = self.as_batched() {
-            self.set_body(seen(&batched.value, batched.levels.len()));
+            self.set_body(example_body(&batched.value, batched.levels.len()));
         }
     }
 }
 
-/// The layout without the batch dimensions, without memory: reading the bytes is an error.
-fn seen(value: &Tensor, lead: usize) -> Body {
+/// The layout without the batch dimensions. The body has no memory: reading it is an error.
+fn example_body(value: &Tensor, lead: usize) -> Body {
     let body = value.body();
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
     let Layout { shape, strides, offset } = &body.layout;
@@ -55,7 +57,7 @@ fn seen(value: &Tensor, lead: usize) -> Body {
 }
 
 #[cold]
-pub(super) fn no_number() -> crate::base::Error {
+pub(super) fn item_error() -> crate::base::Error {
     crate::base::Error::runtime(
         "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, \
          please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch \
