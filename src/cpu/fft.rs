@@ -121,7 +121,7 @@ unsafe fn complex_of<T: Real>(from: Strided, to: Strided, direction: FftDirectio
     let n = length(&to);
     let make = || FftPlanner::<T>::new().plan_fft(n, direction);
     let plan = T::plans(direction).get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<Complex<T>, Complex<T>>::new(&from, &to);
+    let rows = RowPairs::<Complex<T>, Complex<T>>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_immutable_scratch_len())?;
@@ -138,7 +138,7 @@ unsafe fn from_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Resul
     let n = length(&from);
     let make = || RealFftPlanner::<T>::new().plan_fft_forward(n);
     let plan = T::plans_from_real().get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<T, Complex<T>>::new(&from, &to);
+    let rows = RowPairs::<T, Complex<T>>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
@@ -159,7 +159,7 @@ unsafe fn to_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<
     let n = length(&to);
     let make = || RealFftPlanner::<T>::new().plan_fft_inverse(n);
     let plan = T::plans_to_real().get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<Complex<T>, T>::new(&from, &to);
+    let rows = RowPairs::<Complex<T>, T>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
@@ -200,16 +200,16 @@ fn refused(error: realfft::FftError) -> Error {
 }
 
 /// Rows to read, and as many rows to write.
-struct Rows<F, T> {
+struct RowPairs<F, T> {
     count: usize,
     lengths: [usize; 2],
     from: par::Shared<F>,
     to: par::Shared<T>,
 }
 
-impl<F, T> Rows<F, T> {
-    fn new(from: &Strided, to: &Strided) -> Rows<F, T> {
-        Rows {
+impl<F, T> RowPairs<F, T> {
+    fn new(from: &Strided, to: &Strided) -> RowPairs<F, T> {
+        RowPairs {
             count: to.numel() / length(to).max(1),
             lengths: [length(from), length(to)],
             from: par::Shared::new(from.ptr.cast::<F>().cast_const()),

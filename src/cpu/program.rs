@@ -5,7 +5,7 @@ use super::cast::convert::{narrow, widen};
 use super::cast::tile::Tile;
 use super::par::{GRAIN, ranges};
 use super::simd::simd_fn;
-use super::strided_run::{Line, RunBuffers, TILE};
+use super::strided_run::{RunBuffers, StridedRun, TILE};
 use super::walk::Walk;
 use crate::base::program::{Code, Instruction, Op, Source};
 use crate::base::{DType, Strided};
@@ -72,11 +72,11 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     let mut tiles = [const { Tile::empty() }; MAX_REGISTERS];
     let mut rooms = [const { RunBuffers::empty() }; MAX_OPERANDS];
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
-        let lines: SmallVec<[Line; MAX_OPERANDS]> =
-            job.operands.iter().zip(steps).map(|(x, step)| Line::reader(x, step, compute)).collect();
+        let lines: SmallVec<[StridedRun; MAX_OPERANDS]> =
+            job.operands.iter().zip(steps).map(|(x, step)| StridedRun::reader(x, step, compute)).collect();
         // A single instruction without registers of its own needs no tiles.
         let no_tiles = code.instructions.len() == 1 && code.registers == code.operands;
-        let most = if no_tiles && lines.iter().all(Line::is_direct) { n } else { TILE };
+        let most = if no_tiles && lines.iter().all(StridedRun::is_direct) { n } else { TILE };
         let mut done = 0;
         while done < n {
             let len = (n - done).min(most);
@@ -98,7 +98,7 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
                 }
                 for &(k, from) in &code.results {
                     let k = usize::from(k);
-                    let line = Line::writer(&job.operands[k], steps[k], compute);
+                    let line = StridedRun::writer(&job.operands[k], steps[k], compute);
                     line.write(registers[usize::from(from)], at(k), len, &mut rooms[k]);
                 }
             }

@@ -158,7 +158,7 @@ pub unsafe fn every_other<E: Copy>(n: usize, from: *const E, to: *mut E) {
 pub const REGISTER: usize = 32;
 
 /// The elements of one register.
-pub type Block<T, const LANES: usize> = [MaybeUninit<T>; LANES];
+pub type Register<T, const LANES: usize> = [MaybeUninit<T>; LANES];
 
 /// Number of elements before the first aligned register, at most `n`.
 #[inline(always)]
@@ -171,7 +171,7 @@ pub fn to_register<T>(at: *const u8, n: usize) -> usize {
 /// # Safety
 /// `to` is valid for `LANES` elements.
 #[inline(always)]
-pub unsafe fn put<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+pub unsafe fn put<T, const LANES: usize>(block: &Register<T, LANES>, to: *mut T) {
     // SAFETY: the caller's contract.
     unsafe { to.copy_from_nonoverlapping(block.as_ptr().cast(), LANES) }
 }
@@ -181,7 +181,7 @@ pub unsafe fn put<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
 /// # Safety
 /// See [`put`]; `to` is also aligned to [`REGISTER`] bytes.
 #[inline(always)]
-pub unsafe fn put_past<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+pub unsafe fn put_past<T, const LANES: usize>(block: &Register<T, LANES>, to: *mut T) {
     const { assert!(LANES * size_of::<T>() == REGISTER) }
     // SAFETY: the caller's contract.
     unsafe {

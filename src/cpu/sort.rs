@@ -122,7 +122,7 @@ fn key<T: Element>(x: T) -> u64 {
     if x.is_nan() { u64::MAX } else { ordered }
 }
 
-struct Line {
+struct SortLine {
     load: unsafe fn(from: *const u8, step: usize, keys: &mut [u64]),
     from: *const u8,
     step: usize,
@@ -131,7 +131,7 @@ struct Line {
     length: usize,
 }
 
-impl Line {
+impl SortLine {
     #[inline]
     fn each(&self, mut body: impl FnMut(Ranked)) {
         let mut keys = [0u64; 256];
@@ -159,7 +159,7 @@ unsafe fn each_line(
     x: Strided,
     dim: usize,
     descending: bool,
-    pick: impl Fn(&Line, &mut Vec<Ranked>) + Sync,
+    pick: impl Fn(&SortLine, &mut Vec<Ranked>) + Sync,
 ) -> Result<()> {
     let n = length(&x, dim);
     if x.numel() == 0 {
@@ -180,7 +180,7 @@ unsafe fn each_line(
             picked.clear();
             let from = x.ptr.wrapping_add(from * size).cast_const();
             let flip = if descending { u64::MAX } else { 0 };
-            pick(&Line { load, from, step: steps[2], size, flip, length: n }, &mut picked);
+            pick(&SortLine { load, from, step: steps[2], size, flip, length: n }, &mut picked);
             for (i, &Ranked { index, .. }) in picked.iter().enumerate() {
                 // SAFETY: the lines are inside the views, and this task alone writes them.
                 unsafe {

@@ -31,7 +31,7 @@ impl RunBuffers {
 
 /// Reads or writes runs of elements of one operand, `step` elements apart.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct StridedRun {
     convert: Option<Convert>,
     ptr: *mut u8,
     size: usize,
@@ -39,21 +39,21 @@ pub struct Line {
 }
 
 // SAFETY: it only describes memory, like the Strided that it comes from.
-unsafe impl Send for Line {}
+unsafe impl Send for StridedRun {}
 // SAFETY: as above.
-unsafe impl Sync for Line {}
+unsafe impl Sync for StridedRun {}
 
-impl Line {
+impl StridedRun {
     /// Reads `x` as `compute`.
-    pub fn reader(x: &Strided, step: usize, compute: DType) -> Line {
+    pub fn reader(x: &Strided, step: usize, compute: DType) -> StridedRun {
         let convert = (x.dtype != compute).then(|| widen(x.dtype, compute));
-        Line { convert, ptr: x.ptr, size: x.dtype.size(), step }
+        StridedRun { convert, ptr: x.ptr, size: x.dtype.size(), step }
     }
 
     /// Writes values of dtype `compute` to `out`.
-    pub fn writer(out: &Strided, step: usize, compute: DType) -> Line {
+    pub fn writer(out: &Strided, step: usize, compute: DType) -> StridedRun {
         let convert = (out.dtype != compute).then(|| narrow(compute, out.dtype));
-        Line { convert, ptr: out.ptr, size: out.dtype.size(), step }
+        StridedRun { convert, ptr: out.ptr, size: out.dtype.size(), step }
     }
 
     /// Returns true if runs of any length need no copy.

@@ -48,7 +48,7 @@ pub const COLUMNS: usize = 3;
 
 /// A block of products: its numbers of rows and columns, and its loop.
 #[derive(Clone, Copy)]
-pub struct Block<T> {
+pub struct ProductBlock<T> {
     pub rows: usize,
     pub width: usize,
     pub run: Products<T>,
@@ -68,7 +68,7 @@ pub struct LanesBlock<T> {
 pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     const ZERO: Self;
     /// The best block for `rows` rows on this machine.
-    fn block(rows: usize) -> Block<Self>;
+    fn block(rows: usize) -> ProductBlock<Self>;
     /// The block for `channels` channels, or for all lanes if there are more.
     fn lanes(channels: usize) -> LanesBlock<Self>;
     fn dots() -> Dots<Self>;
@@ -291,8 +291,8 @@ macro_rules! kernels {
 
             impl Real for $T {
                 const ZERO: $T = 0.0;
-                fn block(rows: usize) -> Block<$T> {
-                    let of = |rows, width, run: Products<$T>| Block { rows, width, run };
+                fn block(rows: usize) -> ProductBlock<$T> {
+                    let of = |rows, width, run: Products<$T>| ProductBlock { rows, width, run };
                     match (level(), rows) {
                         (Level::V4, 1) => of(1, $widest, widest),
                         (Level::V4, 2) => of(2, $wide, wide_2),

@@ -12,7 +12,8 @@ pub struct Field {
     sample: usize,
     /// Distance from one position to the next.
     steps: [usize; 3],
-    /// The tap whose offset is 0; taps that are `step` apart are one position apart, and the others are `phases` apart.
+    /// The tap whose offset is 0. In the distance of another tap from it, each `step` is worth `steps`, and each element
+    /// of the remainder is worth `phases`.
     low: [isize; 3],
     step: [usize; 3],
     phases: [usize; 3],

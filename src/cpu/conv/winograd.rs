@@ -99,7 +99,7 @@ impl Tiling {
 }
 
 /// Rows of an image with channels in the lanes, padded with zeros.
-struct Rows<'a> {
+struct PaddedRows<'a> {
     image: &'a Image,
     first: isize,
     /// The elements of a row that are inside the image, and their offsets there.
@@ -108,19 +108,19 @@ struct Rows<'a> {
     length: usize,
 }
 
-impl Rows<'_> {
-    fn new(image: &Image, [first, left]: [isize; 2], length: usize) -> Rows<'_> {
+impl PaddedRows<'_> {
+    fn new(image: &Image, [first, left]: [isize; 2], length: usize) -> PaddedRows<'_> {
         let size = image.size[2] as isize;
         let inside =
             (-left).clamp(0, length as isize) as usize..(size - left).clamp(0, length as isize) as usize;
         let steps = inside.clone().map(|x| (x as isize + left) as usize * image.strides[2]).collect();
-        Rows { image, first, inside, steps, length }
+        PaddedRows { image, first, inside, steps, length }
     }
 
     /// Writes row `y` of these channels to `to`.
     ///
     /// # Safety
-    /// The image has this example and these channels; `to` has [`Rows::length`] times `width` elements.
+    /// The image has this example and these channels; `to` has [`PaddedRows::length`] times `width` elements.
     unsafe fn get(&self, sample: usize, channels: &Range<usize>, y: usize, to: *mut f32, width: usize) {
         let (image, y) = (self.image, self.first + y as isize);
         // SAFETY: the caller's contract; the offsets are inside the image.
@@ -141,14 +141,14 @@ impl Rows<'_> {
 
 /// Transformed tiles of an image: `[point][tile][channel]`.
 struct Tiles<'a> {
-    rows: Rows<'a>,
+    rows: PaddedRows<'a>,
     along: usize,
 }
 
 impl Tiles<'_> {
     fn new<'a>(tiling: &Tiling, image: &'a Image) -> Tiles<'a> {
         let along = tiling.tiles[1];
-        Tiles { rows: Rows::new(image, tiling.corner, 2 * along + 2), along }
+        Tiles { rows: PaddedRows::new(image, tiling.corner, 2 * along + 2), along }
     }
 
     /// Number of elements of four rows.
@@ -159,7 +159,7 @@ impl Tiles<'_> {
     /// Transforms some rows of tiles. Neighbouring rows of tiles share two rows of the image.
     ///
     /// # Safety
-    /// See [`Rows::get`]; `to` has room for all points, `point_step` elements apart, and `ring` for four rows.
+    /// See [`PaddedRows::get`]; `to` has room for all points, `point_step` elements apart, and `ring` for four rows.
     unsafe fn get(
         &self,
         rows: impl Iterator<Item = [usize; 2]>,
@@ -390,7 +390,7 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
     let along = tiling.tiles[1];
     let [blocks, most] = tiling.blocks(conv.samples);
     let tiles = &Tiles::new(tiling, image);
-    let lines = &Rows::new(grads, [0, 0], 2 * along);
+    let lines = &PaddedRows::new(grads, [0, 0], 2 * along);
     let [cuts, sizes] = cuts(conv);
     let to = Shared::new(out.ptr.cast::<f32>());
     let finite = &AtomicBool::new(true);

@@ -175,8 +175,8 @@ const FEW: usize = 64;
 /// half the time.
 const LARGE: usize = 128;
 
-/// A number as stored in memory. Small matrices, and all factorizations other than matrix products can speed up, are
-/// computed in double precision, and rounded once if they are stored in single precision.
+/// A number as stored in memory. Factorizations compute in double precision, and round once if the numbers are stored in
+/// single precision; only those that consist mostly of matrix products compute large matrices in [`Stored::Large`].
 pub trait Stored: Copy + Send + Sync + 'static {
     type Wide: Double;
     /// The type in which large matrices are factored.

@@ -1,4 +1,4 @@
-//! Complex numbers and the functions of them that formulas use, computed with the real functions of this module. Signed
+//! Complex numbers and the functions of them that formulas use, computed with those of [`super::f64`]. Signed
 //! zeros choose the side of a branch cut, as in C. complex64 has its own arithmetic in f32; most of its functions are
 //! those of complex128, rounded once.
 

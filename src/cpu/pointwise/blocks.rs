@@ -1,7 +1,7 @@
 //! The general path of a pointwise expression: operands of any layout and dtype, in blocks, on several threads.
 //! Operands that do not have the layout or dtype of the loop pass through tiles.
 
-use super::rows::{Line, Rows, SHORTEST};
+use super::rows::{InputRows, RowsLoop, SHORTEST};
 use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
@@ -37,7 +37,7 @@ struct Input {
 struct BlocksJob<'a> {
     each: Each,
     /// The loop to use instead if an input has one value for each row, or gaps between rows.
-    rows_loop: Option<Rows>,
+    rows_loop: Option<RowsLoop>,
     compute: DType,
     walk: Walk,
     /// The largest number of columns that are processed at once.
@@ -213,8 +213,11 @@ impl BlocksJob<'_> {
                     let result = if self.convert.is_some() { computed.at() } else { dense };
                     if let Some(rows_loop) = self.rows_loop {
                         let (row, col) = (&self.walk.rows.step, &self.walk.cols.step);
-                        let line =
-                            |k: usize| Line { at: pointers[k], row: row[k + 1], constant: col[k + 1] == 0 };
+                        let line = |k: usize| InputRows {
+                            at: pointers[k],
+                            row: row[k + 1],
+                            constant: col[k + 1] == 0,
+                        };
                         rows_loop(rows, cols, result, row[0], &from_fn(line));
                     } else if self.by_rows {
                         self.rows(rows, cols, result, pointers);

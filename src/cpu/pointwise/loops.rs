@@ -2,9 +2,9 @@
 //! element of each operand and always inlined.
 
 use super::memory_bound::is_memory_bound;
-use super::rows::{Line, MAX_IN, Reader, Rows};
+use super::rows::{InputRows, MAX_IN, Reader, RowsLoop};
 use crate::cpu::math::fast_ranges::{Near, Ranges, SPAN, required_range};
-use crate::cpu::simd::{Block, Level, REGISTER, put, put_past, simd_fn, to_register};
+use crate::cpu::simd::{Level, REGISTER, Register, put, put_past, simd_fn, to_register};
 use std::mem::MaybeUninit;
 
 /// A dense inner loop over `n` elements. Inputs are packed in the compute type; so is the output, or it is bytes 0 and
@@ -20,7 +20,7 @@ pub struct Loop {
     /// Results are written past the caches, as by `simd::stream`.
     pub past: Option<Each>,
     /// A loop over rows, in which some inputs have one value per row.
-    pub rows: Option<Rows>,
+    pub rows: Option<RowsLoop>,
 }
 
 /// An expression, as functions that are always inlined.
@@ -55,7 +55,7 @@ pub trait Elements<const N: usize>: Copy {
     unsafe fn block<F: Formula<X = Self>, const LANES: usize>(
         x: &[*const Self::Element; N],
         i: usize,
-    ) -> Block<F::Result, LANES>;
+    ) -> Register<F::Result, LANES>;
 
     /// Calls `of` for each operand.
     fn array<A>(of: impl FnMut(usize) -> A) -> [A; N];
@@ -76,7 +76,7 @@ macro_rules! elements {
             unsafe fn block<F: Formula<X = Self>, const LANES: usize>(
                 x: &[*const T; $n],
                 i: usize,
-            ) -> Block<F::Result, LANES> {
+            ) -> Register<F::Result, LANES> {
                 // SAFETY: the caller's contract.
                 $(let $x = unsafe { x[$k].add(i).cast::<[T; LANES]>().read_unaligned() };)+
                 let mut block = [const { MaybeUninit::uninit() }; LANES];
@@ -264,7 +264,7 @@ unsafe fn rows<F, const N: usize, const LANES: usize>(
     cols: usize,
     out: *mut u8,
     out_row: usize,
-    ins: &[Line; MAX_IN],
+    ins: &[InputRows; MAX_IN],
 ) where
     F: Formula<X: Elements<N, Element: Default>>,
 {
@@ -280,12 +280,12 @@ unsafe fn rows<F, const N: usize, const LANES: usize>(
 
 simd_fn! {
     [Level::V3]
-    unsafe fn some_rows<F; N, LANES, CONSTANT>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN])
+    unsafe fn some_rows<F; N, LANES, CONSTANT>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[InputRows; MAX_IN])
     where [F: Formula<X: Elements<N, Element: Default>>]
     {
         let mut readers = F::X::array(|k| {
             let constant = if CONSTANT == ANY { ins[k].constant } else { CONSTANT >> k & 1 == 1 };
-            Reader::<<F::X as Elements<N>>::Element, LANES>::new(Line { constant, ..ins[k] })
+            Reader::<<F::X as Elements<N>>::Element, LANES>::new(InputRows { constant, ..ins[k] })
         });
         for row in 0..rows {
             let out = out.add(row * out_row).cast::<F::Result>();

@@ -7,27 +7,28 @@ pub const MAX_IN: usize = MAX_OPERANDS - 1;
 
 /// The rows of an input: the first byte, the bytes from row to row, and whether all elements of a row are one value.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct InputRows {
     pub at: *const u8,
     pub row: usize,
     pub constant: bool,
 }
 
 /// A loop over rows of results, which are `out_row` bytes apart. The output overlaps no input.
-pub type Rows = unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN]);
+pub type RowsLoop =
+    unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[InputRows; MAX_IN]);
 
 /// Shorter rows are gathered first.
 pub const SHORTEST: usize = 32;
 
 /// Reads an input: a row, or the same register of copies again and again.
 pub struct Reader<T, const LANES: usize> {
-    line: Line,
+    line: InputRows,
     copies: [T; LANES],
 }
 
 impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
     #[inline(always)]
-    pub fn new(line: Line) -> Reader<T, LANES> {
+    pub fn new(line: InputRows) -> Reader<T, LANES> {
         Reader { line, copies: [T::default(); LANES] }
     }
 

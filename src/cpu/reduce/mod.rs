@@ -7,7 +7,7 @@ mod steps;
 
 use super::element::scratch;
 use super::par::Shared;
-use super::strided_run::{Line, RunBuffers, TILE, compute_type};
+use super::strided_run::{RunBuffers, StridedRun, TILE, compute_type};
 use crate::base::{DType, Dims, Reduction, Result, Strided};
 use loops::ReduceInput;
 use plan::ReducePlan;
@@ -143,8 +143,8 @@ impl ReduceJob<'_> {
     /// Runs the plan, and stores the results.
     unsafe fn store<S: ReduceInput>(&self, plan: &ReducePlan<S>, shift: Option<&[S::Wide]>) {
         let [_, value_step, index_step] = plan.steps;
-        let values = self.values.map(|out| Line::writer(&out, value_step, S::Wide::DTYPE));
-        let indices = self.indices.map(|out| Line::writer(&out, index_step, DType::I64));
+        let values = self.values.map(|out| StridedRun::writer(&out, value_step, S::Wide::DTYPE));
+        let indices = self.indices.map(|out| StridedRun::writer(&out, index_step, DType::I64));
         plan.run(self.reduction, shift, &|found| {
             let mut room = RunBuffers::empty();
             let n = found.values.len();

@@ -4,7 +4,7 @@ use super::loops::{Columns, ReduceInput};
 use super::steps::{Partial, Wide};
 use crate::base::{Dims, Reduction, Strided};
 use crate::cpu::par;
-use crate::cpu::strided_run::{Line, RunBuffers, TILE};
+use crate::cpu::strided_run::{RunBuffers, StridedRun, TILE};
 use crate::cpu::walk::Walk;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -46,7 +46,7 @@ pub struct ReducePlan<S> {
     /// Number of rows of few columns that are joined to one long row.
     joined_rows: usize,
     block: usize,
-    line: Line,
+    line: StridedRun,
     source: PhantomData<S>,
 }
 
@@ -71,7 +71,7 @@ impl<S: ReduceInput> ReducePlan<S> {
         let joined_rows = 1 << joined_rows.ilog2();
         let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
         let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
-        let line = Line::reader(x, if by_columns { column } else { row }, S::DTYPE);
+        let line = StridedRun::reader(x, if by_columns { column } else { row }, S::DTYPE);
         let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { LONG_BLOCK };
         let tile = if by_columns { TILE } else { (BLOCK / reduced.numel().max(1)).clamp(1, TILE) };
         ReducePlan {

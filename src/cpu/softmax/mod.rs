@@ -6,7 +6,7 @@ mod loops;
 
 use super::element::scratch;
 use super::par;
-use super::strided_run::{Line, RunBuffers, TILE, compute_type};
+use super::strided_run::{RunBuffers, StridedRun, TILE, compute_type};
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
 use loops::{Lines, MAX_ELEMENTS, MAX_LINES, Real};
@@ -82,13 +82,13 @@ unsafe fn each_line<T: Real>(
     let width = neighbours.min(TILE);
     let step = |i: usize| if neighbours == 1 { along[i] } else { across[i] };
     let lines = [
-        Line::reader(&ins[0], step(1), T::DTYPE),
-        Line::reader(&ins[1], step(2), T::DTYPE),
-        Line::writer(&out, step(0), T::DTYPE),
+        StridedRun::reader(&ins[0], step(1), T::DTYPE),
+        StridedRun::reader(&ins[1], step(2), T::DTYPE),
+        StridedRun::writer(&out, step(0), T::DTYPE),
     ];
     let grain = (par::GRAIN / (n * width)).max(1);
     par::try_ranges(walk.numel() * tiles, grain, |range| {
-        if neighbours == 1 && lines.iter().all(Line::is_direct) {
+        if neighbours == 1 && lines.iter().all(StridedRun::is_direct) {
             walk.runs(range, |at, steps, count| {
                 let most = (MAX_ELEMENTS / n).clamp(1, MAX_LINES);
                 for first in (0..count).step_by(most) {
@@ -125,8 +125,8 @@ struct Buffers<T> {
 }
 
 impl<T: Real> Buffers<T> {
-    fn new(lines: &[Line; 3], n: usize) -> Result<Buffers<T>> {
-        let copy = |line: &Line| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
+    fn new(lines: &[StridedRun; 3], n: usize) -> Result<Buffers<T>> {
+        let copy = |line: &StridedRun| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
         Ok(Buffers {
             lines: [copy(&lines[0])?, copy(&lines[1])?, copy(&lines[2])?],
             room: RunBuffers::empty(),
@@ -136,7 +136,7 @@ impl<T: Real> Buffers<T> {
 
 /// Computes several lines that already have the layout and dtype of the loops.
 unsafe fn several<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     [step, first, second]: [usize; 3],
     [n, count]: [usize; 2],
@@ -154,7 +154,7 @@ unsafe fn several<T: Real>(
 }
 
 unsafe fn one_line<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     n: usize,
     kernel: SoftmaxKernel,
@@ -202,7 +202,7 @@ unsafe fn one_line<T: Real>(
 /// Computes `width` neighbouring lines of `n` elements, row by row: one pass for the maxima, one for the sums, and one
 /// for the result.
 unsafe fn tile<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     along: [usize; 3],
     n: usize,
