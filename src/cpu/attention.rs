@@ -1,5 +1,5 @@
-//! Attention in tiles: scores of a block of queries with a block of keys, never all of them. The backward makes them anew from
-//! the logarithms of their sums.
+//! Attention in tiles, as in FlashAttention: the scores of a block of queries with a block of keys, never all of them.
+//! The backward recomputes them from the log-sum-exp of each row.
 
 use super::element::scratch;
 use super::matmul::{self, Product};
@@ -12,8 +12,8 @@ const QUERIES: usize = 64;
 const KEYS: usize = 256;
 const LANES: usize = 32;
 
-/// `[batch, heads, length, width]` tensors whose last dimension is dense, and a mask to add, stretched to `[batch, heads,
-/// queries, keys]`.
+/// `[batch, heads, length, width]` tensors whose last dimension is dense, and a mask to add, expanded to `[batch,
+/// heads, queries, keys]`.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
     pub query: Strided<'a>,
@@ -24,7 +24,7 @@ pub struct Operands<'a> {
     pub scale: f64,
 }
 
-/// The gradients to write, as the operands lie.
+/// The gradients to write, laid out like the operands.
 #[derive(Clone, Copy)]
 pub struct Grads<'a> {
     pub query: Strided<'a>,
@@ -49,26 +49,26 @@ impl Operands<'_> {
         self.query.shape[0] * self.query.shape[1]
     }
 
-    /// Where a head's matrix begins.
+    /// The offset of a head's matrix.
     fn start(&self, of: &Strided, head: usize) -> usize {
         let per = self.query.shape[1];
         head / per * of.strides[0] + head % per * of.strides[1]
     }
 
-    /// How many keys are visible to the queries up to `last`.
+    /// Number of keys that the queries before `last` see.
     fn seen(&self, last: usize) -> usize {
         let keys = self.key.shape[2];
         if self.causal { keys.min(last) } else { keys }
     }
 }
 
-/// `out = softmax(scale * query @ keyᵀ + mask) @ value`, and the logarithm of each row's sum in `sums`, `[batch, heads,
-/// queries]`. Queries that see no key get zeros.
+/// `out = softmax(scale * query @ keyᵀ + mask) @ value`; `sums` becomes the log-sum-exp of each row, `[batch, heads,
+/// queries]`. The result is zero for queries that see no key.
 ///
 /// # Safety
-/// The views are live, of one float dtype, and fit together; `sums` is dense, and the outputs overlap nothing.
+/// The views are live, of one float dtype, and have matching shapes; `sums` is dense, and the outputs overlap nothing.
 pub unsafe fn attention(out: Strided, sums: Strided, of: Operands) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match of.query.dtype {
             DType::F32 => single::attention(out, sums, of),
@@ -81,7 +81,7 @@ pub unsafe fn attention(out: Strided, sums: Strided, of: Operands) -> Result<()>
 /// The gradients of [`attention`], from its results.
 ///
 /// # Safety
-/// As [`attention`]; the gradients are of their operands' shapes, dense in their last dimension.
+/// See [`attention`]; the gradients have their operands' shapes and are dense in their last dimension.
 pub unsafe fn attention_backward(
     to: Grads,
     g: Strided,
@@ -89,7 +89,7 @@ pub unsafe fn attention_backward(
     sums: Strided,
     of: Operands,
 ) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match of.query.dtype {
             DType::F32 => single::attention_backward(to, g, out, sums, of),
@@ -110,7 +110,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// The largest of a row; a NaN comes out with the sums.
+                /// The maximum of a row. It ignores NaN, which then appears in the sums.
                 unsafe fn largest(n: usize, x: *const $T) -> $T {
                     let mut most = <$T>::NEG_INFINITY;
                     let mut lanes = [most; LANES];
@@ -132,7 +132,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// The exponentials of a row times `by`, less `shift`, in its place; their sum.
+                /// Replaces a row by `exp(x * by - shift)`, and returns the sum.
                 unsafe fn exponentials(n: usize, x: *mut $T, by: $T, shift: $T) -> $T {
                     let mut lanes = [0.0 as $T; LANES];
                     let whole = n - n % LANES;
@@ -157,7 +157,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// `x = x * by + y`, whose elements are `step` apart.
+                /// `x = x * by + y`; the elements of `y` are `step` apart.
                 unsafe fn add_row(n: usize, x: *mut $T, by: $T, y: *const $T, step: usize) {
                     if step == 1 {
                         for i in 0..n {
@@ -216,7 +216,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// A tile of scores: those of `rows` queries from `first_query` on with `columns` keys from `first_key` on.
+            /// A tile of scores: `rows` queries from `first_query` on, with `columns` keys from `first_key` on.
             #[derive(Clone, Copy)]
             struct Tile {
                 head: usize,
@@ -227,8 +227,9 @@ macro_rules! kernels {
             }
 
             impl Tile {
-                /// Writes the scores, `columns` apart: masked, and minus infinity where a key is not seen. Their factor comes
-                /// back: with the shift of the exponential it costs no rounding.
+                /// Writes the scores in rows of length `columns`; those of keys that a query does not see are minus
+                /// infinity. Returns the factor that is still to be applied: together with the shift of the exponential
+                /// it costs no rounding.
                 unsafe fn scores(&self, of: &Operands, scores: *mut $T) -> Result<$T> {
                     let (q, k) = (of.query, of.key);
                     let p = Product {
@@ -240,10 +241,10 @@ macro_rules! kernels {
                     };
                     let query = at(&q, of.start(&q, self.head) + self.first_query * q.strides[2]);
                     let key = at(&k, of.start(&k, self.head) + self.first_key * k.strides[2]);
-                    // Such a factor keeps the order, and makes nothing infinite.
+                    // A factor up to 1 keeps the order, and makes no score infinite, so it can wait.
                     let scale = of.scale as $T;
                     let (before, by) = if scale > 0.0 && scale <= 1.0 { (1.0, scale) } else { (scale, 1.0) };
-                    // SAFETY: rows and columns inside the operands; the caller's scores are as many.
+                    // SAFETY: rows and columns are inside the operands, and the caller's buffer holds a tile.
                     unsafe {
                         $product(p, scores, query, key, before, 0.0)?;
                         if let Some(mask) = of.mask {
@@ -290,7 +291,7 @@ macro_rules! kernels {
                                     let line = scores.as_mut_ptr().add(row * columns);
                                     let most = largest(columns, line) * by;
                                     let most = if most > top[row] { most } else { top[row] };
-                                    // Rows that have seen no key yet have no share; minus infinity less itself would be NaN.
+                                    // For rows that have seen no key yet: minus infinity minus itself would be NaN.
                                     let shift = if most == <$T>::NEG_INFINITY { 0.0 } else { most };
                                     let sum = exponentials(columns, line, by, shift);
                                     let kept = if top[row] == <$T>::NEG_INFINITY {
@@ -319,7 +320,7 @@ macro_rules! kernels {
                         for row in 0..rows {
                             let none = total[row] == 0.0;
                             let by = if none { 1.0 } else { total[row] };
-                            // SAFETY: this query's result is this task's alone.
+                            // SAFETY: this task alone writes this query's result.
                             unsafe {
                                 let to =
                                     at(&out, of.start(&out, head) + (first_query + row) * out.strides[2]);
@@ -349,7 +350,7 @@ macro_rules! kernels {
                     for head in range {
                         let line =
                             |of_: &Strided, row: usize| at(of_, of.start(of_, head) + row * of_.strides[2]);
-                        // SAFETY: rows of this head, here and below, whose gradients are this task's alone.
+                        // SAFETY: the rows belong to this head, here and below; this task alone writes its gradients.
                         unsafe {
                             for row in 0..queries {
                                 less[row] = dot(width, line(&g, row), line(&out, row));

@@ -1,25 +1,25 @@
-//! Sums, means and largest elements of bags of rows of a table, without a copy of the rows.
+//! `embedding_bag`: sums, means and maxima of bags of rows of a table, without a copy of the rows.
 
 use super::par::{self, Shared};
 use super::simd::simd_fn;
 use crate::base::{DType, Strided};
 
-/// What is kept of a bag: the row that counts for nothing (or -1), and whether sums are divided.
+/// How bags are reduced: the row to ignore (or -1), and whether sums are divided by the number of rows.
 #[derive(Clone, Copy)]
 pub struct Kept {
     pub padding: i64,
     pub mean: bool,
 }
 
-/// Which rows make a bag: the numbers from one start to the next.
+/// The rows of each bag: the numbers from its start to the next one's.
 struct Bags<'a> {
     numbers: &'a [i64],
     starts: &'a [i64],
     kept: Kept,
 }
 
-/// What is made of them: a row for each bag, which bag each number is in, how many numbers of a bag count, and for largest
-/// elements, instead of sums, the rows of the table that they are of.
+/// The results: a row per bag, the bag of each number, the number of rows that count in each bag, and, for maxima
+/// rather than sums, the row of the table that each element comes from.
 pub struct Made<'a> {
     pub rows: Strided<'a>,
     pub bags: Strided<'a>,
@@ -27,16 +27,16 @@ pub struct Made<'a> {
     pub which: Option<Strided<'a>>,
 }
 
-/// The first `n` elements of a contiguous view of int64.
+/// The first `n` elements of a contiguous int64 view.
 unsafe fn list<'a>(x: Strided<'a>, n: usize) -> &'a [i64] {
     // SAFETY: the caller's view.
     if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(x.ptr.cast(), n) } }
 }
 
 impl Bags<'_> {
-    /// Whether bags follow each other from the first number on, and all numbers name one of `rows` rows.
+    /// True if the starts ascend from 0 and all numbers are below `rows`.
     fn are_sound(&self, rows: usize) -> bool {
-        // Without a way out before the end, so that compilers make vectors of it.
+        // No early exit, so that compilers vectorize the loop.
         let outside = self.numbers.iter().fold(false, |any, &row| any | (row as u64 >= rows as u64));
         !outside && self.starts.first() == Some(&0) && self.starts.is_sorted()
     }
@@ -50,11 +50,12 @@ impl Bags<'_> {
     }
 }
 
-/// Fills what is made of bags (`numbers` from each of `starts` on; later starts are not looked at), each row times its share
-/// where there is one: false, and nothing written, unless the bags are sound and everything lies as it has to for that.
+/// Reduces bags (`numbers` from each of `starts` on; starts beyond the number of bags are ignored), each row times its
+/// `share` if there is one. Returns false, and writes nothing, if a bag is invalid or this kernel cannot read the
+/// operands' layouts.
 ///
 /// # Safety
-/// The views describe live memory of these sizes; results are contiguous and overlap nothing.
+/// The views are live and have matching sizes; results are contiguous and overlap nothing.
 pub unsafe fn reduce(
     made: &Made,
     table: Strided,
@@ -69,7 +70,7 @@ pub unsafe fn reduce(
     if !whole(&numbers) || !whole(&starts) || !rows || !shares {
         return false;
     }
-    // SAFETY: handed on; there are at least as many starts as bags.
+    // SAFETY: the caller's contract; there are at least as many starts as bags.
     unsafe {
         let (numbers, starts) = (list(numbers, numbers.numel()), list(starts, made.sizes.numel()));
         let bags = &Bags { numbers, starts, kept };
@@ -85,10 +86,11 @@ pub unsafe fn reduce(
     true
 }
 
-/// A bag's rows, their shares (or null), the padding's row, the table and its step, the result and its width, the divisor.
+/// Reduces one bag to sums: its rows, their shares (or null), the row to ignore, the table and its stride, the result
+/// and its width, the divisor.
 type Bag<T> = unsafe fn(&[i64], *const T, i64, *const T, usize, *mut T, usize, T);
 
-/// As [`Bag`], for largest elements: no shares, and behind the result the rows they are of.
+/// Like [`Bag`], for maxima: without shares, and with room for the rows that they come from.
 type Top<T> = unsafe fn(&[i64], i64, *const T, usize, *mut T, *mut i64, usize);
 
 unsafe fn each<T: Number>(
@@ -113,7 +115,7 @@ unsafe fn each<T: Number>(
             let numbers = &bags.numbers[places.clone()];
             let counted = numbers.iter().filter(|&&row| row != bags.kept.padding).count();
             let divisor = if bags.kept.mean { T::from_count(counted.max(1)) } else { T::from_count(1) };
-            // SAFETY: the numbers are rows of the table; the bag's results are this task's alone.
+            // SAFETY: the numbers are rows of the table; this task alone writes the bag's results.
             unsafe {
                 let share =
                     share.map_or(std::ptr::null(), |share| share.get().add(places.start).cast_const());
@@ -155,7 +157,7 @@ unsafe fn bag<T: Number>(
     divisor: T,
 ) {
     let (mut first, width) = (0, out.len());
-    // SAFETY: the caller's contract: these columns are in the table and in the result.
+    // SAFETY: the caller's contract: the table and the result have these columns.
     unsafe {
         while first < width {
             let (table, out) = (table.add(first), out.cast::<T>().add(first));
@@ -169,7 +171,7 @@ unsafe fn bag<T: Number>(
     }
 }
 
-/// Sums that stay in registers. How many columns that are.
+/// Sums `N` columns, which stay in registers. Returns `N`.
 #[inline(always)]
 unsafe fn columns<T: Number, const N: usize>(
     numbers: &[i64],
@@ -202,7 +204,8 @@ unsafe fn columns<T: Number, const N: usize>(
     N
 }
 
-/// The largest elements, the first of equal ones (a NaN is one), and the rows that they are of; zeros for no row.
+/// The maximum of each column (the first of equal ones; NaN wins), and the rows that they come from; zeros if there are
+/// no rows.
 #[inline(always)]
 unsafe fn largest<T: Number>(
     numbers: &[i64],

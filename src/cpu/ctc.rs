@@ -1,12 +1,12 @@
-//! Connectionist temporal classification: the probability of a labelling over all its alignments, by logarithms, and its
-//! derivatives. A sample is one task.
+//! Connectionist temporal classification: the log-probability of a labelling, summed over all its alignments, and its
+//! gradient. Each example of the batch is one task.
 
 use super::element::scratch;
 use super::par::{self, Shared};
 use super::simd::simd_fn;
 use crate::base::{Alignments, DType, Fault, Result, Strided};
 
-/// Labels with blanks between them and around them.
+/// Labels with blanks between and around them.
 #[derive(Clone, Copy)]
 struct Labels<'a> {
     own: &'a [i64],
@@ -22,22 +22,21 @@ impl Labels<'_> {
         2 * self.own.len() + 1
     }
 
-    /// Whether the blank between this label and the one before may be left out.
+    /// Returns true if an alignment may skip the blank between this label and the one before.
     fn skips(&self, place: usize) -> bool {
         place >= 2 && self.at(place) != self.at(place - 2)
     }
 }
 
-/// How many samples make a task.
+/// Number of examples in a task.
 fn grain(of: &Alignments) -> usize {
     (par::GRAIN / (of.steps * of.places * 4).max(1)).max(1)
 }
 
-/// Places in front of the first that nothing leads to: two of them may be left out.
+/// Places in front of the first that nothing leads to, because a step goes back by up to two places.
 const MARGIN: usize = 2;
 
-/// What is known of each place of a sample: its label, and what leads to it over a label that may be left out, 0 or minus
-/// infinity.
+/// For each place of an example, the log-weight of reaching it by a skip: `may` if the skip is allowed, else `must`.
 fn places<T: Copy>(labels: &Labels, [may, must]: [T; 2], room: &mut Vec<T>) {
     room.clear();
     room.extend((0..labels.places()).map(|s| if labels.skips(s) { may } else { must }));
@@ -50,19 +49,19 @@ macro_rules! kernels {
 
         const NONE: $T = $T::NEG_INFINITY;
 
-        /// The logarithm of a sum of exponentials.
+        /// log(exp a + exp b + exp c).
         #[inline(always)]
         fn together(a: $T, b: $T, c: $T) -> $T {
             let top = if a > b { a } else { b };
             let top = if c > top { c } else { top };
-            // With nothing to add up, and without one infinity less another.
+            // If all are -inf, subtract nothing: -inf - -inf would be NaN.
             let from = if top == NONE { 0.0 } else { top };
             log(exp(a - from) + exp(b - from) + exp(c - from)) + from
         }
 
         simd_fn! {
-            /// The logarithms of what leads to each of `n` places: from the same place, the one before, and the one before that
-            /// where `skip` lets it; times the probability of the place.
+            /// One step of the recursion, for `n` places: the log-probability of reaching each place from the same
+            /// place, the one before, and, if `skip` is 0, the one before that; times the probability of the place.
             unsafe fn step(n: usize, now: *mut $T, before: [*const $T; 3], skip: *const $T, p: *const $T) {
                 let [same, one, two] = before;
                 for s in 0..n {
@@ -73,7 +72,7 @@ macro_rules! kernels {
         }
 
         simd_fn! {
-            /// The probability that an alignment comes by each place, of all that spell the targets.
+            /// The probability that an alignment passes each place, given that it spells the targets.
             unsafe fn shares(n: usize, out: *mut $T, alpha: *const $T, beta: *const $T, p: *const $T, loss: $T) {
                 for s in 0..n {
                     *out.add(s) = exp(*alpha.add(s) + *beta.add(s) + loss - *p.add(s));
@@ -82,7 +81,7 @@ macro_rules! kernels {
         }
 
         simd_fn! {
-            /// The gradient of a step: each class's probability, less what `out` holds of its places.
+            /// The gradient of a step: each class's probability, minus that of passing its places, which `out` holds.
             unsafe fn differences(n: usize, out: *mut $T, p: *const $T, g: $T) {
                 for i in 0..n {
                     *out.add(i) = (exp(*p.add(i)) - *out.add(i)) * g;
@@ -100,7 +99,8 @@ macro_rules! kernels {
                 let (mut skip, mut p, mut before) = (line()?, line()?, scratch(MARGIN + of.places, NONE)?);
                 for b in range {
                     let (steps, length) = (of.input_lengths[b], of.target_lengths[b]);
-                    // SAFETY: the tensors are dense and have the sizes that `of` says; this sample's part is this task's own.
+                    // SAFETY: the tensors are dense and have the sizes in `of`; this example belongs to this task
+                    // alone.
                     unsafe {
                         let own = std::slice::from_raw_parts(targets.get().add(of.starts[b]).cast_const(), length);
                         let labels = Labels { own, blank: of.blank };
@@ -166,7 +166,7 @@ macro_rules! kernels {
                             continue;
                         }
                         let end = labels.places();
-                        // From a place onwards, the label that is left out is the one behind it.
+                        // The recursion runs backwards, so a skip goes to the place two behind.
                         places(&labels, [0.0, NONE], &mut skip);
                         skip.drain(..MARGIN.min(end));
                         skip.resize(of.places, NONE);
@@ -184,7 +184,7 @@ macro_rules! kernels {
                             }
                             let alpha = alpha.get().add((b * of.steps + t) * of.places);
                             shares(end, share.as_mut_ptr(), alpha, now.as_ptr(), p.as_ptr(), loss);
-                            // Of what is not finite there is no gradient, whichever class it is.
+                            // If the loss or a log-probability is not finite, the gradient is NaN for every class.
                             (0..of.classes).for_each(|i| made[i] = (loss - *from.add(i)) * 0.0);
                             (0..end).for_each(|s| made[labels.at(s)] += share[s]);
                             differences(of.classes, made.as_mut_ptr(), from, g);
@@ -202,10 +202,12 @@ kernels! {
     f64, double;
 }
 
-/// Minus the logarithm of each sample's probability, and the logarithms of what leads to each place: `[sample, step, place]`.
+/// Computes minus the log-probability of each example, and the table `alpha` of log-probabilities of reaching each
+/// place: `[example, step, place]`.
 ///
 /// # Safety
-/// The views are dense, live and of the sizes that `of` says; `targets` holds int64 labels below `classes`; the results overlap nothing.
+/// The views are dense, live and have the sizes in `of`; `targets` holds int64 labels below `classes`; the results
+/// overlap nothing.
 pub unsafe fn forward(
     of: &Alignments,
     loss: Strided,
@@ -214,7 +216,7 @@ pub unsafe fn forward(
     targets: Strided,
 ) -> Result<()> {
     let (to, labels) = ([loss.ptr, alpha.ptr], targets.ptr.cast::<i64>().cast_const());
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match log_probs.dtype {
             DType::F32 => single::forward(of, to, log_probs.ptr, labels),
@@ -224,14 +226,15 @@ pub unsafe fn forward(
     }
 }
 
-/// The gradient for the logarithms of probabilities, `ins` being that of the losses, the losses, the table and the logarithms.
+/// The gradient for the log-probabilities. `ins` are the gradient of the losses, the losses, `alpha` and the
+/// log-probabilities.
 ///
 /// # Safety
-/// As [`forward`].
+/// See [`forward`].
 pub unsafe fn backward(of: &Alignments, out: Strided, ins: [Strided; 4], targets: Strided) -> Result<()> {
     let from = ins.map(|x| x.ptr.cast_const());
     let labels = targets.ptr.cast::<i64>().cast_const();
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => single::backward(of, out.ptr, from, labels),

@@ -1,11 +1,11 @@
-//! Distances between all pairs of vectors, by any norm, and the gradient for the first of each pair.
+//! Distances between all pairs of vectors, for any norm, and the gradient for the first vector of each pair.
 
 use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Fault, Result, Strided};
 use std::ops::{Add, AddAssign};
 
-/// How many tensors of pairs there are, how many vectors on both sides, and how long those are.
+/// Batch size, number of vectors on both sides, and their length.
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs {
     pub batch: usize,
@@ -14,7 +14,7 @@ pub struct Pairs {
     pub length: usize,
 }
 
-/// Sums are made in so many parts, which is quicker and more exact.
+/// Number of partial sums, which are faster and more exact than one sum.
 const LANES: usize = 8;
 
 /// The sum of `n` terms.
@@ -29,7 +29,8 @@ fn total<T: Copy + Default + AddAssign + Add<Output = T>>(n: usize, term: impl F
     join(&lanes)
 }
 
-/// (A call, so that the lanes end in memory: of sums that a tree joins compilers make pairs.)
+/// A function that is not inlined, so that the lanes end in memory: otherwise compilers add the lanes in pairs of
+/// registers.
 #[inline(never)]
 fn join<T: Copy + Add<Output = T>>(&[a, b, c, d, e, f, g, h]: &[T; LANES]) -> T {
     ((a + e) + (b + f)) + ((c + g) + (d + h))
@@ -61,7 +62,8 @@ macro_rules! kernels {
             let (x, y) = (par::Shared::new(x.cast::<$T>()), par::Shared::new(y.cast::<$T>()));
             let row = |i: usize| {
                 let (batch, y, to) = (i / first, y.get(), to.get());
-                // SAFETY: all three are dense and have the sizes that `pairs` says; this row of the result is this task's own.
+                // SAFETY: the tensors are dense and have the sizes in `pairs`; this row of the result belongs to this
+                // task alone.
                 unsafe {
                     for j in 0..second {
                         let (a, b) = (x.get().add(i * length), y.add((batch * second + j) * length));
@@ -88,7 +90,7 @@ macro_rules! kernels {
                     for j in 0..second {
                         let b = std::slice::from_raw_parts(y.get().add((batch * second + j) * length), length);
                         let (g, dist) = (*g.get().add(i * second + j), *dist.get().add(i * second + j));
-                        // Where the distance is 0 it has no slope; nor has the count of what differs.
+                        // The gradient is zero if the distance is 0, and for p = 0, which counts elements that differ.
                         if p == 0.0 || g == 0.0 || (dist == 0.0 && p != 1.0) {
                             continue;
                         }
@@ -123,9 +125,9 @@ kernels! {
 /// `out[b, i, j]` is the distance of `x[b, i]` and `y[b, j]`.
 ///
 /// # Safety
-/// The views are dense, live, of one dtype and of these sizes; `out` overlaps nothing.
+/// The views are dense, live, of one dtype and have the sizes in `pairs`; `out` overlaps nothing.
 pub unsafe fn cdist(pairs: Pairs, out: Strided, x: Strided, y: Strided, p: f64) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => forward_f32(pairs, out.ptr, [x.ptr, y.ptr], p),
@@ -136,13 +138,13 @@ pub unsafe fn cdist(pairs: Pairs, out: Strided, x: Strided, y: Strided, p: f64) 
     Ok(())
 }
 
-/// The gradient for `x`, from that of the distances and the distances themselves.
+/// The gradient for `x`. `ins` are the gradient of the distances, `x`, `y` and the distances.
 ///
 /// # Safety
-/// As [`cdist`].
+/// See [`cdist`].
 pub unsafe fn cdist_backward(pairs: Pairs, out: Strided, ins: [Strided; 4], p: f64) -> Result<()> {
     let from = ins.map(|x| x.ptr.cast_const());
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => backward_f32(pairs, out.ptr, from, p),

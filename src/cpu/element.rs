@@ -1,16 +1,16 @@
-//! The element types as Rust types, for kernels that are generic over them.
+//! Rust types of the dtypes, for kernels that are generic over them.
 
 use crate::base::{DType, Error, Fault, Result};
 use crate::cpu::math::complex::Complex;
 use half::{bf16, f16};
 
-/// A boolean as it lies in memory: one byte, 0 or 1.
+/// A boolean as stored in memory: one byte, 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(transparent)]
 pub struct Bit(pub u8);
 
-/// One element type: how it widens to the types that kernels compute in, and how results go back (halves by
-/// way of f32, as in PyTorch).
+/// The Rust type of a dtype: how its values widen to the types that kernels compute in, and how results are narrowed
+/// again (to halves by way of f32, as in PyTorch).
 pub trait Element: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     fn to_f64(self) -> f64;
@@ -27,18 +27,18 @@ pub trait Element: Copy + Send + Sync + 'static {
     fn from_complex(value: Complex<f64>) -> Self {
         Self::from_f64(value.re)
     }
-    /// Whether `self` sorts before `other`; NaN is the largest number.
+    /// Returns true if `self` sorts before `other`; NaN is greater than every number.
     fn less(self, other: Self) -> bool;
-    /// Integers wrap; booleans saturate (or).
+    /// The sum. Integers wrap; for booleans it is `or`.
     fn plus(self, other: Self) -> Self;
-    /// Integers wrap; booleans: and.
+    /// The product. Integers wrap; for booleans it is `and`.
     fn times(self, other: Self) -> Self;
-    /// NaN wins.
+    /// The maximum; NaN if either is.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
         if self.less(other) { other } else { self }
     }
-    /// NaN wins.
+    /// The minimum; NaN if either is.
     fn smaller(self, other: Self) -> Self;
 }
 
@@ -75,7 +75,7 @@ macro_rules! element {
     (@arith $int:ident, $a:expr, $b:expr, $op:tt, $wrapping:ident) => { $a.$wrapping($b) };
     (@from_f64 F32, $value:expr, $ty:ty) => { $value as f32 };
     (@from_f64 F64, $value:expr, $ty:ty) => { $value };
-    // Integers narrow by wrapping, as PyTorch's do.
+    // Integers narrow by wrapping, as in PyTorch.
     (@from_f64 $other:ident, $value:expr, $ty:ty) => { $value as i64 as $ty };
 }
 element!(u8: U8, i8: I8, i16: I16, i32: I32, i64: I64, f32: F32, f64: F64);
@@ -153,7 +153,7 @@ impl Element for Bit {
     }
 }
 
-/// Complex numbers have no order; as real numbers they are their real parts.
+/// Complex numbers have no order; a conversion to a real number takes the real part.
 macro_rules! complex_element {
     ($($part:ty: $dtype:ident),*) => { $(
         impl Element for Complex<$part> {
@@ -194,8 +194,8 @@ fn widen_bf16(x: bf16) -> f32 {
     f32::from_bits(u32::from(x.to_bits()) << 16)
 }
 
-/// Without a branch, so that loops over it vectorise: the exponent is rebased by a multiplication, which also
-/// gives subnormals their value; infinities and NaN get the largest exponent by hand.
+/// Written without a branch, so that loops vectorize. A multiplication rebases the exponent, which also gives
+/// subnormals their value; infinities and NaN get the largest exponent explicitly.
 #[inline(always)]
 fn widen_f16(x: f16) -> f32 {
     let bits = u32::from(x.to_bits());
@@ -205,7 +205,7 @@ fn widen_f16(x: f16) -> f32 {
     f32::from_bits(rebased | special | ((bits & 0x8000) << 16))
 }
 
-/// Evaluates an expression with `$T` naming the element type of a dtype.
+/// Evaluates an expression in which `$T` names the Rust type of a dtype.
 macro_rules! by_dtype {
     ($dtype:expr, $T:ident => $body:expr) => {
         $crate::cpu::element::by_dtype!(
@@ -221,7 +221,7 @@ macro_rules! by_dtype {
 }
 pub(crate) use by_dtype;
 
-/// Scratch memory that a kernel fills itself; a refusal is an error, not an abort.
+/// Scratch memory that a kernel fills itself. If it cannot be allocated, the result is an error rather than an abort.
 pub fn scratch<T: Copy>(n: usize, zero: T) -> Result<Vec<T>> {
     let mut memory = Vec::new();
     memory.try_reserve_exact(n).map_err(|_| {

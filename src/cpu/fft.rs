@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms of rows, of any length, by rustfft and realfft. What they prepare for a length serves later calls, too.
+//! Discrete Fourier transforms of rows of any length, by rustfft and realfft. Their plans are cached by length.
 
 use super::par;
 use crate::base::{DType, Error, Fault, Result, Strided, lock, try_alloc};
@@ -8,15 +8,15 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use std::ops::MulAssign;
 use std::sync::{Arc, Mutex};
 
-/// How many plans are kept, and how many elements all of their transforms have at most.
+/// Limits of the cache: the number of plans, and the sum of their lengths.
 const PLANS: usize = 16;
 const ELEMENTS: usize = 1 << 22;
-/// A plan takes less memory than so many complex numbers for each element, while it is made.
+/// While it is made, a plan takes less memory than this many complex numbers per element.
 const PLAN_SIZE: usize = 16;
-/// Rows of so many elements are transformed and scaled before the next ones, while they lie in the cache.
+/// Number of elements in a block of rows, which is transformed and then scaled while it lies in the cache.
 const BLOCK: usize = 4096;
 
-/// Plans of one kind by their lengths; the one that was used last is at the end.
+/// Cached plans of one type with their lengths; the one used last is at the end.
 struct Plans<P: ?Sized>(Mutex<Vec<(usize, Arc<P>)>>);
 
 impl<P: ?Sized> Plans<P> {
@@ -31,7 +31,7 @@ impl<P: ?Sized> Plans<P> {
             return Ok(Arc::clone(&known[known.len() - 1].1));
         }
         drop(known);
-        // The libraries end the process where they find no memory.
+        // The libraries abort the process if they find no memory.
         try_alloc::check(n, PLAN_SIZE * element)?;
         let plan = make();
         if n <= ELEMENTS {
@@ -45,7 +45,7 @@ impl<P: ?Sized> Plans<P> {
     }
 }
 
-/// A real number that is transformed in its own precision.
+/// A real type that is transformed in its own precision.
 trait Real: FftNum + MulAssign {
     fn rounded(x: f64) -> Self;
     fn plans(direction: FftDirection) -> &'static Plans<dyn Fft<Self>>;
@@ -90,29 +90,30 @@ macro_rules! by_precision {
 /// Transforms rows of complex numbers, and scales them.
 ///
 /// # Safety
-/// The views are dense and alive, have the same number of rows and one precision; `to` is used by nobody else and not `from`. So
-/// for all functions here.
+/// The views are dense, live, and have the same number of rows and the same precision; nobody else uses `to`, and it
+/// does not overlap `from`. This holds for all functions of this module.
 pub unsafe fn complex(from: Strided, to: Strided, inverse: bool, scale: f64) -> Result<()> {
     let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_precision!(to.dtype, complex_of(from, to, direction, scale)) }
 }
 
-/// The first halves, with the middle, of the transforms of rows of real numbers. The other halves are their mirror images.
+/// The first halves, with the middle element, of the transforms of rows of real numbers. The other halves are their
+/// conjugate mirror images.
 ///
 /// # Safety
-/// As [`complex`].
+/// See [`complex`].
 pub unsafe fn from_real(from: Strided, to: Strided, scale: f64) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_precision!(to.dtype, from_real_of(from, to, scale)) }
 }
 
-/// Rows of real numbers from the first halves, with the middle, of their transforms.
+/// Rows of real numbers from the first halves, with the middle element, of their transforms.
 ///
 /// # Safety
-/// As [`complex`].
+/// See [`complex`].
 pub unsafe fn to_real(from: Strided, to: Strided, scale: f64) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_precision!(from.dtype, to_real_of(from, to, scale)) }
 }
 
@@ -120,7 +121,7 @@ unsafe fn complex_of<T: Real>(from: Strided, to: Strided, direction: FftDirectio
     let n = length(&to);
     let make = || FftPlanner::<T>::new().plan_fft(n, direction);
     let plan = T::plans(direction).get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<Complex<T>, Complex<T>>::new(&from, &to);
+    let rows = RowPairs::<Complex<T>, Complex<T>>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_immutable_scratch_len())?;
@@ -137,7 +138,7 @@ unsafe fn from_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Resul
     let n = length(&from);
     let make = || RealFftPlanner::<T>::new().plan_fft_forward(n);
     let plan = T::plans_from_real().get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<T, Complex<T>>::new(&from, &to);
+    let rows = RowPairs::<T, Complex<T>>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
@@ -158,7 +159,7 @@ unsafe fn to_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<
     let n = length(&to);
     let make = || RealFftPlanner::<T>::new().plan_fft_inverse(n);
     let plan = T::plans_to_real().get(n, size_of::<Complex<T>>(), make)?;
-    let rows = Rows::<Complex<T>, T>::new(&from, &to);
+    let rows = RowPairs::<Complex<T>, T>::new(&from, &to);
     let scale = T::rounded(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
@@ -167,7 +168,7 @@ unsafe fn to_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<
         Ok(move |from: &[Complex<T>], to: &mut [T]| {
             for (from, to) in from.chunks_exact(n / 2 + 1).zip(to.chunks_exact_mut(n)) {
                 row.copy_from_slice(from);
-                // These are their own mirror images, hence read as real.
+                // These elements are their own conjugates, hence read as real.
                 row[0].im = T::zero();
                 if n.is_multiple_of(2) {
                     row[n / 2].im = T::zero();
@@ -198,17 +199,17 @@ fn refused(error: realfft::FftError) -> Error {
     Error::runtime(error.to_string())
 }
 
-/// Rows that are read, and as many that are written to.
-struct Rows<F, T> {
+/// Rows to read, and as many rows to write.
+struct RowPairs<F, T> {
     count: usize,
     lengths: [usize; 2],
     from: par::Shared<F>,
     to: par::Shared<T>,
 }
 
-impl<F, T> Rows<F, T> {
-    fn new(from: &Strided, to: &Strided) -> Rows<F, T> {
-        Rows {
+impl<F, T> RowPairs<F, T> {
+    fn new(from: &Strided, to: &Strided) -> RowPairs<F, T> {
+        RowPairs {
             count: to.numel() / length(to).max(1),
             lengths: [length(from), length(to)],
             from: par::Shared::new(from.ptr.cast::<F>().cast_const()),
@@ -216,8 +217,8 @@ impl<F, T> Rows<F, T> {
         }
     }
 
-    /// Calls what `start` makes, once for each thread's share, with some rows after the others. Which rows are transformed together
-    /// does not depend on the number of threads.
+    /// `start` makes a function for each thread's part, which is then called with blocks of rows. The blocks do not
+    /// depend on the number of threads.
     fn each<B: FnMut(&[F], &mut [T]) -> Result<()>>(&self, start: impl Fn() -> Result<B> + Sync) -> Result<()>
     where
         F: Sync,
@@ -232,7 +233,7 @@ impl<F, T> Rows<F, T> {
             for at in range {
                 let first = at * block;
                 let count = block.min(self.count - first);
-                // SAFETY: the rows are those of live memory, and no other block has them: the promise of whoever made this.
+                // SAFETY: the rows are live, and no other block has them: the contract of whoever made this struct.
                 let (from, to) = unsafe {
                     (
                         std::slice::from_raw_parts(
@@ -267,7 +268,7 @@ mod tests {
     fn run(from: &[C], to: &mut [C], shape: &[usize], inverse: bool) -> Result<()> {
         let strides = contiguous_strides(shape);
         let view = |ptr: *mut C| Strided { ptr: ptr.cast(), dtype: DType::C128, shape, strides: &strides };
-        // SAFETY: both lists are as long, and are this test's alone.
+        // SAFETY: both lists have the same length, and nobody else uses them.
         unsafe { complex(view(from.as_ptr().cast_mut()), view(to.as_mut_ptr()), inverse, 0.5) }
     }
 

@@ -1,14 +1,14 @@
-//! Elements in reverse order.
+//! Reverses the order of elements.
 
 use super::par::{self, Shared};
 use super::simd::simd_fn;
 use super::walk::Walk;
 use crate::base::{Dims, Strided};
 
-/// `out` becomes `src` with the order of the dimensions `flipped` reversed.
+/// Copies `src` to `out` with the dimensions in `flipped` reversed.
 ///
 /// # Safety
-/// The views describe live memory of one shape and dtype, with elements; `out` overlaps nothing.
+/// The views are live, have elements, and share shape and dtype; `out` overlaps nothing.
 pub unsafe fn flip(out: Strided, src: Strided, flipped: &[usize]) {
     let mut last = 0;
     let mut back = Dims::from_slice(src.strides);
@@ -36,21 +36,21 @@ pub unsafe fn flip(out: Strided, src: Strided, flipped: &[usize]) {
     if lines == 1 {
         par::ranges(n, par::GRAIN, |range| {
             let (to, from) = at(steps.map(|step| step.wrapping_mul(range.start)));
-            // SAFETY: both lines have n elements, and the range is this task's own.
+            // SAFETY: both lines have `n` elements, and no other task has this range.
             unsafe { line(range.len(), to, from, steps) };
         });
     } else {
         par::ranges(lines, (par::GRAIN / n).max(1), |range| {
             walk.each(range, |offsets| {
                 let (to, from) = at(offsets);
-                // SAFETY: the lines are inside both views, and are this task's own.
+                // SAFETY: the lines are inside both views, and no other task has them.
                 unsafe { line(n, to, from, steps) };
             });
         });
     }
 }
 
-/// Copies `n` elements that lie a step apart.
+/// Copies `n` elements between places with fixed steps.
 unsafe fn line<T: Copy>(n: usize, to: *mut u8, from: *const u8, [to_step, from_step]: [usize; 2]) {
     const BACK: usize = 1usize.wrapping_neg();
     let (to, from) = (to.cast::<T>(), from.cast::<T>());

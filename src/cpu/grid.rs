@@ -1,5 +1,6 @@
-//! Sampling at places that a grid names, and its gradients. In each dimension a place has up to four neighbours, each with a
-//! weight and the slope of that weight along the grid; a sample is the sum over all their combinations.
+//! `grid_sample` and its gradients. In each dimension a point has up to four neighbours, each with a weight and the
+//! derivative of that weight with respect to the grid. A result is the weighted sum over all combinations of
+//! neighbours.
 
 use super::element::scratch;
 use super::par;
@@ -19,14 +20,14 @@ pub enum Padding {
     Reflection,
 }
 
-/// A sampling: images of one to three dimensions are volumes whose first sizes are 1.
+/// The sizes and options of a call. Images of one or two dimensions are volumes whose first sizes are 1.
 #[derive(Clone, Copy, Debug)]
 pub struct Sampling {
     pub samples: usize,
     pub channels: usize,
     pub size: [usize; 3],
     pub points: usize,
-    /// Numbers of a place in the grid.
+    /// Number of coordinates of a point.
     pub dims: usize,
     pub kernel: Kernel,
     pub padding: Padding,
@@ -60,7 +61,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// Kept inside; how it moves with `x`.
+            /// Clamps `x` to the image; returns the result and its derivative.
             fn clipped(x: $T, size: usize) -> ($T, $T) {
                 let last = (size - 1) as $T;
                 if x >= last {
@@ -72,7 +73,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// Mirrored between `low` and `high`, which are halves.
+            /// Reflects `x` between `low2 / 2` and `high2 / 2`; returns the result and its derivative.
             fn mirrored(x: $T, low2: i64, high2: i64) -> ($T, $T) {
                 if low2 == high2 {
                     return (0.0, 0.0);
@@ -100,7 +101,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// The cubic weights and their slopes, `t` of the way from the second to the third neighbour.
+            /// The cubic weights and their derivatives at `t` of the way from the second to the third neighbour.
             fn cubic(t: $T) -> ([$T; 4], [$T; 4]) {
                 const A: $T = -0.75;
                 let near = |x: $T| ((A + 2.0) * x - (A + 3.0)) * x * x + 1.0;
@@ -140,17 +141,18 @@ macro_rules! kernels {
                 all
             }
 
-            /// The neighbours of point `i` of all samples in each dimension.
+            /// The neighbours in each dimension of point `i`, counted over the whole batch.
             unsafe fn neighbours(of: &Sampling, grid: *const $T, i: usize) -> [Along; 3] {
                 let mut all = [ONE; 3];
                 for k in 0..of.dims {
-                    // SAFETY: the grid has `dims` numbers for each point. The last dimension's comes first.
+                    // SAFETY: the grid has `dims` coordinates per point. The last dimension's comes first.
                     all[2 - k] = along(of, unsafe { *grid.add(i * of.dims + k) }, of.size[2 - k]);
                 }
                 all
             }
 
-            /// Each combination of neighbours: the place in a channel, the weights, their slopes.
+            /// Calls `f` for each combination of neighbours, with its index in a channel, its weights and their
+            /// derivatives.
             #[inline(always)]
             fn each(of: &Sampling, [a, b, c]: &[Along; 3], mut f: impl FnMut(usize, [$T; 3], [$T; 3])) {
                 for i in 0..a.count {
@@ -174,7 +176,7 @@ macro_rules! kernels {
                 let grain = (par::GRAIN / (8 * of.channels + 16)).max(1);
                 par::ranges(of.samples * of.points, grain, |range| range.for_each(|i| {
                     let (n, at) = (i / of.points, i % of.points);
-                    // SAFETY: the tensors are dense and have the sizes that `of` says; these elements are this task's own.
+                    // SAFETY: the tensors are dense and have the sizes in `of`; this task alone writes these elements.
                     unsafe {
                         let all = neighbours(of, grid.get().cast_const(), i);
                         for c in 0..of.channels {
@@ -190,7 +192,7 @@ macro_rules! kernels {
                 let plane: usize = of.size.iter().product();
                 let to = par::Shared::new(out.cast::<$T>().cast_const());
                 let (g, grid) = (par::Shared::new(g.cast::<$T>()), par::Shared::new(grid.cast::<$T>()));
-                // Points may share neighbours: a channel of a sample is one task.
+                // Points may share neighbours, so a channel of an example is one task.
                 let grain = (par::GRAIN / (16 * of.points + plane).max(1)).max(1);
                 par::try_ranges(of.samples * of.channels, grain, |range| {
                     let (mut known, mut all) = (usize::MAX, scratch(of.points, [ONE; 3])?);
@@ -254,7 +256,7 @@ kernels! {
 macro_rules! by_dtype {
     ($dtype:expr, $name:ident ( $($arg:expr),* )) => {
         match $dtype {
-            // SAFETY: the contract of the function that says this.
+            // SAFETY: the contract of the function that uses this macro.
             DType::F32 => unsafe { single::$name($($arg),*) },
             // SAFETY: as above.
             DType::F64 => unsafe { double::$name($($arg),*) },
@@ -263,19 +265,19 @@ macro_rules! by_dtype {
     };
 }
 
-/// `out[n, c, i]`: the sample of channel `c` at point `i`.
+/// `out[n, c, i]` is channel `c` sampled at point `i`.
 ///
 /// # Safety
-/// The views are dense, live, of one dtype and of the sizes that `of` says, none of which is 0; `out` overlaps nothing.
+/// The views are dense, live, of one dtype and have the sizes in `of`, none of which is 0; `out` overlaps nothing.
 pub unsafe fn forward(of: &Sampling, out: Strided, x: Strided, grid: Strided) -> Result<()> {
     by_dtype!(out.dtype, forward(of, out.ptr, x.ptr, grid.ptr));
     Ok(())
 }
 
-/// The gradient for the images, from that of the samples.
+/// The gradient for the images, given that for the results.
 ///
 /// # Safety
-/// As [`forward`].
+/// See [`forward`].
 pub unsafe fn backward_input(of: &Sampling, out: Strided, grad: Strided, grid: Strided) -> Result<()> {
     by_dtype!(out.dtype, backward_input(of, out.ptr, grad.ptr, grid.ptr))
 }
@@ -283,7 +285,7 @@ pub unsafe fn backward_input(of: &Sampling, out: Strided, grad: Strided, grid: S
 /// The gradient for the grid.
 ///
 /// # Safety
-/// As [`forward`].
+/// See [`forward`].
 pub unsafe fn backward_grid(
     of: &Sampling,
     out: Strided,

@@ -1,5 +1,5 @@
-//! Gather and scatter: one general pair behind `gather`, `index_select`, `embedding`, advanced indexing and
-//! their in-place and accumulating forms. Every index is checked before anything is written.
+//! Gather and scatter: one general pair of kernels behind `gather`, `index_select`, `embedding`, advanced indexing, and
+//! their in-place and accumulating forms. Every index is checked before an existing tensor is written.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
@@ -12,21 +12,22 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Positions whose offsets are worked out at once.
+/// Number of positions whose offsets are computed at once.
 const CHUNK: usize = 256;
 
-/// `out[i] = src[base(i) + indexed(i)]`: `src` has `out`'s shape, with stride 0 in the dimensions that `by`
-/// indexes. `negative` allows indices that count from the end. Where one is out of bounds, part of `out` may be written.
+/// `out[i] = src[base(i) + indexed(i)]`. `src` has the shape of `out`, with stride 0 in the dimensions that `by`
+/// indexes. `negative` allows indices that count from the end. If an index is out of bounds, part of `out` may have
+/// been written.
 ///
 /// # Safety
-/// The views describe live memory, `out` overlaps nothing else, and `by` tells the truth about `src`'s
-/// dimensions.
+/// The views are live, `out` overlaps nothing else, and `by` gives the true sizes and strides of the indexed dimensions
+/// of `src`.
 pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) -> Result<()> {
     let dims: Dims = (0..out.shape.len()).collect();
     // The result is new memory, so a single index may be checked while elements are read.
     let check_late = matches!(by, [by] if goes_by_singles(by) && !by.index.strides.contains(&0));
     let low = check_late.then(|| lowest(&by[0], negative));
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         if !check_late {
             by.iter().try_for_each(|by| check(by, negative))?;
@@ -38,14 +39,14 @@ pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) ->
     }
 }
 
-/// `dst[base(i) + indexed(i)] = src[i]`, or combined with what is there. Elements of `src` are taken in
-/// order, so repeated indices give the same result on any number of threads: the last one wins, sums have one
+/// `dst[base(i) + indexed(i)] = src[i]`, or combined with the old value. Elements of `src` are taken in order, so with
+/// repeated indices the result does not depend on the number of threads: the last one wins, and sums have a fixed
 /// order.
 ///
 /// # Safety
-/// As [`get`], with `dst` in the place of `src` and `src` in the place of `out`.
+/// See [`get`], with `dst` in place of `src` and `src` in place of `out`.
 pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negative: bool) -> Result<()> {
-    // Threads may share only dimensions in which no index can bring them together.
+    // Threads split only dimensions that are not indexed, so that no two write the same element.
     let dims: Dims = (0..dst.shape.len()).filter(|&d| dst.strides[d] != 0).collect();
     let mover = match mode {
         Put::Assign => mover::<Assign>(dst.dtype.size()),
@@ -55,7 +56,7 @@ pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negativ
         Put::Max => by_dtype!(dst.dtype, T => Mover::of::<T, Max>()),
         Put::Min => by_dtype!(dst.dtype, T => Mover::of::<T, Min>()),
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         by.iter().try_for_each(|by| check(by, negative))?;
         run(dst, src, by, None, &dims, mover);
@@ -66,10 +67,11 @@ pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negativ
 /// Moves a run of elements for each pair of offsets, between the indexed operand and the plain one.
 type Runs =
     unsafe fn(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]);
-/// Moves a single element for each of `n` indices; the steps are those of the two operands and of the index.
+/// Moves one element for each of `n` indices. The steps are those of the two operands and of the index.
 type Singles =
     unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, steps: [usize; 3], n: usize);
-/// Moves elements of `count` rows of `n`, `steps` apart, with indices that have not been checked: false if one is outside.
+/// Moves elements along `count` rows of `n` indices, which have not been checked; the steps lead from row to row.
+/// Returns false if an index is out of bounds.
 type Along = unsafe fn(
     indexed: *mut u8,
     plain: *mut u8,
@@ -80,7 +82,7 @@ type Along = unsafe fn(
     negative: bool,
 ) -> bool;
 
-/// How elements move.
+/// The loops that move elements of one size or dtype.
 #[derive(Clone, Copy)]
 struct Mover {
     runs: Runs,
@@ -94,10 +96,10 @@ impl Mover {
     }
 }
 
-/// What happens to one element.
+/// What a move does to one element.
 trait Op<T> {
     unsafe fn one(indexed: *mut T, plain: *mut T);
-    /// To `n` elements in a row.
+    /// Moves `n` consecutive elements.
     #[inline(always)]
     unsafe fn line(indexed: *mut T, plain: *mut T, n: usize) {
         // SAFETY: the caller's n elements.
@@ -118,7 +120,7 @@ macro_rules! ops {
             }
             $(#[inline(always)]
             unsafe fn line($indexed: *mut T, $plain: *mut T, $n: usize) {
-                // SAFETY: the caller's n elements; the operands do not overlap.
+                // SAFETY: the caller's `n` elements; the operands do not overlap.
                 unsafe { $line }
             })?
         }
@@ -143,7 +145,7 @@ fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64> + Op<[u64; 2]>>(size: usize) ->
     }
 }
 
-/// How elements are read.
+/// The loops that read elements of a size.
 fn getter(size: usize) -> Mover {
     let along: Along = match size {
         1 => along_1,
@@ -155,10 +157,9 @@ fn getter(size: usize) -> Mover {
     Mover { along: Some(along), ..mover::<Get>(size) }
 }
 
-/// Indices whose places are worked out, and checked, together.
+/// Number of indices whose places are computed and checked together.
 const PLACES: usize = 16;
 
-/// Reads along rows.
 #[inline(always)]
 unsafe fn along<T: Copy>(
     from: *const T,
@@ -178,13 +179,13 @@ unsafe fn along<T: Copy>(
         let to = to.wrapping_add(row.wrapping_mul(steps[1]));
         let index = index.wrapping_add(row.wrapping_mul(steps[2]));
         let mut place = |i: usize| {
-            // SAFETY: the caller's n indices.
+            // SAFETY: the caller's `n` indices.
             let value = unsafe { *index.add(i) };
             let place = value.wrapping_add(value >> 63 & round) as usize;
             outside |= place > last;
             place.min(last)
         };
-        // SAFETY: places are within the row, and there are n elements to write.
+        // SAFETY: places are within the row, and there are `n` elements to write.
         unsafe {
             for first in (0..whole).step_by(PLACES) {
                 let mut places = [0; PLACES];
@@ -230,11 +231,11 @@ unsafe fn apply_singles<T, O: Op<T>>(
     steps: [usize; 3],
     n: usize,
 ) {
-    // A copy, which the stores below cannot change: it stays in registers.
+    // A copy, which the stores below cannot alias, so it stays in registers.
     let by = &IndexBy { ..*by };
     let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
     for i in 0..n {
-        // SAFETY: n elements of the plain operand and of the index, which has been checked.
+        // SAFETY: the plain operand has `n` elements, as does the index, which has been checked.
         unsafe {
             let offset = offset::<i64>(by, at + i * steps[2]);
             O::one(indexed.add(i * steps[0] + offset), plain.add(i * steps[1]));
@@ -242,13 +243,13 @@ unsafe fn apply_singles<T, O: Op<T>>(
     }
 }
 
-/// What an index adds to an offset.
+/// The offset that an index adds.
 #[inline(always)]
 unsafe fn offset<T: Element>(by: &IndexBy, at: usize) -> usize {
     // SAFETY: the caller's element of the index.
     let value = unsafe { *by.index.ptr.cast::<T>().add(at) }.to_i64();
     let place = value.wrapping_add(if value < 0 { by.size as i64 } else { 0 }) as usize;
-    // Another thread may have written the index since it was checked.
+    // Clamp, because another thread may have written the index since it was checked.
     place.min(by.size - 1) * by.stride
 }
 
@@ -277,7 +278,7 @@ unsafe fn apply<T, O: Op<T>>(
 }
 
 simd_fn! {
-    /// The accumulation of an embedding's gradient.
+    /// Accumulates the gradient of an embedding.
     unsafe fn add_f32(
         indexed: *mut u8,
         plain: *mut u8,
@@ -289,7 +290,7 @@ simd_fn! {
     }
 }
 
-/// Among `dims`, the outermost in memory that is long enough to be shared.
+/// The dimension that threads split: among those of `dims` that are long enough, the outermost in memory.
 fn shared(plain: &Strided, dims: &[usize]) -> Option<usize> {
     const ENOUGH: usize = 64;
     let longest = dims.iter().map(|&d| plain.shape[d]).max()?;
@@ -297,8 +298,8 @@ fn shared(plain: &Strided, dims: &[usize]) -> Option<usize> {
     enough.max_by_key(|&d| plain.strides[d])
 }
 
-/// Shares one of the dimensions `dims` among threads. Indices have been checked, or are checked on the way against `low`
-/// and their dimension's size: false when one is outside.
+/// Splits one of the dimensions `dims` over threads. The indices have been checked, or, if `low` is given, are checked
+/// on the way against it and their dimension's size: returns false if one is out of bounds.
 unsafe fn run(
     indexed: Strided,
     plain: Strided,
@@ -315,12 +316,12 @@ unsafe fn run(
         return false;
     }
     let Some(dim) = shared(&plain, dims).filter(|_| total >= 2 * par::GRAIN) else {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         return unsafe { serial(indexed, plain, by, low, mover) };
     };
     let inside = AtomicBool::new(true);
     let size = plain.shape[dim];
-    // The fewer pieces, the longer the rows in each.
+    // Fewer pieces mean longer rows in each.
     let grain = (par::GRAIN * size / total).max(size / (4 * par::threads())).max(1);
     par::ranges(size, grain, |range| {
         let mut shape = Dims::from_slice(plain.shape);
@@ -348,7 +349,8 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
     let indices: SmallVec<[_; 4]> =
         by.iter().map(|by| (by, Walk::over(&varying, plain.shape, [by.index.strides]))).collect();
     let mut slice = Walk::over(&fixed, plain.shape, strides);
-    // A run with a larger stride than the picked elements is walked element by element: memory is read in order.
+    // If a slice's last stride is larger than that of the indexed elements, move single elements, so that memory is
+    // read in order.
     let picked = by.iter().map(|by| by.stride).min();
     let apart = (slice.strides[1].last(), slice.strides[0].last())
         > (walk.strides[1].last(), picked.as_ref())
@@ -375,7 +377,7 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
         }
         let mut inside = true;
         walk.runs(0..total, |[i, p, at], steps, n| {
-            // SAFETY: the indices were checked, so all these elements are inside their views.
+            // SAFETY: the indices have been checked, so all these elements are inside their views.
             unsafe {
                 inside = inside
                     && low.is_none_or(|low| !any_outside(n, by.index, [at, steps[2]], low, by.size as i64));
@@ -409,19 +411,19 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
             }
         }
         slice.each(0..slices, |[i, p]| {
-            // SAFETY: the indices were checked, so all these offsets are inside their views.
+            // SAFETY: the indices have been checked, so all these offsets are inside their views.
             unsafe { (mover.runs)(indexed.ptr.add(i * size), plain.ptr.add(p * size), offsets, run, steps) }
         });
     }
     true
 }
 
-/// Whether elements that this index picks one by one have a loop of their own.
+/// True if the loops for single elements can read this index.
 fn goes_by_singles(by: &IndexBy) -> bool {
     by.index.dtype == DType::I64
 }
 
-/// The smallest index that is in bounds.
+/// The smallest index in bounds.
 fn lowest(by: &IndexBy, negative: bool) -> i64 {
     if negative { -(by.size as i64) } else { 0 }
 }
@@ -442,7 +444,7 @@ unsafe fn add_indices<T: Element>(
     });
 }
 
-/// The error of the first index out of bounds. Expanded dimensions are checked once.
+/// Returns the error of the first index out of bounds. Expanded dimensions are checked once.
 unsafe fn check(by: &IndexBy, negative: bool) -> Result<()> {
     let index = &by.index;
     let dims: Dims = (0..index.shape.len()).filter(|&d| index.strides[d] != 0).collect();
@@ -488,7 +490,8 @@ unsafe fn outside<T: Element>(
 }
 
 simd_fn! {
-    /// Without an early way out, so that it vectorises; the culprit is looked for only when there is one.
+    /// True if an index is out of bounds. No early exit, so that the loop vectorizes; the culprit is sought only if
+    /// there is one.
     unsafe fn any_outside(n: usize, index: Strided, place: [usize; 2], low: i64, high: i64) -> bool {
         let [start, step] = place;
         let index = index.ptr.cast::<i64>().add(start);
@@ -508,10 +511,10 @@ simd_fn! {
     }
 }
 
-/// Whether `value` is among the elements of a tensor of int64.
+/// True if an int64 tensor contains `value`.
 ///
 /// # Safety
-/// The view describes live memory.
+/// The view is live.
 pub unsafe fn holds(x: Strided, value: i64) -> bool {
     let (walk, mut found) = (Walk::new(x.shape, [x.strides]), false);
     walk.runs(0..walk.numel(), |[start], [step], n| {
@@ -521,16 +524,15 @@ pub unsafe fn holds(x: Strided, value: i64) -> bool {
     found
 }
 
-/// Puts the elements from `next` on where `mask` is true: one after the other, since the source may overlap the
-/// target.
+/// Writes the elements from `next` on where `mask` is true. Sequential, because the source may overlap the target.
 ///
 /// # Safety
-/// The views describe live memory of one shape, `mask` of bool; as many elements of `out`'s type follow `next` as the mask has
-/// true ones.
+/// The views are live and share a shape, and `mask` is bool. At least as many elements of `out`'s dtype follow `next`
+/// as `mask` has true ones.
 pub unsafe fn put_masked(out: Strided, mask: Strided, mut next: *const u8) {
     let (walk, size) = (Walk::new(out.shape, [out.strides, mask.strides]), out.dtype.size());
     walk.each(0..walk.numel(), |[to, at]| {
-        // SAFETY: the walk stays inside the views, and only so many elements are taken.
+        // SAFETY: the walk stays inside the views, and no more elements are taken than `mask` has true ones.
         unsafe {
             if *mask.ptr.add(at) != 0 {
                 std::ptr::copy(next, out.ptr.add(to * size), size);

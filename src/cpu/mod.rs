@@ -1,4 +1,4 @@
-//! Kernels over host memory. They see bytes through layouts ([`crate::base::Strided`]) and know no tensors.
+//! Kernels on host memory. They see bytes through layouts ([`crate::base::Strided`]) and know no tensors.
 
 pub mod attention;
 pub mod bag;

@@ -1,22 +1,22 @@
-//! The loss of target classes: minus the logarithm that each target picks, and its gradient.
+//! Negative log likelihood: minus the log-probability of each target class, and its gradient.
 
 use super::par::{self, Shared};
 use crate::base::{DType, Fault, Joined, Result, Strided};
 
-/// The targets, the classes' weights, and the target that is ignored.
+/// The targets, the weights of the classes, and the target that is ignored.
 #[derive(Clone, Copy)]
 pub struct Nll<'a> {
     pub target: Strided<'a>,
     pub weight: Option<Strided<'a>>,
     pub ignored: i64,
-    /// How many samples, of how many classes, of how many elements.
+    /// Batch size, number of classes, number of elements per class.
     pub planes: [usize; 3],
 }
 
-/// Targets that a task takes: as many on any number of threads.
+/// Number of targets in a task; fixed, so that results do not depend on the number of threads.
 const BLOCK: usize = 4096;
 
-/// The sums of losses and of weights; none where a target is no class.
+/// The sums of losses and of weights; `None` if a target is not a class.
 type Part = Option<[f64; 2]>;
 
 impl Nll<'_> {
@@ -24,7 +24,8 @@ impl Nll<'_> {
         self.planes[0] * self.planes[2]
     }
 
-    /// Calls `take` with each target of a block that is not ignored: its number, the element that it picks, and its weight.
+    /// Calls `take` with each target of a block that is not ignored: its index, the index of the element it picks, and
+    /// its weight. Returns `None` if a target is not a class.
     unsafe fn each<T: Copy + Into<f64>>(
         &self,
         block: usize,
@@ -34,13 +35,13 @@ impl Nll<'_> {
         let first = block * BLOCK;
         let (mut sample, mut at) = (first / run.max(1), first % run.max(1));
         for i in first..self.targets().min(first + BLOCK) {
-            // SAFETY: the caller's targets, and a weight for each class.
+            // SAFETY: the caller's targets, and one weight per class.
             unsafe {
                 let target = *self.target.ptr.cast::<i64>().add(i);
                 if target != self.ignored {
                     let class = usize::try_from(target).ok().filter(|&class| class < classes)?;
                     let share = self.weight.map_or(1.0, |weight| (*weight.ptr.cast::<T>().add(class)).into());
-                    // A weight of zero makes nothing of what is infinite, too.
+                    // A weight of zero gives zero even if the log-probability is infinite.
                     if share != 0.0 {
                         take(i, (sample * classes + class) * run + at, share);
                     }
@@ -65,9 +66,9 @@ impl Nll<'_> {
         let (to, x) =
             (Shared::new(out.ptr.cast::<T>().cast_const()), Shared::new(x.ptr.cast::<T>().cast_const()));
         let part = |block: usize| {
-            // Several sums, since each addition waits for the one before.
+            // Four independent sums, because each addition waits for the one before.
             let mut sums = [[0.0; 2]; 4];
-            // SAFETY: places inside the input; results of this block alone.
+            // SAFETY: the indices are inside the input; the results belong to this block alone.
             unsafe {
                 if joined == Joined::No {
                     let first = block * BLOCK;
@@ -90,7 +91,7 @@ impl Nll<'_> {
         };
         let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
         if joined != Joined::No {
-            // SAFETY: the one result.
+            // SAFETY: the only element of the result.
             unsafe { *to.get() = T::from_wide(if joined == Joined::Mean { sum / all } else { sum }) };
         }
         Ok(true)
@@ -108,7 +109,7 @@ impl Nll<'_> {
         let all = if joined == Joined::Mean { self.blocks(count)? } else { Some([1.0; 2]) };
         let Some([_, all]) = all else { return Ok(false) };
         let part = |block: usize| {
-            // SAFETY: as above; each place is picked by one target.
+            // SAFETY: as above; no two targets pick the same element.
             unsafe {
                 self.each::<T>(block, |i, place, share| {
                     let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).into();
@@ -135,12 +136,13 @@ impl Float for f64 {
     }
 }
 
-/// The losses, or what they join to; false where a target is no class.
+/// Computes the losses, or their sum or mean. Returns false if a target is not a class.
 ///
 /// # Safety
-/// The views are dense, live and of the sizes that `of` says, targets of int64, the others of one type; `out` overlaps nothing.
+/// The views are dense, live and have the sizes in `of`; targets are int64, the others have one dtype; `out` overlaps
+/// nothing.
 pub unsafe fn forward(of: Nll, out: Strided, x: Strided, joined: Joined) -> Result<bool> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match x.dtype {
             DType::F32 => of.forward::<f32>(out, x, joined),
@@ -150,12 +152,12 @@ pub unsafe fn forward(of: Nll, out: Strided, x: Strided, joined: Joined) -> Resu
     }
 }
 
-/// The gradient of the logarithms, into zeros; false where a target is no class.
+/// Computes the gradient for the log-probabilities, in memory that is zero. Returns false if a target is not a class.
 ///
 /// # Safety
-/// As [`forward`].
+/// See [`forward`].
 pub unsafe fn backward(of: Nll, out: Strided, g: Strided, joined: Joined) -> Result<bool> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => of.backward::<f32>(out, g, joined),

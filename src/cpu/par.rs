@@ -1,4 +1,4 @@
-//! The only room that knows rayon: whether and how a kernel is shared among threads.
+//! Splits kernels over threads. This is the only module that uses rayon.
 
 use crate::base::lock;
 use smallvec::SmallVec;
@@ -8,24 +8,24 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// Below this many elements (of average work) one thread is faster. Measured in `benches/kernels.rs`.
+/// One thread is faster below this many elements, at average work per element. Measured in `benches/kernels.rs`.
 pub const GRAIN: usize = 32_768;
 
 type Pool = rayon::ThreadPool;
 
-/// The pool in use; null until the first kernel asks, after a change of [`set_threads`], and in a forked child, where
-/// the parent's threads do not exist.
+/// The pool in use. Null before the first kernel asks for it, after [`set_threads`] has changed the number of threads,
+/// and in a forked child, which has none of the parent's threads.
 static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
-/// Zero: not asked for yet.
+/// The number of threads; zero until somebody asks for it.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
-/// How many forks lie between this process and the first.
+/// Number of forks between the first process and this one.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
-/// Pools that were made, by fork and size: a pool is never dropped, for a kernel may still be in it.
-static MADE: Mutex<Vec<(usize, usize, &'static Pool)>> = Mutex::new(Vec::new());
+/// All pools, by fork and number of threads. A pool is never dropped, because a kernel may still run in it.
+static POOLS: Mutex<Vec<(usize, usize, &'static Pool)>> = Mutex::new(Vec::new());
 
 fn pool() -> Option<&'static Pool> {
     let pool = POOL.load(Ordering::Acquire);
-    // SAFETY: what is stored there is never dropped.
+    // SAFETY: a pool is never dropped.
     unsafe { pool.as_ref() }.or_else(find_pool)
 }
 
@@ -37,17 +37,17 @@ fn find_pool() -> Option<&'static Pool> {
     }
     watch_forks();
     let fork = FORKS.load(Ordering::Acquire);
-    let mut made = lock(&MADE);
-    let known = made.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
+    let mut pools = lock(&POOLS);
+    let known = pools.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
     let pool = known.or_else(|| {
         let name = |i| format!("gradiron-{i}");
-        // Threads are started while there is memory for their stacks and thread-local data: the system kills the process where
-        // a thread finds none.
+        // Start the threads now, and only if there is memory for their stacks and thread-local data: the system kills
+        // the process if a thread finds none later.
         crate::base::try_alloc::check(threads, 4 << 20).ok()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
         pool.broadcast(|_| ());
         let pool: &'static Pool = Box::leak(Box::new(pool));
-        made.push((fork, threads, pool));
+        pools.push((fork, threads, pool));
         Some(pool)
     })?;
     if THREADS.load(Ordering::Acquire) == threads {
@@ -56,22 +56,23 @@ fn find_pool() -> Option<&'static Pool> {
     Some(pool)
 }
 
-/// How many threads kernels may use: what was set, `GRADIRON_NUM_THREADS`, `OMP_NUM_THREADS`, or the machine's cores.
+/// The number of threads that kernels may use: the one that was set, else `GRADIRON_NUM_THREADS`, else
+/// `OMP_NUM_THREADS`, else the number of cores.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Acquire) {
         0 => {
-            let wished = ["GRADIRON_NUM_THREADS", "OMP_NUM_THREADS"]
+            let requested = ["GRADIRON_NUM_THREADS", "OMP_NUM_THREADS"]
                 .iter()
                 .find_map(|name| std::env::var(name).ok()?.parse().ok().filter(|&n: &usize| n > 0))
                 .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-            let _ = THREADS.compare_exchange(0, wished, Ordering::AcqRel, Ordering::Acquire);
+            let _ = THREADS.compare_exchange(0, requested, Ordering::AcqRel, Ordering::Acquire);
             THREADS.load(Ordering::Acquire)
         }
         threads => threads,
     }
 }
 
-/// Kernels that start from now on use `threads` threads.
+/// Sets the number of threads for kernels that start from now on.
 pub fn set_threads(threads: usize) {
     THREADS.store(threads.max(1), Ordering::Release);
     POOL.store(std::ptr::null_mut(), Ordering::Release);
@@ -79,7 +80,7 @@ pub fn set_threads(threads: usize) {
 
 #[cfg(unix)]
 fn watch_forks() {
-    static WATCHING: std::sync::Once = std::sync::Once::new();
+    static REGISTERED: std::sync::Once = std::sync::Once::new();
     extern "C" fn in_child() {
         POOL.store(std::ptr::null_mut(), Ordering::Release);
         FORKS.fetch_add(1, Ordering::AcqRel);
@@ -93,7 +94,7 @@ fn watch_forks() {
         ) -> i32;
     }
     // SAFETY: the handler lives as long as the process (extension modules are never unloaded) and only stores numbers.
-    WATCHING.call_once(|| unsafe {
+    REGISTERED.call_once(|| unsafe {
         pthread_atfork(None, None, Some(in_child));
     });
 }
@@ -101,45 +102,45 @@ fn watch_forks() {
 #[cfg(not(unix))]
 fn watch_forks() {}
 
-/// Calls `body` with ranges that cover `0..n`, on several threads when `n` is at least two grains.
-/// Ranges start at multiples of `grain`, so a kernel that works in blocks gives the same bits on any number of threads.
+/// Calls `body` with ranges that cover `0..n`, on several threads if `n` is at least two grains. Each range starts at a
+/// multiple of `grain`, so a kernel that works in blocks of that size gives the same bits on any number of threads.
 pub fn ranges(n: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);
     match (n >= 2 * grain).then(pool).flatten() {
         None => body(0..n),
         Some(pool) => {
             let step = n.div_ceil(grain).div_ceil(16 * pool.current_num_threads()).max(1) * grain;
-            let shares = n.div_ceil(step);
-            let stretches = Stretches::new(shares, pool.current_num_threads());
-            together(pool, shares, &|| stretches.walk(|i| body(i * step..((i + 1) * step).min(n))));
+            let chunks = n.div_ceil(step);
+            let queues = ChunkQueues::new(chunks, pool.current_num_threads());
+            scope(pool, chunks, &|| queues.run(|i| body(i * step..((i + 1) * step).min(n))));
         }
     }
 }
 
-/// Shares of work in as many ranges as there are threads: each does its own, then helps with the others.
-/// Threads that alternate between neighbouring shares read memory at half the speed of those that are far apart; and the
-/// next kernel finds in a core's cache what the last one left there.
-struct Stretches {
-    shares: usize,
-    /// How many shares of each range are taken.
+/// Chunks of work in one queue per thread. A thread takes the chunks of its own queue, then helps with the others.
+/// Threads that alternate between neighbouring chunks would read memory at half the speed of threads that are far
+/// apart; and the next kernel finds in a core's cache what the last one left there.
+struct ChunkQueues {
+    chunks: usize,
+    /// For each queue, the number of chunks that threads have taken.
     taken: SmallVec<[AtomicUsize; 16]>,
 }
 
-impl Stretches {
-    fn new(shares: usize, threads: usize) -> Stretches {
-        let taken = (0..threads.clamp(1, shares.max(1))).map(|_| AtomicUsize::new(0)).collect();
-        Stretches { shares, taken }
+impl ChunkQueues {
+    fn new(chunks: usize, threads: usize) -> ChunkQueues {
+        let taken = (0..threads.clamp(1, chunks.max(1))).map(|_| AtomicUsize::new(0)).collect();
+        ChunkQueues { chunks, taken }
     }
 
-    fn walk(&self, body: impl Fn(usize)) {
-        let stretches = self.taken.len();
-        let start = |stretch: usize| stretch * self.shares / stretches;
-        // The owner, which is not of the pool, has the first.
-        let own = rayon::current_thread_index().map_or(0, |i| 1 + i % (stretches - 1).max(1));
-        for stretch in (own..own + stretches).map(|stretch| stretch % stretches) {
+    fn run(&self, body: impl Fn(usize)) {
+        let queues = self.taken.len();
+        let start = |queue: usize| queue * self.chunks / queues;
+        // The caller, which is no thread of the pool, has the first queue.
+        let own = rayon::current_thread_index().map_or(0, |i| 1 + i % (queues - 1).max(1));
+        for queue in (own..own + queues).map(|queue| queue % queues) {
             loop {
-                let i = start(stretch) + self.taken[stretch].fetch_add(1, Ordering::Relaxed);
-                if i >= start(stretch + 1) {
+                let i = start(queue) + self.taken[queue].fetch_add(1, Ordering::Relaxed);
+                if i >= start(queue + 1) {
                     break;
                 }
                 body(i);
@@ -149,24 +150,24 @@ impl Stretches {
 }
 
 /// Work that the pool's threads may join until its owner closes it.
-struct Crew {
+struct Job {
     work: *const (dyn Fn() + Sync),
-    /// How many threads take part, and whether it is closed.
+    /// Number of threads that take part; the highest bit is set once the job is closed.
     present: AtomicUsize,
     panicked: AtomicBool,
 }
-// SAFETY: `work` is Sync, and is only called by threads that are present.
-unsafe impl Send for Crew {}
+// SAFETY: `work` is Sync, and only threads that are counted in `present` call it.
+unsafe impl Send for Job {}
 // SAFETY: as above.
-unsafe impl Sync for Crew {}
+unsafe impl Sync for Job {}
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-impl Crew {
-    /// Takes part in the work, if it is still open.
+impl Job {
+    /// Takes part in the work, if the job is still open.
     fn join(&self) {
         if self.present.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
-            // SAFETY: it was open, so the owner waits until this thread has left.
+            // SAFETY: the job was open, so its owner waits until this thread has left.
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
             self.panicked.fetch_or(done.is_err(), Ordering::Relaxed);
         }
@@ -174,78 +175,78 @@ impl Crew {
     }
 }
 
-/// Runs `work` here, and on those of the pool's threads that come in time. A sleeping thread takes tens of
-/// microseconds to wake, which is longer than most kernels: so the caller does not wait for a late one, which finds the
-/// work closed; and one that has finished looks out for more before it sleeps.
-fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
-    // SAFETY: only the lifetime changes: `Closing` keeps this frame until nobody is present.
+/// Runs `work` on this thread, and on those threads of the pool that come in time. A sleeping thread takes tens of
+/// microseconds to wake, which is longer than most kernels. The caller therefore does not wait for a late thread, which
+/// finds the job closed; and a thread that has finished spins for a while before it sleeps.
+fn scope(pool: &rayon::ThreadPool, max_threads: usize, work: &(dyn Fn() + Sync)) {
+    // SAFETY: only the lifetime changes: `CloseGuard` keeps this stack frame alive until no thread is present.
     let work: *const (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
-    let crew = Arc::new(Crew { work, present: AtomicUsize::new(0), panicked: AtomicBool::new(false) });
-    let awake = offer(&crew);
-    // Known when a thread is called, not when it has woken: what is offered in between is news to it.
-    let seen = OFFERS.load(Ordering::SeqCst);
-    for _ in 1 + awake..pool.current_num_threads().min(most) {
-        let crew = Arc::clone(&crew);
+    let job = Arc::new(Job { work, present: AtomicUsize::new(0), panicked: AtomicBool::new(false) });
+    let awake = submit(&job);
+    // Read before the threads are called rather than when they wake, so that they notice jobs submitted in between.
+    let seen = SUBMITTED.load(Ordering::SeqCst);
+    for _ in 1 + awake..pool.current_num_threads().min(max_threads) {
+        let job = Arc::clone(&job);
         AWAKE.fetch_add(1, Ordering::SeqCst);
         pool.spawn(move || {
-            crew.join();
-            look_out(seen);
+            job.join();
+            spin(seen);
         });
     }
-    let closing = Closing(&crew);
-    // SAFETY: the owner's own reference.
-    unsafe { (*crew.work)() };
-    drop(closing);
-    assert!(!crew.panicked.load(Ordering::Relaxed), "a kernel panicked in another thread");
+    let guard = CloseGuard(&job);
+    // SAFETY: the caller borrows the work until this function returns.
+    unsafe { (*job.work)() };
+    drop(guard);
+    assert!(!job.panicked.load(Ordering::Relaxed), "a kernel panicked in another thread");
 }
 
-/// How long a thread looks out for more work: kernels often follow each other at once.
-const LOOK_OUT: Duration = Duration::from_micros(100);
-/// The newest work, and how many there have been.
-static OFFER: Mutex<Option<Arc<Crew>>> = Mutex::new(None);
-static OFFERS: AtomicUsize = AtomicUsize::new(0);
-/// How many of the pool's threads are called, at work or look out. As many as may help are never joined by one more, which would
-/// take turns with them on a core.
+/// Time that a thread spins before it sleeps: kernels often follow one another at once.
+const SPIN_TIME: Duration = Duration::from_micros(100);
+/// The newest job, and the number of jobs submitted so far.
+static NEWEST: Mutex<Option<Arc<Job>>> = Mutex::new(None);
+static SUBMITTED: AtomicUsize = AtomicUsize::new(0);
+/// Number of the pool's threads that have been called, work or spin. No more are called than cores are free: one more
+/// would take turns with another on a core.
 static AWAKE: AtomicUsize = AtomicUsize::new(0);
 
-/// Shows the work to the threads that are awake, and tells how many they are.
-fn offer(crew: &Arc<Crew>) -> usize {
+/// Shows the job to the threads that are awake, and returns their number.
+fn submit(job: &Arc<Job>) -> usize {
     if AWAKE.load(Ordering::SeqCst) == 0 {
         return 0;
     }
-    if let Ok(mut newest) = OFFER.try_lock() {
-        *newest = Some(Arc::clone(crew));
+    if let Ok(mut newest) = NEWEST.try_lock() {
+        *newest = Some(Arc::clone(job));
         drop(newest);
-        OFFERS.fetch_add(1, Ordering::SeqCst);
+        SUBMITTED.fetch_add(1, Ordering::SeqCst);
     }
     AWAKE.load(Ordering::SeqCst)
 }
 
-/// Joins the work on offer, until there was none for a while; `seen` is what this thread knows of.
-fn look_out(mut seen: usize) {
+/// Joins new jobs until there has been none for a while. `seen` is the number of jobs that this thread knows of.
+fn spin(mut seen: usize) {
     loop {
-        let until = Instant::now() + LOOK_OUT;
-        while OFFERS.load(Ordering::SeqCst) == seen && Instant::now() < until {
+        let until = Instant::now() + SPIN_TIME;
+        while SUBMITTED.load(Ordering::SeqCst) == seen && Instant::now() < until {
             std::hint::spin_loop();
         }
-        if OFFERS.load(Ordering::SeqCst) == seen {
+        if SUBMITTED.load(Ordering::SeqCst) == seen {
             AWAKE.fetch_sub(1, Ordering::SeqCst);
-            // Asked after leaving: who offered before it counted on this thread.
-            if OFFERS.load(Ordering::SeqCst) == seen {
+            // Ask again after leaving: whoever submitted a job before counted on this thread.
+            if SUBMITTED.load(Ordering::SeqCst) == seen {
                 return;
             }
             AWAKE.fetch_add(1, Ordering::SeqCst);
         }
-        seen = OFFERS.load(Ordering::SeqCst);
-        let crew = lock(&OFFER).clone();
-        crew.inspect(|crew| crew.join());
+        seen = SUBMITTED.load(Ordering::SeqCst);
+        let job = lock(&NEWEST).clone();
+        job.inspect(|job| job.join());
     }
 }
 
-/// Closes the work when the owner is done with it, even by a panic, and waits until the others have left.
-struct Closing<'a>(&'a Crew);
+/// Closes the job when its owner is done with it, even by a panic, and waits until the other threads have left.
+struct CloseGuard<'a>(&'a Job);
 
-impl Drop for Closing<'_> {
+impl Drop for CloseGuard<'_> {
     fn drop(&mut self) {
         self.0.present.fetch_or(CLOSED, Ordering::Acquire);
         let mut spins = 0u32;
@@ -256,7 +257,7 @@ impl Drop for Closing<'_> {
     }
 }
 
-/// As [`ranges`], for a body that can fail: the error of the first failing range is reported.
+/// [`ranges`] for a body that can fail: returns the error of the first range that failed.
 pub fn try_ranges(
     n: usize,
     grain: usize,
@@ -278,38 +279,39 @@ pub fn try_ranges(
         .map_or(Ok(()), |(_, error)| Err(error))
 }
 
-/// Results of blocks that are waited for at once: there may be more blocks than memory for all of theirs.
-const TOGETHER: usize = 4096;
+/// Number of results that [`each`] keeps in memory at once.
+const BATCH: usize = 4096;
 
-/// Calls `take` with the results of `body` for the blocks `0..n`, in order; they are computed on several threads when there
-/// are at least two grains.
+/// Calls `take` with the result of `body` for each of the blocks `0..n`, in order. Several threads compute them if
+/// there are at least two grains.
 pub fn each<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync, mut take: impl FnMut(T)) {
-    for first in (0..n).step_by(TOGETHER) {
-        let count = TOGETHER.min(n - first);
-        written(Vec::with_capacity(count), count, grain, |i| body(first + i)).into_iter().for_each(&mut take);
+    for first in (0..n).step_by(BATCH) {
+        let count = BATCH.min(n - first);
+        collect(Vec::with_capacity(count), count, grain, |i| body(first + i)).into_iter().for_each(&mut take);
     }
 }
 
-/// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.
+/// Returns the results of `body` for the blocks `0..n`, in order. Several threads compute them if there are at least
+/// two grains.
 pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> crate::base::Result<Vec<T>> {
-    Ok(written(crate::base::try_alloc::with_capacity(n)?, n, grain, body))
+    Ok(collect(crate::base::try_alloc::with_capacity(n)?, n, grain, body))
 }
 
-/// The results of all calls, written to a list with the capacity for them.
-fn written<T: Send>(mut results: Vec<T>, n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// Appends the results of all calls to an empty list that has the capacity for them.
+fn collect<T: Send>(mut results: Vec<T>, n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let to = Shared::new(results.as_ptr());
     ranges(n, grain, |range| {
         for i in range {
-            // SAFETY: there is room for `n`, and no two ranges share a place.
+            // SAFETY: the list has room for `n`, and no two ranges write the same element.
             unsafe { to.get().add(i).write(body(i)) };
         }
     });
-    // SAFETY: the ranges cover all `n` places.
+    // SAFETY: the ranges have written all `n` elements.
     unsafe { results.set_len(n) };
     results
 }
 
-/// A pointer that the tasks of a kernel share, each using its own part of what is behind it.
+/// A pointer that the tasks of a kernel share. Each task uses its own part of the memory behind it.
 #[derive(Debug)]
 pub struct Shared<T>(*mut T);
 
@@ -331,7 +333,7 @@ impl<T> Shared<T> {
     }
 }
 
-// SAFETY: sharing the address is harmless; who dereferences it states why no two tasks collide.
+// SAFETY: sharing the address is harmless; a task that dereferences it states why it collides with no other.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
@@ -348,9 +350,9 @@ pub fn inside<R: Send>(body: impl FnOnce() -> R + Send) -> R {
 mod tests {
     use super::*;
 
-    /// Work that follows work at once, from several owners: each piece is done once, by any thread.
+    /// Several owners submit job after job without a pause: each piece is done exactly once, by any thread.
     #[test]
-    fn shares_in_a_row() {
+    fn jobs_in_a_row() {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| {

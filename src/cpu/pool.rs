@@ -1,4 +1,4 @@
-//! Pools: the largest element of each window and its place, or the mean, and their gradients. Tensors are dense planes.
+//! Pooling: the maximum of each window and its place, or the mean, and their gradients. Tensors are dense planes.
 
 use super::element::{Element, by_dtype, scratch};
 use super::par::{self, GRAIN};
@@ -15,21 +15,21 @@ trait Number: Copy + Send + Sync + PartialOrd + std::ops::AddAssign + 'static {
     fn planes() -> Planes<Self>;
 }
 
-/// A plane: its windows, the image, what is made of it, memory for a row.
-type Largest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
-/// The largest values alone, without their places.
-type Highest<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
+/// The maxima of one plane: windows, image size, image, maxima, their places, and memory for a row of both.
+type MaxWithIndices<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
+/// The maxima alone, without their places.
+type MaxValues<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
 type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T);
-type Spread<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut [T], &mut [T]);
+type MeanBackward<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut [T], &mut [T]);
 
 struct Planes<T> {
-    largest: Largest<T>,
-    highest: Highest<T>,
+    max_with_indices: MaxWithIndices<T>,
+    max_values: MaxValues<T>,
     mean: Mean<T>,
-    spread: Spread<T>,
+    mean_backward: MeanBackward<T>,
 }
 
-/// Walks the elements under a row of windows: `take` gets each window, and the place of its element.
+/// Walks the elements under a row of windows; `$take` sees the number of each window, and the offset of its element.
 macro_rules! walk {
     ($lines:ident, $size:ident, $d:expr, $h:expr, |$j:ident, $at:ident| $take:expr) => {{
         let [height, width] = $size;
@@ -79,7 +79,7 @@ macro_rules! walk {
 
 #[inline(always)]
 #[allow(clippy::eq_op, reason = "the test for NaN")]
-unsafe fn largest<T: Number>(
+unsafe fn max_with_indices<T: Number>(
     lines: &[Line; 3],
     size: [usize; 2],
     x: *const T,
@@ -89,7 +89,7 @@ unsafe fn largest<T: Number>(
     place: *mut u32,
 ) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
-    // SAFETY: windows lie inside the image, results in theirs; the row's memory has a place for each window.
+    // SAFETY: windows lie inside the image, and results in the result; the row's memory has an element for each window.
     unsafe {
         for d in 0..counts[0] {
             for h in 0..counts[1] {
@@ -117,37 +117,37 @@ unsafe fn largest<T: Number>(
 /// The larger of the two; NaN wins.
 #[inline(always)]
 #[allow(clippy::eq_op, reason = "the test for NaN")]
-fn higher<T: Number>(best: T, value: T) -> T {
+fn max_or_nan<T: Number>(best: T, value: T) -> T {
     if value > best || value != value { value } else { best }
 }
 
-/// Windows that are processed together: their best elements stay in registers, or in the first cache.
+/// Number of windows that are processed together: their maxima stay in registers, or in the first cache.
 const TOGETHER: usize = 64;
 
-/// Raises each of the best elements to that of `x`, whose elements are `stride` apart.
+/// Takes the maximum of each of `best` and the matching element of `x`, whose elements are `stride` apart.
 #[inline(always)]
-unsafe fn raise<T: Number>(best: &mut [T], x: *const T, stride: usize) {
+unsafe fn take_max<T: Number>(best: &mut [T], x: *const T, stride: usize) {
     for (i, best) in best.iter_mut().enumerate() {
         // SAFETY: the caller's elements.
-        *best = higher(*best, unsafe { *x.add(i * stride) });
+        *best = max_or_nan(*best, unsafe { *x.add(i * stride) });
     }
 }
 
 #[inline(always)]
-unsafe fn highest<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
+unsafe fn max_values<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
     let across = &lines[2];
     let one_line = lines[..2].iter().all(|line| line.starts == [0] && line.ends == [1]);
-    // SAFETY: as in `largest`.
+    // SAFETY: as in [`max_with_indices`].
     unsafe {
-        // Pairs side by side are read once.
+        // Adjacent pairs are read in one load.
         if let ([a, b], 2, true) = (across.runs.as_slice(), across.stride, one_line)
             && (a.low, a.high, a.from + 1) == (0, counts[2], b.from)
             && (b.low, b.high) == (0, counts[2])
         {
             let pairs = std::slice::from_raw_parts(x.add(a.from).cast::<[T; 2]>(), counts[2]);
             for (j, &[one, other]) in pairs.iter().enumerate() {
-                *values.add(j) = higher(one, other);
+                *values.add(j) = max_or_nan(one, other);
             }
             return;
         }
@@ -164,9 +164,9 @@ unsafe fn highest<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, v
                                 let x = x.add(row + run.from + across.stride * (low - run.low));
                                 let best = &mut best[low - first..high - first];
                                 match across.stride {
-                                    1 => raise(best, x, 1),
-                                    2 => raise(best, x, 2),
-                                    stride => raise(best, x, stride),
+                                    1 => take_max(best, x, 1),
+                                    2 => take_max(best, x, 2),
+                                    stride => take_max(best, x, stride),
                                 }
                             }
                         }
@@ -178,7 +178,7 @@ unsafe fn highest<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, v
     }
 }
 
-/// The starts of the rows of elements under a row of windows.
+/// The offsets of the rows of elements under a row of windows.
 #[inline(always)]
 fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> impl Iterator<Item = usize> {
     let [deep, high, _] = lines;
@@ -188,7 +188,7 @@ fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> i
     })
 }
 
-/// Adds what lies `stride` apart.
+/// Adds elements of `x` that are `stride` apart.
 #[inline(always)]
 unsafe fn add<T: Number>(sums: &mut [T], x: *const T, stride: usize) {
     for (i, sum) in sums.iter_mut().enumerate() {
@@ -197,11 +197,11 @@ unsafe fn add<T: Number>(sums: &mut [T], x: *const T, stride: usize) {
     }
 }
 
-/// What the averages of a row are divided by.
+/// The divisors of the means in a row.
 struct Divisors<'a> {
     lines: &'a [Line; 3],
     given: Option<i64>,
-    /// Whether all of a row are the same.
+    /// True if all windows of a row have the same divisor.
     alike: bool,
 }
 
@@ -219,7 +219,7 @@ impl Divisors<'_> {
         self.given.unwrap_or_else(|| (deep.counts[d] * high.counts[h] * across.counts[j]) as i64)
     }
 
-    /// Divides the sums, or gradients, of windows from `first` on.
+    /// Divides the sums, or gradients, of the windows from `first` on.
     #[inline(always)]
     fn divide<T: Number>(&self, sums: &mut [T], [d, h, first]: [usize; 3]) {
         if self.alike {
@@ -235,7 +235,7 @@ impl Divisors<'_> {
 unsafe fn mean<T: Number>(lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const T, out: *mut T) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
     let (across, divisors) = (&lines[2], Divisors::new(lines, given));
-    // SAFETY: as in `largest`.
+    // SAFETY: as in [`max_with_indices`].
     unsafe {
         for d in 0..counts[0] {
             for h in 0..counts[1] {
@@ -271,7 +271,7 @@ unsafe fn mean<T: Number>(lines: &[Line; 3], size: [usize; 2], given: Option<i64
     }
 }
 
-/// Whether the windows of a line lie side by side, each of so many elements.
+/// If the windows of a line cover it without gaps or overlaps and have equal size, returns that size.
 fn side_by_side(line: &Line) -> Option<usize> {
     let size = line.ends.first()? - line.starts.first()?;
     let alike = line
@@ -283,7 +283,7 @@ fn side_by_side(line: &Line) -> Option<usize> {
     (alike && line.step == 1).then_some(size)
 }
 
-/// Each element so many times.
+/// Repeats each element `N` times.
 #[inline(always)]
 unsafe fn repeat<T: Number, const N: usize>(parts: &[T], out: *mut T) {
     for (j, &part) in parts.iter().enumerate() {
@@ -292,9 +292,9 @@ unsafe fn repeat<T: Number, const N: usize>(parts: &[T], out: *mut T) {
     }
 }
 
-/// The transpose of [`mean`]: `x` are the gradients of the means.
+/// The transpose of [`mean`]: `x` is the gradient of the means.
 #[inline(always)]
-unsafe fn spread<T: Number>(
+unsafe fn mean_backward<T: Number>(
     lines: &[Line; 3],
     size: [usize; 2],
     given: Option<i64>,
@@ -306,7 +306,7 @@ unsafe fn spread<T: Number>(
     let divisors = Divisors::new(lines, given);
     let beside =
         side_by_side(&lines[2]).filter(|_| side_by_side(&lines[0]).and(side_by_side(&lines[1])).is_some());
-    // SAFETY: as in `largest`.
+    // SAFETY: as in [`max_with_indices`].
     unsafe {
         (*out).fill(T::ZERO);
         let out = out.cast::<T>();
@@ -343,25 +343,25 @@ macro_rules! numbers {
             use super::*;
 
             simd_fn! {
-                pub unsafe fn of_largest(
+                pub unsafe fn max_with_indices_simd(
                     lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T, indices: *mut i64, best: *mut $T,
                     place: *mut u32
-                ) { largest::<$T>(lines, size, x, values, indices, best, place) }
+                ) { max_with_indices::<$T>(lines, size, x, values, indices, best, place) }
             }
             simd_fn! {
-                pub unsafe fn of_highest(lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T) {
-                    highest::<$T>(lines, size, x, values)
+                pub unsafe fn max_values_simd(lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T) {
+                    max_values::<$T>(lines, size, x, values)
                 }
             }
             simd_fn! {
-                pub unsafe fn of_mean(
+                pub unsafe fn mean_simd(
                     lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T
                 ) { mean::<$T>(lines, size, given, x, out) }
             }
             simd_fn! {
-                pub unsafe fn of_spread(
+                pub unsafe fn mean_backward_simd(
                     lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut [$T], parts: &mut [$T]
-                ) { spread::<$T>(lines, size, given, x, out, parts) }
+                ) { mean_backward::<$T>(lines, size, given, x, out, parts) }
             }
         }
 
@@ -372,10 +372,10 @@ macro_rules! numbers {
             fn over(self, count: i64) -> $T { self / count as $T }
             fn planes() -> Planes<$T> {
                 Planes {
-                    largest: $name::of_largest,
-                    highest: $name::of_highest,
-                    mean: $name::of_mean,
-                    spread: $name::of_spread,
+                    max_with_indices: $name::max_with_indices_simd,
+                    max_values: $name::max_values_simd,
+                    mean: $name::mean_simd,
+                    mean_backward: $name::mean_backward_simd,
                 }
             }
         }
@@ -387,8 +387,8 @@ numbers! {
     i64 whole i64::MIN, 0;
 }
 
-/// The planes' layout in memory, and how many of them make a task.
-struct Job {
+/// The windows, the sizes of planes, their number, and how many make a task.
+struct PlaneTasks {
     lines: [Line; 3],
     size: [usize; 2],
     image: usize,
@@ -397,8 +397,8 @@ struct Job {
     grain: usize,
 }
 
-impl Job {
-    fn new(pool: &Pool, planes: usize) -> Job {
+impl PlaneTasks {
+    fn new(pool: &Pool, planes: usize) -> PlaneTasks {
         let windows = &pool.windows;
         let lines = [0, 1, 2].map(|d| pool.line(d));
         let (image, result) = (windows.image.iter().product(), windows.positions());
@@ -406,7 +406,7 @@ impl Job {
             .iter()
             .map(|line| line.ends.iter().zip(&line.starts).map(|(end, start)| end - start).sum::<usize>())
             .product();
-        Job {
+        PlaneTasks {
             lines,
             size: [windows.image[1], windows.image[2]],
             image,
@@ -425,7 +425,7 @@ fn unknown(dtype: DType) -> Error {
     Fault::NoKernel { op: "pool", dtype }.into()
 }
 
-/// Runs for the types that are computed in.
+/// Runs the code with the type that the dtype is computed in.
 macro_rules! by_number {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -446,10 +446,10 @@ macro_rules! by_number {
     };
 }
 
-/// The largest element of each window, and its place in the plane.
+/// The maximum of each window, and its index in the plane.
 ///
 /// # Safety
-/// The views are dense, live, and have so many planes of the pool's sizes; results overlap nothing.
+/// The views are dense, live, and have `planes` planes of the pool's sizes; results overlap nothing.
 pub unsafe fn max_pool(
     pool: &Pool,
     planes: usize,
@@ -457,20 +457,20 @@ pub unsafe fn max_pool(
     indices: Strided,
     x: Strided,
 ) -> Result<()> {
-    let job = &Job::new(pool, planes);
+    let tasks = &PlaneTasks::new(pool, planes);
     let (x, values, indices, dtype) = (&x, &values, &indices, x.dtype);
-    by_number!(dtype, T => par::try_ranges(job.planes, job.grain, |range| {
-        let run = T::planes().largest;
-        let (mut best, mut place) = (scratch(job.row(), T::ZERO)?, scratch(job.row(), 0u32)?);
+    by_number!(dtype, T => par::try_ranges(tasks.planes, tasks.grain, |range| {
+        let run = T::planes().max_with_indices;
+        let (mut best, mut place) = (scratch(tasks.row(), T::ZERO)?, scratch(tasks.row(), 0u32)?);
         for plane in range {
-            // SAFETY: this plane is in all three, and this task's alone.
+            // SAFETY: all three have this plane, and it belongs to this task alone.
             unsafe {
                 run(
-                    &job.lines,
-                    job.size,
-                    x.ptr.cast::<T>().add(plane * job.image),
-                    values.ptr.cast::<T>().add(plane * job.result),
-                    indices.ptr.cast::<i64>().add(plane * job.result),
+                    &tasks.lines,
+                    tasks.size,
+                    x.ptr.cast::<T>().add(plane * tasks.image),
+                    values.ptr.cast::<T>().add(plane * tasks.result),
+                    indices.ptr.cast::<i64>().add(plane * tasks.result),
                     best.as_mut_ptr(),
                     place.as_mut_ptr(),
                 );
@@ -480,45 +480,45 @@ pub unsafe fn max_pool(
     }))
 }
 
-/// The largest element of each window alone.
+/// The maximum of each window, without its index.
 ///
 /// # Safety
-/// As [`max_pool`].
+/// See [`max_pool`].
 pub unsafe fn max_pool_values(pool: &Pool, planes: usize, values: Strided, x: Strided) -> Result<()> {
-    let job = &Job::new(pool, planes);
+    let tasks = &PlaneTasks::new(pool, planes);
     let (x, values, dtype) = (&x, &values, x.dtype);
-    by_number!(dtype, T => par::try_ranges(job.planes, job.grain, |range| {
+    by_number!(dtype, T => par::try_ranges(tasks.planes, tasks.grain, |range| {
         for plane in range {
             // SAFETY: as above.
             unsafe {
-                let (x, values) = (x.ptr.cast::<T>().add(plane * job.image), values.ptr.cast::<T>().add(plane * job.result));
-                (T::planes().highest)(&job.lines, job.size, x, values);
+                let (x, values) = (x.ptr.cast::<T>().add(plane * tasks.image), values.ptr.cast::<T>().add(plane * tasks.result));
+                (T::planes().max_values)(&tasks.lines, tasks.size, x, values);
             }
         }
         Ok(())
     }))
 }
 
-/// The mean of each window; or, back, what the gradients of the means are for the image.
+/// The mean of each window; or, with `back`, the gradient of the image, given that of the means.
 ///
 /// # Safety
-/// As [`max_pool`].
+/// See [`max_pool`].
 pub unsafe fn avg_pool(pool: &Pool, planes: usize, out: Strided, x: Strided, back: bool) -> Result<()> {
-    let job = &Job::new(pool, planes);
+    let tasks = &PlaneTasks::new(pool, planes);
     let given = if let Count::Given(n) = pool.count { Some(n) } else { None };
-    let (from, to) = if back { (job.result, job.image) } else { (job.image, job.result) };
+    let (from, to) = if back { (tasks.result, tasks.image) } else { (tasks.image, tasks.result) };
     let (x, out, dtype) = (&x, &out, x.dtype);
-    by_number!(dtype, T => par::try_ranges(job.planes, job.grain, |range| {
-        let Planes { mean, spread, .. } = T::planes();
-        let mut row = scratch(if back { job.row() } else { 0 }, T::ZERO)?;
+    by_number!(dtype, T => par::try_ranges(tasks.planes, tasks.grain, |range| {
+        let Planes { mean, mean_backward, .. } = T::planes();
+        let mut row = scratch(if back { tasks.row() } else { 0 }, T::ZERO)?;
         for plane in range {
             // SAFETY: as above.
             unsafe {
                 let (x, out) = (x.ptr.cast::<T>().add(plane * from), out.ptr.cast::<T>().add(plane * to));
                 if back {
-                    spread(&job.lines, job.size, given, x, std::ptr::slice_from_raw_parts_mut(out, to), &mut row);
+                    mean_backward(&tasks.lines, tasks.size, given, x, std::ptr::slice_from_raw_parts_mut(out, to), &mut row);
                 } else {
-                    mean(&job.lines, job.size, given, x, out);
+                    mean(&tasks.lines, tasks.size, given, x, out);
                 }
             }
         }
@@ -526,7 +526,7 @@ pub unsafe fn avg_pool(pool: &Pool, planes: usize, out: Strided, x: Strided, bac
     }))
 }
 
-/// What happens at the places that indices name.
+/// What [`at_places`] does with the elements that indices name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// `out[i] = x[index[i]]`
@@ -537,10 +537,10 @@ pub enum At {
     Add,
 }
 
-/// Reads or writes at places in planes; an index that lies outside is the error, and is given back.
+/// Reads or writes elements of planes by index. Returns the first index found to be out of bounds, if there is one.
 ///
 /// # Safety
-/// The views are dense, live, and have so many planes; `indices` has the sizes of what is not indexed.
+/// The views are dense, live, and have `planes` planes; `indices` has the sizes of the operand that is not indexed.
 pub unsafe fn at_places(
     at: At,
     planes: usize,
@@ -554,7 +554,7 @@ pub unsafe fn at_places(
     let (out, x, indices, missed) = (&out, &x, &indices, &wrong);
     by_dtype!(out.dtype, T => par::ranges(planes, (GRAIN / (many + size).max(1)).max(1), |range| {
         for plane in range {
-            // SAFETY: this plane is in all three, and this task's alone; places are looked at.
+            // SAFETY: all three have this plane, and it belongs to this task alone; indices are checked.
             unsafe {
                 let index = indices.ptr.cast::<i64>().add(plane * many);
                 let step = |of: usize| plane * if (at == At::Pick) == (of == 0) { many } else { size };

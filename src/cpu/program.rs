@@ -1,11 +1,11 @@
-//! Runs a program over the elements of several tensors: all of its instructions for one tile after the other, which stays in the cache.
-//! So memory is read once, and no intermediate tensor is made.
+//! Runs a program over the elements of several tensors: all of its instructions for one tile after another, while the
+//! tile stays in the cache. Memory is read once, and no intermediate tensor is made.
 
 use super::cast::convert::{narrow, widen};
 use super::cast::tile::Tile;
 use super::par::{GRAIN, ranges};
 use super::simd::simd_fn;
-use super::strided_run::{Line, RunBuffers, TILE};
+use super::strided_run::{RunBuffers, StridedRun, TILE};
 use super::walk::Walk;
 use crate::base::program::{Code, Instruction, Op, Source};
 use crate::base::{DType, Strided};
@@ -14,28 +14,29 @@ use std::array::from_fn;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// The most operands of a program.
+/// The largest number of operands of a program.
 pub const MAX_OPERANDS: usize = 8;
-/// The most registers.
+/// The largest number of registers of a program.
 pub const MAX_REGISTERS: usize = 24;
 
-/// One run of a program: its operands, which have one shape and one dtype, and its numbers.
+/// One run of a program: its operands, which share a shape and a dtype, and its numbers.
 pub struct Job<'a> {
     pub operands: &'a [Strided<'a>],
     pub numbers: &'a [f64],
-    /// Whether each instruction rounds to the operands' dtype, as operators do, or only the last.
+    /// True if each instruction rounds to the operands' dtype, as operators do; false if only the last one does.
     pub rounds: bool,
 }
 
-/// Runs the jobs, those that are many or large on several threads; one after the other unless they are `apart`.
+/// Runs the jobs. If they are `apart`, all run at once, on several threads if there is enough work; otherwise they run
+/// one after another.
 ///
 /// # Safety
-/// All operands are valid and of their job's shape; what a job writes overlaps neither itself nor another operand, unless
-/// that is laid out alike, and no operand of another job if they are `apart`.
+/// All operands are valid and of their job's shape. An operand that a job writes overlaps neither itself nor another
+/// operand, unless both have the same layout; if the jobs are `apart`, it overlaps no operand of another job either.
 pub unsafe fn run(code: &Code, jobs: &[Job], apart: bool) {
     debug_assert!(code.operands <= MAX_OPERANDS && code.registers <= MAX_REGISTERS);
     if !apart {
-        // SAFETY: the caller's contract, of each.
+        // SAFETY: the caller's contract, for each job.
         jobs.iter().for_each(|job| unsafe { run(code, std::slice::from_ref(job), true) });
         return;
     }
@@ -45,7 +46,7 @@ pub unsafe fn run(code: &Code, jobs: &[Job], apart: bool) {
         starts.push(total);
         total += job.operands[0].numel();
     }
-    // A program costs about as much as ten operators.
+    // A program costs about as much as ten operators, with some margin.
     ranges(total, GRAIN / 4, |range| {
         let first = starts.partition_point(|&start| start <= range.start).saturating_sub(1);
         for (job, &start) in jobs[first..].iter().zip(&starts[first..]) {
@@ -54,13 +55,13 @@ pub unsafe fn run(code: &Code, jobs: &[Job], apart: bool) {
             }
             let n = job.operands[0].numel();
             let part = range.start.saturating_sub(start)..(range.end - start).min(n);
-            // SAFETY: the caller's contract; no two ranges meet.
+            // SAFETY: the caller's contract; ranges do not overlap.
             unsafe { run_part(code, job, part) };
         }
     });
 }
 
-/// Runs a part of a job, counted in elements.
+/// Runs the elements `part` of a job.
 unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     if part.is_empty() {
         return;
@@ -71,17 +72,17 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     let mut tiles = [const { Tile::empty() }; MAX_REGISTERS];
     let mut rooms = [const { RunBuffers::empty() }; MAX_OPERANDS];
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
-        let lines: SmallVec<[Line; MAX_OPERANDS]> =
-            job.operands.iter().zip(steps).map(|(x, step)| Line::reader(x, step, compute)).collect();
+        let lines: SmallVec<[StridedRun; MAX_OPERANDS]> =
+            job.operands.iter().zip(steps).map(|(x, step)| StridedRun::reader(x, step, compute)).collect();
         // A single instruction without registers of its own needs no tiles.
         let no_tiles = code.instructions.len() == 1 && code.registers == code.operands;
-        let most = if no_tiles && lines.iter().all(Line::is_direct) { n } else { TILE };
+        let most = if no_tiles && lines.iter().all(StridedRun::is_direct) { n } else { TILE };
         let mut done = 0;
         while done < n {
             let len = (n - done).min(most);
             let mut registers = [std::ptr::null_mut(); MAX_REGISTERS];
             let at = |k: usize| offsets[k].wrapping_add(done.wrapping_mul(steps[k]));
-            // SAFETY: the walk stays inside the operands, a tile has room for `len` elements.
+            // SAFETY: the walk stays inside the operands, and a tile has room for `len` elements.
             unsafe {
                 for (k, line) in lines.iter().enumerate() {
                     registers[k] = line.read(at(k), len, &mut rooms[k]).cast_mut();
@@ -97,7 +98,7 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
                 }
                 for &(k, from) in &code.results {
                     let k = usize::from(k);
-                    let line = Line::writer(&job.operands[k], steps[k], compute);
+                    let line = StridedRun::writer(&job.operands[k], steps[k], compute);
                     line.write(registers[usize::from(from)], at(k), len, &mut rooms[k]);
                 }
             }
@@ -107,14 +108,14 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     if alike {
         return run([part.start; MAX_OPERANDS], [1; MAX_OPERANDS], part.len());
     }
-    // The parameter's own order of memory, in which its state lies as well.
+    // Walk in the memory order of the first operand, which is the parameter; its state usually has the same.
     let mut dims: SmallVec<[usize; 6]> = (0..first.shape.len()).collect();
     dims.sort_by_key(|&d| std::cmp::Reverse(first.strides[d]));
     let strides = from_fn(|k| job.operands.get(k).map_or(first.strides, |x| x.strides));
     Walk::<MAX_OPERANDS>::over(&dims, first.shape, strides).runs(part, run);
 }
 
-/// The numbers that are computed with.
+/// The types that a program computes in.
 trait Real: Copy + 'static {
     const ONE: Self;
     const ZERO: Self;
@@ -127,7 +128,7 @@ trait Real: Copy + 'static {
     fn minus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn over(self, other: Self) -> Self;
-    /// `self * by + to`, rounded once: so PyTorch's compiler has it.
+    /// `self * by + to`, rounded once, as PyTorch's compiler does it.
     fn times_plus(self, by: Self, to: Self) -> Self;
     fn less(self, other: Self) -> bool;
     fn equal(self, other: Self) -> bool;
@@ -172,10 +173,10 @@ macro_rules! real {
 }
 real!(f32, f64);
 
-/// An argument of a loop: elements, or one number.
+/// An argument of a loop: one element per iteration, or the same number for all.
 trait Argument<T>: Copy {
     /// # Safety
-    /// There is such an element.
+    /// The argument has an element `i`.
     unsafe fn at(self, i: usize) -> T;
 }
 
@@ -200,7 +201,7 @@ impl<T: Copy> Argument<T> for Same<T> {
 /// Writes `f` of the arguments' elements.
 ///
 /// # Safety
-/// The arguments have as many elements, elsewhere.
+/// The arguments have at least as many elements as `to`, and do not overlap it.
 #[inline(always)]
 unsafe fn each<T: Copy>(
     to: &mut [MaybeUninit<T>],
@@ -215,10 +216,11 @@ unsafe fn each<T: Copy>(
     }
 }
 
-/// An instruction whose first argument is written over. Loops are only wide when the compiler knows that.
+/// Like [`each`], for an instruction that writes over its first argument. Compilers only vectorize the loop if they can
+/// see that.
 ///
 /// # Safety
-/// As [`each`], and all elements are there.
+/// See [`each`]; the elements of `to` are initialized.
 #[inline(always)]
 unsafe fn each_over<T: Copy>(
     to: &mut [MaybeUninit<T>],
@@ -235,7 +237,8 @@ unsafe fn each_over<T: Copy>(
 /// Runs the instructions over `n` elements.
 ///
 /// # Safety
-/// Registers that are named have `n` elements; an instruction writes none that it reads but as its first argument.
+/// The registers that the code names have `n` elements. An instruction writes no register that it reads, except that of
+/// its first argument.
 #[inline(always)]
 unsafe fn interpret<T: Real>(
     code: &[Instruction],
@@ -350,10 +353,11 @@ simd_fn! {
     }
 }
 
-/// With every value rounded to a half's dtype, and numbers as well where they are added: so operators do it.
+/// Runs the instructions with every value rounded to a half dtype, and the numbers as well where they are added, as
+/// operators do.
 ///
 /// # Safety
-/// As [`run_f32`].
+/// See [`run_f32`].
 unsafe fn run_rounded(
     code: &[Instruction],
     n: usize,

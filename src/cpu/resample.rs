@@ -1,17 +1,18 @@
-//! Weighted sums along one dimension: what resizing is made of, and its gradient. Each place of the result is a sum of a few
-//! places of the source, in double precision; both are dense blocks `[outer, along, inner]`.
+//! Weighted sums along one dimension, for resizing and its gradient. Each element of the result is a sum of a few
+//! elements of the source, in double precision. Both are dense blocks `[outer, along, inner]`.
 
 use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Fault, ResampleWeights, Result, Strided};
 
-/// Elements that are summed side by side, and lines where they are not beside one another.
+/// Number of neighbouring elements that are summed side by side; number of lines that are if the elements of a line are
+/// neighbours.
 const TOGETHER: usize = 32;
 const LINES: usize = 8;
 
 macro_rules! kernels {
     ($($T:ident, $run:ident, $block:ident, $rows:ident, $lines:ident;)*) => { $(
-        /// Elements beside one another, of lines that are `n` long.
+        /// Sums `N` neighbouring elements, from rows of length `n`.
         #[inline(always)]
         unsafe fn $block<const N: usize>(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
             let mut sums = [0.0; N];
@@ -53,7 +54,7 @@ macro_rules! kernels {
             }
         }
 
-        /// Some lines, whose elements are beside one another.
+        /// Sums of `N` lines whose own elements are neighbours.
         unsafe fn $lines<const N: usize>(to: *mut $T, from: *const $T, taps: &ResampleWeights) {
             for (i, ends) in taps.starts.windows(2).enumerate() {
                 let mut sums = [0.0; N];
@@ -81,7 +82,8 @@ macro_rules! kernels {
                 par::ranges(groups, (par::GRAIN / (per * LINES)).max(1), |range| {
                     let mut o = range.start * LINES;
                     while o < outer.min(range.end * LINES) {
-                        // SAFETY: the blocks have the sizes that `taps` and the counts say; these lines are this task's own.
+                        // SAFETY: the blocks have the sizes that `taps` and the counts give; these lines belong to this
+                        // task alone.
                         unsafe {
                             let (to, from) = (to.get().add(o * n), from.get().add(o * length).cast_const());
                             if outer - o >= LINES {
@@ -115,13 +117,13 @@ kernels! {
     f64, run_f64, block_f64, rows_f64, lines_f64;
 }
 
-/// Each place is one of the source.
+/// Copies: each element of the result is one of the source.
 unsafe fn pick<T: Copy>(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &ResampleWeights) {
     let (to, from) = (par::Shared::new(out.cast::<T>().cast_const()), par::Shared::new(x.cast::<T>()));
     let line = taps.places() * inner;
     par::ranges(outer, (par::GRAIN / line.max(1)).max(1), |range| {
         for o in range {
-            // SAFETY: the blocks have the sizes that `taps` and the counts say; this one is this task's own.
+            // SAFETY: the blocks have the sizes that `taps` and the counts give; this one belongs to this task alone.
             unsafe {
                 let (to, from) = (to.get().add(o * line), from.get().add(o * taps.length * inner));
                 for (i, &place) in taps.from.iter().enumerate() {
@@ -136,8 +138,8 @@ unsafe fn pick<T: Copy>(out: *mut u8, x: *const u8, outer: usize, inner: usize, 
 /// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`.
 ///
 /// # Safety
-/// The views are dense and live: `out` has `outer * taps.places() * inner` elements, `x` has `outer * taps.length * inner`, of one
-/// dtype; `out` overlaps nothing.
+/// The views are dense, live and of one dtype. `out` has `outer * taps.places() * inner` elements, `x` has `outer *
+/// taps.length * inner`. `out` overlaps nothing.
 pub unsafe fn resample(
     out: Strided,
     x: Strided,
@@ -145,7 +147,7 @@ pub unsafe fn resample(
     inner: usize,
     taps: &ResampleWeights,
 ) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 if taps.picks() => pick::<f32>(out.ptr, x.ptr, outer, inner, taps),

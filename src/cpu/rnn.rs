@@ -1,5 +1,5 @@
-//! Recurrent layers: all time steps of one layer in one direction. The gates of a step are one loop; samples
-//! are independent, so threads share them, some each through all steps.
+//! Recurrent layers: all time steps of one layer in one direction. One loop computes the gates of a step. Examples are
+//! independent, so each task takes some of them through all steps.
 
 use super::element::scratch;
 use super::matmul::panels::{Panels, ROWS};
@@ -8,21 +8,21 @@ use super::simd::simd_fn;
 use crate::base::recurrent::{Cell, Layer};
 use crate::base::{DType, Fault, Result, Strided};
 
-/// The most samples that one task takes through all steps.
+/// The largest number of examples in a task.
 const MOST: usize = 64;
 
-/// The samples of a task: each thread's part of them.
+/// Number of examples in a task.
 fn block(samples: usize) -> usize {
     samples.div_ceil(par::threads().max(1)).next_multiple_of(ROWS).min(MOST)
 }
 
-/// Runs a layer: `out` gets the hidden states, `[total, units]`; the states end as the last ones.
+/// Runs a layer. `out` becomes the hidden states, `[total, units]`; `hidden` and `cells` end as the last states.
 ///
 /// # Safety
-/// All buffers are live, dense, of one float dtype and of the sizes that [`Layer`] tells; those that are written overlap
-/// nothing.
+/// All buffers are live, dense, of one float dtype and have the sizes that [`Layer`] gives; those that are written
+/// overlap nothing.
 pub unsafe fn forward(out: Strided, layer: Layer<Strided>) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => single::forward(out, layer),
@@ -32,13 +32,14 @@ pub unsafe fn forward(out: Strided, layer: Layer<Strided>) -> Result<()> {
     }
 }
 
-/// The gradient of the sums of inputs goes to `sums`, that of the sums of states, where it differs (GRU), to `other`; `hidden`
-/// and `cells` hold the gradients of the last states, and end as those of the first. `g` is that of all hidden states.
+/// The backward of a layer. `g` is the gradient of all hidden states; `hidden` and `cells` hold the gradients of the
+/// last states, and end as those of the first ones. The gradient of the inputs' part of the gates goes to `sums`, that
+/// of the states' part, where it differs (GRU), to `other`.
 ///
 /// # Safety
-/// As [`forward`].
+/// See [`forward`].
 pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer<Strided>) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match layer.sums.dtype {
             DType::F32 => single::backward(g, other, layer),
@@ -63,7 +64,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// A sample's step: `sums` of the inputs, `own` of the states (with their bias).
+                /// One step of one example: `sums` comes from the inputs, `own` from the states (with their bias).
                 unsafe fn lstm(n: usize, sums: *const $T, own: *const $T, kept: *mut $T, c: *mut $T, h: *mut $T) {
                     for i in 0..n {
                         let input = sigmoid(*sums.add(i) + *own.add(i));
@@ -142,7 +143,7 @@ macro_rules! kernels {
                 unsafe fn plain(n: usize, sums: *const $T, own: *const $T, kept: *mut $T, h: *mut $T, relu: bool) {
                     for i in 0..n {
                         let sum = *sums.add(i) + *own.add(i);
-                        // A NaN stays one.
+                        // NaN stays NaN.
                         let made = if relu { if sum <= 0.0 { 0.0 } else { sum } } else { tanh(sum) };
                         *kept.add(i) = made;
                         *h.add(i) = made;
@@ -168,7 +169,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// The samples of a task at a step with so many.
+            /// The first example of a task, and their number, at a step that has `size` examples.
             fn part(task: usize, block: usize, size: usize) -> (usize, usize) {
                 let first = task * block;
                 (first, size.min(first + block).saturating_sub(first))
@@ -188,7 +189,7 @@ macro_rules! kernels {
                             if rows == 0 {
                                 return Ok(());
                             }
-                            // SAFETY: rows of this block, which is this task's alone.
+                            // SAFETY: the rows of this block, which belongs to this task alone.
                             unsafe {
                                 let hidden = at(&layer.hidden, first * n);
                                 at(&layer.before, (start + first) * n).copy_from_nonoverlapping(hidden, rows * n);
@@ -233,7 +234,7 @@ macro_rules! kernels {
                             if rows == 0 {
                                 return Ok(());
                             }
-                            // SAFETY: rows of this block, which is this task's alone.
+                            // SAFETY: the rows of this block, which belongs to this task alone.
                             unsafe {
                                 let hidden = at(&layer.hidden, first * n);
                                 for row in 0..rows {

@@ -1,5 +1,5 @@
-//! Running sums, products and extremes along one dimension. Each line is sequential by nature; threads and
-//! vectors work on many lines side by side.
+//! Scans along one dimension: running sums, products and extrema. Each line is sequential; threads and SIMD lanes work
+//! on many lines side by side.
 
 use super::element::{Bit, Element, by_dtype};
 use super::math::complex::{self as math, Complex};
@@ -8,12 +8,13 @@ use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
 use half::{bf16, f16};
 
-/// `out[i] = x[0] + ... + x[i]` along `dim`, of one dtype (floats in double precision, rounded once).
+/// `out[i] = x[0] + ... + x[i]` along `dim`. Both have one dtype; floats are summed in double precision and rounded
+/// once.
 ///
 /// # Safety
-/// The views describe live memory of one shape; `out` overlaps nothing.
+/// The views are live and share a shape; `out` overlaps nothing.
 pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         if out.dtype.is_float() {
             floats(out, x, dim, 0.0, |a, b| a + b);
@@ -28,9 +29,9 @@ pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
 /// `out[i] = x[0] * ... * x[i]` along `dim`.
 ///
 /// # Safety
-/// As [`cumsum`].
+/// See [`cumsum`].
 pub unsafe fn cumprod(out: Strided, x: Strided, dim: usize) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         if out.dtype.is_float() {
             floats(out, x, dim, 1.0, |a, b| a * b);
@@ -42,12 +43,12 @@ pub unsafe fn cumprod(out: Strided, x: Strided, dim: usize) {
     }
 }
 
-/// The logarithm of the running sum of exponentials; for floating point and complex dtypes.
+/// The logarithm of the running sum of exponentials, for floating-point and complex dtypes.
 ///
 /// # Safety
-/// As [`cumsum`].
+/// See [`cumsum`].
 pub unsafe fn logcumsumexp(out: Strided, x: Strided, dim: usize) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         if x.dtype.is_float() {
             floats(out, x, dim, f64::NEG_INFINITY, log_add_exp);
@@ -62,7 +63,7 @@ pub unsafe fn logcumsumexp(out: Strided, x: Strided, dim: usize) -> Result<()> {
 
 fn complex_log_add_exp(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
     let (low, high) = if a.re < b.re || b.re.is_nan() { (a, b) } else { (b, a) };
-    // Two equal infinities have no difference.
+    // The difference of two equal infinities is NaN.
     match low.re == high.re && low.re.is_infinite() {
         true if low.re < 0.0 => low,
         true => math::log(math::exp(low) + math::exp(high)),
@@ -72,26 +73,26 @@ fn complex_log_add_exp(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
 
 fn log_add_exp(a: f64, b: f64) -> f64 {
     let (low, high) = if a < b || b.is_nan() { (a, b) } else { (b, a) };
-    // Two equal infinities have no difference.
+    // The difference of two equal infinities is NaN.
     if low == high && low.is_infinite() { high } else { high + (low - high).exp().ln_1p() }
 }
 
-/// The largest of the elements so far, and the index of the last such; NaN wins and stays.
+/// The maximum of the elements so far, and the index of its last occurrence; NaN counts as larger than all numbers.
 ///
 /// # Safety
-/// As [`cumsum`], for both outputs.
+/// See [`cumsum`]; the same holds for both outputs.
 pub unsafe fn cummax(values: Strided, indices: Strided, x: Strided, dim: usize) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| !new.less(best))) }
 }
 
-/// The smallest of the elements so far, and where they are.
+/// The minimum of the elements so far, and the index of its last occurrence; NaN counts as smaller than all numbers.
 ///
 /// # Safety
-/// As [`cummax`].
+/// See [`cummax`].
 pub unsafe fn cummin(values: Strided, indices: Strided, x: Strided, dim: usize) {
     // NaN sorts above all numbers, but must win here, too.
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| {
             let nan = |v: T| v.to_f64().is_nan();
@@ -100,7 +101,7 @@ pub unsafe fn cummin(values: Strided, indices: Strided, x: Strided, dim: usize) 
     }
 }
 
-/// Lines whose elements lie `step` apart: how many, how long, and where they start.
+/// Lines along one dimension: where they start, the strides of their elements, their length.
 struct Lines<const N: usize> {
     starts: Walk<N>,
     steps: [usize; N],
@@ -111,7 +112,7 @@ struct Lines<const N: usize> {
 impl<const N: usize> Lines<N> {
     fn new(shape: &[usize], strides: [&[usize]; N], dim: usize) -> Lines<N> {
         let mut others: Dims = (0..shape.len()).filter(|&d| d != dim).collect();
-        // Neighbouring lines share cache lines, so they are taken one after another.
+        // Neighbouring lines share cache lines, so they come one after another.
         others.sort_by_key(|&d| std::cmp::Reverse(strides[0][d]));
         let length = shape.get(dim).map_or(1, |&n| n);
         let steps = std::array::from_fn(|i| strides[i].get(dim).map_or(1, |&s| s));
@@ -124,7 +125,7 @@ impl<const N: usize> Lines<N> {
     }
 }
 
-/// A running value that both ends convert to and from.
+/// The type of a running value, to which elements are converted and from which results are.
 trait Running: Copy + Send + Sync {
     fn read<T: Element>(x: T) -> Self;
     fn written<T: Element>(self) -> T;
@@ -152,7 +153,7 @@ impl Running for i64 {
     }
 }
 
-/// Calls [`scan`] for the element type of a dtype, one of these.
+/// Calls [`scan`] with the element type of `$out`, which must be one of the list.
 macro_rules! along {
     ($out:ident, $x:ident, $dim:ident, $first:ident, $step:ident, [$($name:ident: $ty:ty),*]) => {{
         debug_assert!($x.dtype == $out.dtype);
@@ -204,12 +205,12 @@ unsafe fn scan<A: Running, T: Element>(
     let (out_step, x_step) = (lines.steps[0], lines.steps[1]);
     // SAFETY: the lines are inside the views, here and below.
     let load = |x: &Strided, at: usize| A::read(unsafe { *x.ptr.cast::<T>().add(at) });
-    // SAFETY: as above, and are this task's own.
+    // SAFETY: as above; this task alone writes the lines.
     let store = |out: &Strided, at: usize, sum: A| unsafe { *out.ptr.cast::<T>().add(at) = sum.written() };
     let along = out_step == 1 && x_step == 1;
     let together = if along { ABREAST } else { TOGETHER };
     let count = lines.starts.numel();
-    // The fewer pieces, the longer the rows of those that advance together.
+    // Fewer pieces mean longer rows of lines that advance together.
     let grain = if along { lines.grain } else { lines.grain.max(count / (4 * par::threads())) };
     par::ranges(count, grain, |range| {
         let (out, x) = (&out, &x);
@@ -258,9 +259,9 @@ unsafe fn scan<A: Running, T: Element>(
     });
 }
 
-/// Lines along memory that advance together: none waits for another's sum.
+/// Number of contiguous lines that advance together, since none waits for another's sum.
 const ABREAST: usize = 4;
-/// Neighbouring lines that advance together where that reads memory in order.
+/// Number of neighbouring lines that advance together, so that memory is read in order.
 const TOGETHER: usize = 256;
 
 unsafe fn extremes<T: Element>(
@@ -278,7 +279,7 @@ unsafe fn extremes<T: Element>(
     par::ranges(lines.starts.numel(), lines.grain, |range| {
         let (values, indices, x) = (&values, &indices, &x);
         lines.starts.each(range, |[v, p, from]| {
-            // SAFETY: the lines are inside the views, and are this task's own.
+            // SAFETY: the lines are inside the views, and this task alone writes them.
             unsafe {
                 let load = |i: usize| *x.ptr.cast::<T>().add(from + i * lines.steps[2]);
                 let (mut best, mut place) = (load(0), 0);

@@ -1,16 +1,17 @@
-//! Binary search: where values would be inserted into sorted lines.
+//! Binary search: the places where values would be inserted into sorted lines.
 
 use super::element::{Bit, Element, by_dtype};
 use super::math::complex::Complex;
 use super::par;
 use crate::base::{DType, Fault, Result, Strided};
 
-/// For each of `x` how many elements of its line of `sorted` come before it: those that are less, or with `right` those that
-/// are not greater. `sorted` has as many lines as `x`, or only one; `sorter`, where it is given, has the order of each.
+/// For each element of `x`: the number of elements of its line of `sorted` that come before it, which are those that
+/// are less, or, with `right`, not greater. `sorted` has as many lines as `x`, or one for all. `sorter`, if given,
+/// holds the order of each line.
 ///
 /// # Safety
-/// The views describe live memory, contiguous; `out` (int32 or int64) overlaps nothing and has the shape of `x`, `sorter`
-/// (int64) that of `sorted`, and its elements are places of a line.
+/// The views are live and contiguous. `out` (int32 or int64) overlaps nothing and has the shape of `x`; `sorter`
+/// (int64) has that of `sorted`, and its elements are indices into a line.
 pub unsafe fn search(
     out: Strided,
     sorted: Strided,
@@ -25,16 +26,16 @@ pub unsafe fn search(
     let own = x.shape.last().copied().unwrap_or(1);
     let stride = if sorted.shape.len() > 1 { length } else { 0 };
     let lines = Lines { length, own, stride, right };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(x.dtype, T => lines.run::<T>(out, sorted, x, sorter)) }
     Ok(())
 }
 
 struct Lines {
-    /// How many elements are sorted, how many are sought in them.
+    /// Number of sorted elements in a line, and of values sought in it.
     length: usize,
     own: usize,
-    /// From one sorted line to the next.
+    /// Distance from one sorted line to the next; 0 if there is only one.
     stride: usize,
     right: bool,
 }
@@ -48,7 +49,8 @@ impl Lines {
         par::ranges(n, grain, |range| {
             for i in range {
                 let line = i / self.own.max(1) * self.stride;
-                // SAFETY: `i` is a place in `x` and `out`, and `line` begins a line of `sorted`; the caller vouches for `sorter`.
+                // SAFETY: `i` is an index of `x` and `out`, and `line` begins a line of `sorted`; the caller vouches
+                // for `sorter`.
                 unsafe {
                     let value = x.get().cast::<T>().add(i).read();
                     let at = |k: usize| match &sorter {
@@ -72,7 +74,7 @@ impl Lines {
     }
 }
 
-/// A pointer that threads share, each at places of its own.
+/// A pointer that threads share, each of which uses its own elements.
 #[derive(Clone, Copy)]
 struct Shared(*mut u8);
 // SAFETY: see above.
@@ -86,7 +88,7 @@ impl Shared {
 }
 
 trait Sought: Element {
-    /// Whether the place sought is behind `seen`; nothing is known of NaN, so the search goes on behind it.
+    /// Returns true if the place sought lies behind the element `seen`. Every comparison with NaN does.
     fn passes(seen: Self, value: Self, right: bool) -> bool;
 }
 
@@ -101,7 +103,7 @@ macro_rules! sought {
 }
 sought!(Bit, u8, i8, i16, i32, i64, f32, f64, half::f16, half::bf16);
 
-/// Complex numbers have no order; they are refused before.
+/// Complex numbers have no order; the operator refuses them.
 macro_rules! unordered {
     ($($ty:ty),*) => { $(impl Sought for $ty {
         fn passes(_: $ty, _: $ty, _: bool) -> bool {

@@ -1,11 +1,11 @@
-//! Evenly spaced numbers.
+//! Evenly spaced numbers: `arange` and `linspace`.
 
 use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Scalar, Strided};
 use half::{bf16, f16};
 
-/// Where the elements of a dense view are written, by number.
+/// The memory of a dense view, as the threads that fill it share it.
 #[derive(Clone, Copy)]
 struct Target {
     start: *mut u8,
@@ -21,22 +21,22 @@ impl Target {
     /// # Safety
     /// The view has an element `i`, which nobody else uses.
     unsafe fn put_scalar(&self, i: usize, value: Scalar) {
-        // SAFETY: by the caller.
+        // SAFETY: the caller's contract.
         unsafe { value.write(self.dtype, self.start.add(i * self.dtype.size())) };
     }
 }
 
-/// `start + i * step`.
+/// Fills `out` with `start + i * step`.
 ///
 /// # Safety
-/// `out` describes live memory that nobody else uses, contiguous.
+/// `out` is live, contiguous, and nobody else uses it.
 pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
     let to = Target { start: out.ptr, dtype: out.dtype };
     let (a, d) = (start.as_f64(), step.as_f64());
     let (i0, di) = (start.as_i64(), step.as_i64());
     let whole = |i: usize| i0.wrapping_add(di.wrapping_mul(i as i64));
     par::ranges(out.numel(), par::GRAIN, |range| {
-        // SAFETY: the range lies inside the view and is this thread's alone.
+        // SAFETY: the range lies inside the view and belongs to this task alone.
         unsafe {
             match to.dtype {
                 DType::F32 => {
@@ -57,7 +57,7 @@ pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
     });
 }
 
-/// Numbers `a + count * d` for the counts from `first` on.
+/// Writes `a + count * d` for `n` counts from `first` on.
 macro_rules! range {
     ($name:ident, $t:ident) => {
         simd_fn! {
@@ -83,7 +83,7 @@ simd_fn! {
     }
 }
 
-/// Numbers `from + step * count`, rounded once, for the counts from `first` on, up or down.
+/// Writes `from + step * count`, rounded once, for `n` counts from `first` on, counting up or down.
 macro_rules! steps {
     ($name:ident, $t:ident) => {
         simd_fn! {
@@ -103,19 +103,19 @@ macro_rules! steps {
 steps!(steps_f32, f32);
 steps!(steps_f64, f64);
 
-/// Counts that small integers hold: those become floats many at a time.
+/// Number of counts per block: small enough for i32, which converts to floats with SIMD.
 const COUNTED: usize = 1 << 20;
 
-/// From `start` to `end`, both included, counted from the nearer of them.
+/// Fills `out` with numbers from `start` to `end`, both included. Each is counted from the nearer end, as in PyTorch.
 ///
 /// # Safety
-/// As [`arange`].
+/// See [`arange`].
 pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
     let to = Target { start: out.ptr, dtype: out.dtype };
     let n = out.numel();
     let last = n.saturating_sub(1);
     let step = if last == 0 { 0.0 } else { (end - start) / last as f64 };
-    // Halves count between bounds that are halves themselves.
+    // For halves, the bounds are first rounded to halves.
     let short = |bound: f64| match to.dtype {
         DType::F16 => f16::from_f64(bound).to_f32(),
         DType::BF16 => bf16::from_f64(bound).to_f32(),
@@ -130,7 +130,7 @@ pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
             let from_start = sign > 0.0;
             let first = if from_start { part.start as f64 } else { last as f64 - part.start as f64 };
             let n = part.len();
-            // SAFETY: the range lies inside the view and is this thread's alone.
+            // SAFETY: the range lies inside the view and belongs to this task alone.
             unsafe {
                 match to.dtype {
                     DType::F32 => {

@@ -1,6 +1,7 @@
-//! The one door to SIMD: plain loops compiled once per instruction set, chosen at run time.
-//! No other file names a target feature. Multiply-adds are fused only where a kernel says so (elsewhere a library then
-//! does it), so every machine gives the same bits.
+//! SIMD: plain loops, compiled once for each instruction set, chosen at run time. No other file names a target feature.
+//!
+//! A multiply-add is fused only where a kernel asks for it (on machines without the instruction a library computes it),
+//! so every machine gives the same bits.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -18,7 +19,7 @@ pub enum Level {
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// What this machine can run, found out once.
+/// The best instruction set of this machine, detected once.
 #[inline]
 pub fn level() -> Level {
     match LEVEL.load(Ordering::Relaxed) {
@@ -49,11 +50,12 @@ fn detect() -> Level {
     found
 }
 
-/// Defines an `unsafe fn` whose body is compiled for each [`Level`]; calling it picks the best one.
-/// `simd_fn! { pub unsafe fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
-/// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline.
-/// A constant `[level]` in front is the most that is used. Generic functions have their types and then their constants in
-/// `<T; N>`, and bounds in `where [T: Copy]`.
+/// Defines an `unsafe fn` whose body is compiled for each [`Level`]; a call picks the best one. `simd_fn! { pub unsafe
+/// fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
+///
+/// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline. A `[level]` in front
+/// is the highest level that is used. Generic functions list their types and then their constants as `<T; N>`, and
+/// their bounds as `where [T: Copy]`.
 macro_rules! simd_fn {
     ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => {
         $crate::cpu::simd::simd_fn! { [$crate::cpu::simd::Level::V4] $(#[$meta])* $vis unsafe fn $($rest)* }
@@ -80,7 +82,7 @@ macro_rules! simd_fn {
                 // SAFETY: as above.
                 unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
             }
-            // SAFETY: the caller keeps the contract, and `level` has found the instruction set present.
+            // SAFETY: the caller keeps the contract, and `level` has checked that the machine has the instruction set.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 match ($most, $crate::cpu::simd::level()) {
@@ -95,11 +97,11 @@ macro_rules! simd_fn {
 }
 pub(crate) use simd_fn;
 
-/// Writes `n` bytes past the caches: for results that would not stay there anyway, and whose old contents would
-/// otherwise be read first. Call [`streamed`] before another thread reads them.
+/// Writes `n` bytes past the caches, for results that would not stay there anyway; an ordinary write would first read
+/// the old contents. Call [`streamed`] before another thread reads the result.
 ///
 /// # Safety
-/// As `from.copy_to_nonoverlapping(to, n)`.
+/// The same as for `from.copy_to_nonoverlapping(to, n)`.
 pub unsafe fn stream(n: usize, from: *const u8, to: *mut u8) {
     // SAFETY: the caller's contract; the aligned stores start at `head` and end before `n`.
     unsafe {
@@ -126,10 +128,10 @@ pub unsafe fn stream(n: usize, from: *const u8, to: *mut u8) {
     }
 }
 
-/// Writes every second one of `2 * n - 1` elements.
+/// Copies every second one of `2 * n - 1` elements.
 ///
 /// # Safety
-/// There are so many, and room for `n`, which overlaps nothing.
+/// `from` has `2 * n - 1` elements; `to` has room for `n` and overlaps nothing.
 #[inline(always)]
 pub unsafe fn every_other<E: Copy>(n: usize, from: *const E, to: *mut E) {
     let mut i = 0;
@@ -139,7 +141,7 @@ pub unsafe fn every_other<E: Copy>(n: usize, from: *const E, to: *mut E) {
         if size_of::<E>() == 4 {
             use std::arch::x86_64::*;
             while i + 4 <= n {
-                // The second four begin one early: there may be nothing behind the last element.
+                // The second load begins one element early: there may be nothing behind the last element.
                 let four = |j: usize| _mm_loadu_ps(from.add(2 * i + j).cast());
                 _mm_storeu_ps(to.add(i).cast(), _mm_shuffle_ps::<0b11_01_10_00>(four(0), four(3)));
                 i += 4;
@@ -152,13 +154,13 @@ pub unsafe fn every_other<E: Copy>(n: usize, from: *const E, to: *mut E) {
     }
 }
 
-/// Bytes that [`put`] writes.
+/// Number of bytes that [`put`] writes.
 pub const REGISTER: usize = 32;
 
-/// The elements that fill a register.
-pub type Block<T, const LANES: usize> = [MaybeUninit<T>; LANES];
+/// The elements of one register.
+pub type Register<T, const LANES: usize> = [MaybeUninit<T>; LANES];
 
-/// How many of `n` elements come before the first aligned register.
+/// Number of elements before the first aligned register, at most `n`.
 #[inline(always)]
 pub fn to_register<T>(at: *const u8, n: usize) -> usize {
     ((at as usize).wrapping_neg() % REGISTER / size_of::<T>()).min(n)
@@ -167,9 +169,9 @@ pub fn to_register<T>(at: *const u8, n: usize) -> usize {
 /// Writes a register.
 ///
 /// # Safety
-/// `to` is valid for so many lanes, which make a register.
+/// `to` is valid for `LANES` elements.
 #[inline(always)]
-pub unsafe fn put<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+pub unsafe fn put<T, const LANES: usize>(block: &Register<T, LANES>, to: *mut T) {
     // SAFETY: the caller's contract.
     unsafe { to.copy_from_nonoverlapping(block.as_ptr().cast(), LANES) }
 }
@@ -177,9 +179,9 @@ pub unsafe fn put<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
 /// Writes a register past the caches, as [`stream`] does.
 ///
 /// # Safety
-/// As [`put`], and `to` lies at a register's boundary.
+/// See [`put`]; `to` is also aligned to [`REGISTER`] bytes.
 #[inline(always)]
-pub unsafe fn put_past<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+pub unsafe fn put_past<T, const LANES: usize>(block: &Register<T, LANES>, to: *mut T) {
     const { assert!(LANES * size_of::<T>() == REGISTER) }
     // SAFETY: the caller's contract.
     unsafe {
@@ -195,12 +197,13 @@ pub unsafe fn put_past<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut 
     }
 }
 
-/// Turns a square: four columns of four elements become four rows. Compilers make single loads of the plain loop.
+/// Transposes a square: four columns of four elements become four rows. Spelled out, because compilers turn the plain
+/// loop into single loads.
 ///
 /// # Safety
-/// Both squares are valid, `from_step` and `to_step` bytes from line to line, and do not overlap.
+/// Both squares are valid and do not overlap; `from_step` and `to_step` are the distances in bytes between their lines.
 #[inline(always)]
-pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u8, to_step: usize) {
+pub unsafe fn transpose_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u8, to_step: usize) {
     // SAFETY: the caller's contract.
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -263,8 +266,8 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
     }
 }
 
-/// Many lanes reduced by halves: the first half with the second, and so on. Spelled out, since compilers make slow code of the
-/// plain loop.
+/// Reduces many lanes by halves: the first half with the second, and so on. Spelled out, because compilers make slow
+/// code of the plain loop.
 macro_rules! lanes {
     ($T:ident, $vector:ident, $load:ident, $add:ident, $max:ident, |$x:ident, $step:ident| $last:expr) => {
         pub mod $T {
@@ -314,13 +317,13 @@ macro_rules! lanes {
             #[inline(always)]
             pub fn total<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
                 #[cfg(target_arch = "x86_64")]
-                // SAFETY: every x86-64 machine has it.
+                // SAFETY: every x86-64 machine has the instruction.
                 return folded(lanes, |a, b| unsafe { $add(a, b) });
                 #[cfg(not(target_arch = "x86_64"))]
                 return folded(*lanes, |a, b| a + b);
             }
 
-            /// The largest of the lanes; a NaN need not win.
+            /// The largest of the lanes. The result need not be NaN if a lane is.
             #[inline(always)]
             pub fn most<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
                 #[cfg(target_arch = "x86_64")]
@@ -340,10 +343,11 @@ lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
     _mm_cvtsd_f64(step(x, _mm_unpackhi_pd(x, x)))
 });
 
-/// The sum of `n` floats, few of them: of sixteen, fours are added up before they are widened. Spelled out as above.
+/// The sum of `n` floats, for small `n`: of sixteen elements, groups of four are added in single precision before they
+/// are widened. Spelled out for the same reason as [`lanes`].
 ///
 /// # Safety
-/// There are so many.
+/// `x` has `n` elements.
 #[inline(always)]
 pub unsafe fn total_of_few<const SQUARED: bool>(x: *const f32, n: usize) -> f64 {
     let term = |i: usize| {
@@ -398,13 +402,14 @@ pub unsafe fn total_of_few<const SQUARED: bool>(x: *const f32, n: usize) -> f64 
     }
 }
 
-/// Converts the first of `n` elements by eights, by an instruction where the machine has it: how many that were.
+/// Converts the first of `n` elements, eight at a time, if the machine has an instruction for it. Returns the number of
+/// converted elements.
 macro_rules! by_eights {
     ($(#[$meta:meta])* $name:ident, $from_size:literal => $to_size:literal, |$from:ident, $to:ident| $convert:expr) => {
         $(#[$meta])*
         ///
         /// # Safety
-        /// Both are valid for `n` elements.
+        /// Both pointers are valid for `n` elements.
         pub unsafe fn $name(n: usize, from: *const u8, to: *mut u8) -> usize {
             #[cfg(target_arch = "x86_64")]
             {
@@ -431,37 +436,37 @@ macro_rules! by_eights {
     };
 }
 by_eights! {
-    /// Halves to floats.
+    /// Converts f16 to f32.
     widen_halves, 2 => 4, |from, to| _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(from)))
 }
 by_eights! {
-    /// Floats to halves.
+    /// Converts f32 to f16.
     narrow_to_halves, 4 => 2, |from, to| _mm_storeu_si128(to, _mm256_cvtps_ph::<0>(_mm256_loadu_ps(from)))
 }
 
-/// Prefetches so many elements; any address is allowed.
+/// Prefetches `N` elements; any address is allowed.
 #[inline(always)]
 pub fn fetch<T, const N: usize>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     for line in (0..N * size_of::<T>()).step_by(64) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: it never faults, and every x86-64 machine has it.
+        // SAFETY: a prefetch never faults, and every x86-64 machine has the instruction.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast::<i8>().wrapping_add(line)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
 }
 
-/// Makes what [`stream`] wrote on this thread visible to others before what is stored next.
+/// Makes what [`stream`] wrote on this thread visible to others before anything that is stored later.
 pub fn streamed() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 machine has it.
+    // SAFETY: every x86-64 machine has the instruction.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
 }
 
-/// Results of at least this many bytes are streamed: they do not fit into the caches.
+/// Results of at least this many bytes are streamed, because they do not fit into the caches.
 pub const STREAMED_FROM: usize = if cfg!(target_arch = "x86_64") { 16 << 20 } else { usize::MAX };
 
 #[cfg(test)]
@@ -469,14 +474,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_squares_of_any_element() {
+    fn transposes_squares_of_any_element() {
         fn check<E: Copy + PartialEq + std::fmt::Debug>(element: fn(usize) -> E) {
             let from: Vec<E> = (0..40).map(element).collect();
             let mut to = vec![element(99); 40];
             let size = size_of::<E>();
-            // SAFETY: lines of four elements, ten and nine apart.
+            // SAFETY: both arrays hold four lines of four elements, ten and nine elements apart.
             unsafe {
-                turn_square::<E>(
+                transpose_square::<E>(
                     from.as_ptr().cast(),
                     10 * size,
                     to.as_mut_ptr().cast::<u8>().add(size),
@@ -502,7 +507,7 @@ mod tests {
             let from: Vec<f32> = (0..2 * n).map(|i| i as f32).collect();
             let wide: Vec<f64> = (0..2 * n).map(|i| i as f64).collect();
             let (mut to, mut wide_to) = (vec![0.0; n], vec![0.0; n]);
-            // SAFETY: so many elements.
+            // SAFETY: the lists have `2 * n` and `n` elements.
             unsafe {
                 every_other(n, from.as_ptr(), to.as_mut_ptr());
                 every_other(n, wide.as_ptr(), wide_to.as_mut_ptr());
@@ -520,7 +525,7 @@ mod tests {
     fn totals_of_few() {
         for n in 0..200usize {
             let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
-            // SAFETY: so many elements.
+            // SAFETY: `x` has `n` elements.
             let sum = unsafe { total_of_few::<false>(x.as_ptr(), n) };
             assert_eq!(sum, (n * n.saturating_sub(1) / 2) as f64);
         }
@@ -531,7 +536,7 @@ mod tests {
         let from: Vec<u8> = (0..1000).map(|i| i as u8).collect();
         for (start, n) in [(0, 0), (1, 3), (0, 64), (7, 200), (63, 900), (64, 936)] {
             let mut to = vec![255u8; 1000];
-            // SAFETY: both are that long.
+            // SAFETY: both lists are that long.
             unsafe { stream(n, from.as_ptr().add(start), to.as_mut_ptr().add(start)) };
             streamed();
             assert_eq!(to[start..start + n], from[start..start + n]);

@@ -1,5 +1,5 @@
-//! Sorting and selecting along one dimension, and picking elements by a mask. NaN counts as the largest
-//! number; equal elements keep their order.
+//! Sorting and selecting along one dimension, and selecting elements by a mask. NaN counts as the largest number; equal
+//! elements keep their order.
 
 use super::element::{Bit, Element, by_dtype, scratch};
 use super::par;
@@ -7,10 +7,10 @@ use super::walk::Walk;
 use crate::base::{DType, Dims, Error, Result, Strided, try_alloc};
 use std::ops::Range;
 
-/// Sorts along `dim`: the elements, and the indices (int64) that they come from.
+/// Sorts along `dim`: writes the sorted elements and the indices (int64) that they come from.
 ///
 /// # Safety
-/// The views describe live memory, the outputs overlap nothing.
+/// The views are live, and the outputs overlap nothing.
 pub unsafe fn sort(
     values: Strided,
     indices: Strided,
@@ -18,7 +18,7 @@ pub unsafe fn sort(
     dim: usize,
     descending: bool,
 ) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         each_line([values, indices], x, dim, descending, |line, sorted| {
             line.each(|element| sorted.push(element));
@@ -27,11 +27,11 @@ pub unsafe fn sort(
     }
 }
 
-/// The `k` largest (or smallest) elements along `dim`, best first; the first ones where several are equal.
-/// The outputs have size `k` there.
+/// The `k` largest (or smallest) elements along `dim`, best first; of equal elements the first ones. The outputs have
+/// size `k` along `dim`.
 ///
 /// # Safety
-/// As [`sort`].
+/// See [`sort`].
 pub unsafe fn topk(
     values: Strided,
     indices: Strided,
@@ -43,9 +43,10 @@ pub unsafe fn topk(
     if k > length(&x, dim) {
         return Err(Error::runtime("selected index k out of range"));
     }
-    // Candidates gather until half of them must go; then the worst of those that stay is the one to beat.
+    // Collect candidates until the buffer is full, then keep the best `k`; later candidates must beat the worst of
+    // those.
     let room = (4 * k).max(128);
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         each_line([values, indices], x, dim, largest, |line, best| {
             if k == 0 {
@@ -71,17 +72,17 @@ pub unsafe fn topk(
     }
 }
 
-/// The `k`-th smallest element along `dim`, counted from 1, and its index. The outputs have size 1 there.
+/// The `k`-th smallest element along `dim`, counted from 1, and its index. The outputs have size 1 along `dim`.
 ///
 /// # Safety
-/// As [`sort`].
+/// See [`sort`].
 pub unsafe fn kthvalue(values: Strided, indices: Strided, x: Strided, k: usize, dim: usize) -> Result<()> {
     if k == 0 || k > length(&x, dim) {
         return Err(Error::runtime(format!(
             "kthvalue(): selected number k out of range for dimension {dim}"
         )));
     }
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         each_line([values, indices], x, dim, false, |line, found| {
             line.each(|element| found.push(element));
@@ -95,8 +96,8 @@ fn length(x: &Strided, dim: usize) -> usize {
     x.shape.get(dim).map_or(1, |&n| n)
 }
 
-/// An element as an unsigned number of the same order, and its index: one sort serves all dtypes and both
-/// directions, and since no two are equal, any algorithm is stable.
+/// An element as an unsigned number of the same order, and its index. One sort serves all dtypes and both directions;
+/// and as no two are equal, every algorithm is stable.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ranked {
     key: u64,
@@ -115,14 +116,13 @@ fn key<T: Element>(x: T) -> u64 {
         return x.to_i64() as u64 ^ SIGN;
     }
     let x = x.to_f64();
-    // Both zeros are equal.
+    // Makes -0 equal to 0.
     let bits = (x + 0.0).to_bits();
     let ordered = if bits & SIGN == 0 { bits | SIGN } else { !bits };
     if x.is_nan() { u64::MAX } else { ordered }
 }
 
-/// One line of elements.
-struct Line {
+struct SortLine {
     load: unsafe fn(from: *const u8, step: usize, keys: &mut [u64]),
     from: *const u8,
     step: usize,
@@ -131,13 +131,13 @@ struct Line {
     length: usize,
 }
 
-impl Line {
+impl SortLine {
     #[inline]
     fn each(&self, mut body: impl FnMut(Ranked)) {
         let mut keys = [0u64; 256];
         for first in (0..self.length).step_by(keys.len()) {
             let keys = &mut keys[..(self.length - first).min(256)];
-            // SAFETY: elements of the line, which is alive while this is.
+            // SAFETY: elements of the line, which is live while this is.
             unsafe { (self.load)(self.from.add(first * self.step * self.size), self.step, keys) };
             for (i, key) in keys.iter().enumerate() {
                 body(Ranked { key: key ^ self.flip, index: (first + i) as u64 });
@@ -153,14 +153,13 @@ unsafe fn load_keys<T: Element>(from: *const u8, step: usize, keys: &mut [u64]) 
     }
 }
 
-/// Hands each line along `dim` to `pick`, which lists the elements wanted of it in their order, and stores
-/// these.
+/// Calls `pick` with each line along `dim`; it lists the wanted elements in order, which are then stored.
 unsafe fn each_line(
     outs: [Strided; 2],
     x: Strided,
     dim: usize,
     descending: bool,
-    pick: impl Fn(&Line, &mut Vec<Ranked>) + Sync,
+    pick: impl Fn(&SortLine, &mut Vec<Ranked>) + Sync,
 ) -> Result<()> {
     let n = length(&x, dim);
     if x.numel() == 0 {
@@ -172,7 +171,7 @@ unsafe fn each_line(
     let steps = [step(outs[0].strides), step(outs[1].strides), step(x.strides)];
     let load = by_dtype!(x.dtype, T => load_keys::<T>);
     let size = x.dtype.size();
-    // Sorting costs some ten times what an element of other kernels does.
+    // Sorting costs about ten times as much per element as other kernels.
     let grain = (par::GRAIN / 8 / n).max(1);
     par::try_ranges(walk.numel(), grain, |range| {
         let ([values, indices], x) = (&outs, &x);
@@ -181,9 +180,9 @@ unsafe fn each_line(
             picked.clear();
             let from = x.ptr.wrapping_add(from * size).cast_const();
             let flip = if descending { u64::MAX } else { 0 };
-            pick(&Line { load, from, step: steps[2], size, flip, length: n }, &mut picked);
+            pick(&SortLine { load, from, step: steps[2], size, flip, length: n }, &mut picked);
             for (i, &Ranked { index, .. }) in picked.iter().enumerate() {
-                // SAFETY: the lines are inside the views, and are this task's own.
+                // SAFETY: the lines are inside the views, and this task alone writes them.
                 unsafe {
                     let value = from.add(index as usize * steps[2] * size);
                     let to = values.ptr.add((v + i * steps[0]) * size);
@@ -210,24 +209,24 @@ unsafe fn copy_element(from: *const u8, to: *mut u8, size: usize) {
     }
 }
 
-/// How many elements are not zero.
+/// Number of nonzero elements.
 ///
 /// # Safety
-/// `x` describes live memory.
+/// `x` is live.
 pub unsafe fn nonzero_count(x: Strided) -> Result<usize> {
     let walk = Walk::new(x.shape, [x.strides]);
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     Ok(unsafe { counts(&x, &walk, blocks(walk.numel()))? }.iter().sum())
 }
 
-/// Writes the indices of the elements that are not zero: a row of `ndim` numbers for each, in order.
+/// Writes the indices of the nonzero elements in order, `ndim` numbers for each.
 ///
 /// # Safety
-/// As [`nonzero_count`], and `out` has room for `room` rows, which is what that gave.
+/// See [`nonzero_count`]; `out` has room for `room` rows, which is the count that it returned.
 pub unsafe fn nonzero_into(x: Strided, out: *mut i64, room: usize) -> Result<()> {
     let (ndim, small) = (x.shape.len(), x.numel() <= u32::MAX as usize);
     let out = par::Shared::new(out);
-    // SAFETY: the row of each element is its own.
+    // SAFETY: each element writes its own row.
     unsafe {
         each_nonzero(x, room, |linear, row| {
             let mut rest = linear;
@@ -244,15 +243,15 @@ pub unsafe fn nonzero_into(x: Strided, out: *mut i64, room: usize) -> Result<()>
     }
 }
 
-/// The elements of `x` where `mask` (bool, of the same shape) is true, one after another.
+/// Copies the elements of `x` where `mask` (bool, of the same shape) is true.
 ///
 /// # Safety
-/// As [`nonzero_into`], with room for as many elements as the mask has true ones.
+/// See [`nonzero_into`]; `out` has room for as many elements as `mask` has true ones.
 pub unsafe fn masked_select(out: *mut u8, room: usize, x: Strided, mask: Strided) -> Result<()> {
     let out = par::Shared::new(out);
     let walk = Walk::new(x.shape, [x.strides]);
     let (size, dense) = (x.dtype.size(), x.is_contiguous());
-    // SAFETY: the place of each element is its own.
+    // SAFETY: each element has its own place.
     unsafe {
         each_nonzero(mask, room, |linear, place| {
             let x = &x;
@@ -262,9 +261,9 @@ pub unsafe fn masked_select(out: *mut u8, room: usize, x: Strided, mask: Strided
     }
 }
 
-/// Elements that are found before the first of them is looked at.
+/// Number of indices that are collected before they are used.
 const SOME: usize = 256;
-/// Elements that are counted and then placed as one task.
+/// Number of elements that one task counts and then places.
 const BLOCK: usize = 65_536;
 
 fn blocks(n: usize) -> impl Fn(usize) -> Range<usize> + Sync + Send + Copy {
@@ -285,12 +284,12 @@ unsafe fn counts(
     })
 }
 
-/// Calls `found` with the linear index of each element that is not zero, and its place among them. Blocks are
-/// counted first, so that each knows where its own begin; elements that another thread adds meanwhile are left out.
+/// Calls `found` with the linear index of each nonzero element, and its rank among them. Blocks are counted first, so
+/// that each knows the rank of its first; elements that another thread makes nonzero meanwhile are left out.
 unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + Sync) -> Result<()> {
     let walk = Walk::new(x.shape, [x.strides]);
     let block = blocks(walk.numel());
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     let counts = unsafe { counts(&x, &walk, block)? };
     let mut sum = 0;
     let starts = try_alloc::all(counts.iter().map(|count| {
@@ -314,7 +313,8 @@ unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + S
     Ok(())
 }
 
-/// The places of nonzero elements are written without a branch, which could not be predicted.
+/// Calls `found` with the linear index of each nonzero element. The indices are collected without a branch, which could
+/// not be predicted.
 unsafe fn scan_block(x: &Strided, walk: &Walk<1>, range: Range<usize>, mut found: impl FnMut(usize)) {
     let mut linear = range.start;
     let (mut some, mut n) = ([0; SOME], 0);
@@ -339,7 +339,7 @@ unsafe fn scan_block(x: &Strided, walk: &Walk<1>, range: Range<usize>, mut found
         DType::I16 => scan!(i16, |b| b != 0),
         DType::I32 => scan!(i32, |b| b != 0),
         DType::I64 => scan!(i64, |b| b != 0),
-        // The sign of a half is its top bit: both zeros are zero without it.
+        // The sign of a half is its top bit: shifted out, both zeros are 0.
         DType::F16 | DType::BF16 => scan!(u16, |b: u16| b << 1 != 0),
         DType::F32 => scan!(f32, |b: f32| b != 0.0),
         DType::F64 => scan!(f64, |b: f64| b != 0.0),
@@ -378,7 +378,7 @@ mod tests {
     fn places_of_what_is_not_zero() {
         let x = [0.0f32, 1.0, -0.0, f32::NAN];
         let mut rows = [0i64; 2];
-        // SAFETY: two elements are not zero, and the tensor has one dimension.
+        // SAFETY: two elements are nonzero, and the tensor has one dimension.
         unsafe {
             assert_eq!(nonzero_count(view(&x, &[4])).ok(), Some(2));
             nonzero_into(view(&x, &[4]), rows.as_mut_ptr(), 2).unwrap();

@@ -1,4 +1,4 @@
-//! Runs of elements of any dtype and stride, read and written as one of the types that kernels compute in.
+//! Reads and writes runs of elements of any dtype and stride as one of the types that kernels compute in.
 
 use super::cast::blocks::{Place, copy_block};
 use super::cast::convert::{Convert, narrow, widen};
@@ -7,7 +7,7 @@ use crate::base::{DType, Strided};
 
 pub use super::cast::tile::TILE;
 
-/// The type that values of a dtype are computed in.
+/// The dtype that kernels compute in for operands of a dtype.
 pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 => DType::F32,
@@ -17,7 +17,7 @@ pub fn compute_type(dtype: DType) -> DType {
     }
 }
 
-/// Two tiles: one for gathered elements, one for converted ones.
+/// Two tiles: one for gathered elements, one for converted elements.
 pub struct RunBuffers {
     gathered: Tile,
     converted: Tile,
@@ -29,34 +29,34 @@ impl RunBuffers {
     }
 }
 
-/// Elements of one operand, `step` elements apart.
+/// Reads or writes runs of elements of one operand, `step` elements apart.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct StridedRun {
     convert: Option<Convert>,
     ptr: *mut u8,
     size: usize,
     pub step: usize,
 }
 
-// SAFETY: a Line is a description, as the Strided that it comes from is.
-unsafe impl Send for Line {}
+// SAFETY: it only describes memory, like the Strided that it comes from.
+unsafe impl Send for StridedRun {}
 // SAFETY: as above.
-unsafe impl Sync for Line {}
+unsafe impl Sync for StridedRun {}
 
-impl Line {
-    /// For reading lines of `x` as `compute`.
-    pub fn reader(x: &Strided, step: usize, compute: DType) -> Line {
+impl StridedRun {
+    /// Reads `x` as `compute`.
+    pub fn reader(x: &Strided, step: usize, compute: DType) -> StridedRun {
         let convert = (x.dtype != compute).then(|| widen(x.dtype, compute));
-        Line { convert, ptr: x.ptr, size: x.dtype.size(), step }
+        StridedRun { convert, ptr: x.ptr, size: x.dtype.size(), step }
     }
 
-    /// For writing lines of `out` from `compute`.
-    pub fn writer(out: &Strided, step: usize, compute: DType) -> Line {
+    /// Writes values of dtype `compute` to `out`.
+    pub fn writer(out: &Strided, step: usize, compute: DType) -> StridedRun {
         let convert = (out.dtype != compute).then(|| narrow(compute, out.dtype));
-        Line { convert, ptr: out.ptr, size: out.dtype.size(), step }
+        StridedRun { convert, ptr: out.ptr, size: out.dtype.size(), step }
     }
 
-    /// Whether lines need no copy, whatever their length.
+    /// Returns true if runs of any length need no copy.
     pub fn is_direct(&self) -> bool {
         self.convert.is_none() && self.step == 1
     }
@@ -65,14 +65,15 @@ impl Line {
         self.ptr.wrapping_add(offset * self.size)
     }
 
-    /// `n` elements from `offset` on, in a row: where they lie, or in `room` (then a tile at most).
+    /// The `n` elements from `offset` on, packed: in place if possible, else copied to `room`, which holds one tile at
+    /// most.
     ///
     /// # Safety
-    /// They are inside the operand.
+    /// The elements are inside the operand.
     #[inline]
     pub unsafe fn read(&self, offset: usize, n: usize, room: &mut RunBuffers) -> *const u8 {
         let mut from: *const u8 = self.at(offset);
-        // SAFETY: the tiles have room for n elements of any dtype.
+        // SAFETY: the tiles have room for `n` elements of any dtype.
         unsafe {
             if self.step != 1 && n > 1 {
                 let source = Place { at: from.cast_mut(), row: 0, col: self.step * self.size };
@@ -87,7 +88,7 @@ impl Line {
         from
     }
 
-    /// Stores `n` values of the compute type, at most a tile unless they are in place already.
+    /// Stores `n` values of the compute type: one tile at most, unless `values` already is their place in the operand.
     ///
     /// # Safety
     /// The elements from `offset` on are inside the operand.
@@ -98,7 +99,7 @@ impl Line {
             return;
         }
         let dense = self.step == 1 || n == 1;
-        // SAFETY: the tiles have room for n elements; `values` is not the tile that is written.
+        // SAFETY: the tiles have room for `n` elements; `values` is not the tile that is written.
         unsafe {
             let mut from = values;
             if let Some(convert) = self.convert {

@@ -1,12 +1,12 @@
-//! Zeros outside a triangle of matrices.
+//! Sets the elements outside a triangle of a matrix to zero.
 
 use super::par;
 use crate::base::Strided;
 
-/// Sets elements above (`lower`) or below the `diagonal` of each matrix of `x` to zero.
+/// Sets the elements above (`lower`) or below the `diagonal` of each matrix of `x` to zero.
 ///
 /// # Safety
-/// `x` describes live memory that nobody else uses, contiguous, with at least two dimensions.
+/// `x` is contiguous, live, has at least two dimensions, and nobody else uses it.
 pub unsafe fn keep_triangle(x: Strided, diagonal: i64, lower: bool) {
     let [.., rows, columns] = *x.shape else { return };
     if x.numel() == 0 {
@@ -23,7 +23,7 @@ pub unsafe fn keep_triangle(x: Strided, diagonal: i64, lower: bool) {
             } else {
                 0..edge.clamp(0, columns as i64) as usize
             };
-            // SAFETY: the run lies inside this line, which no other range has.
+            // SAFETY: the run lies inside this row, which no other range contains.
             unsafe {
                 whole.ptr.add((line * columns + zeros.start) * size).write_bytes(0, zeros.len() * size)
             };

@@ -1,11 +1,12 @@
-//! Images as columns, `[taps of all channels, positions]`, and back. Tensors are dense planes.
+//! im2col and its inverse: images become columns `[taps of all channels, positions]`, and back. The planes are dense.
 
 use super::element::{Element, by_dtype};
 use super::par::{self, GRAIN};
 use crate::base::pool::{Count, Line, Pool};
 use crate::base::{Strided, Windows};
 
-/// Calls `run` with the places of a plane's element and column that belong together, and how many follow them evenly.
+/// Calls `run` with the offset of an element in a plane, the matching offset in the columns, and the number of elements
+/// that follow both at even steps.
 #[inline(always)]
 fn each_run(windows: &Windows, lines: &[Line; 3], mut run: impl FnMut(usize, usize, usize)) {
     let (image, result) = (windows.image, windows.result);
@@ -33,10 +34,11 @@ fn lines(windows: &Windows) -> [Line; 3] {
     [0, 1, 2].map(|d| pool.line(d))
 }
 
-/// Columns of images; or, back, images whose elements are the sums of their places in columns.
+/// Turns images into columns; or, with `back`, columns into images, each element of which is the sum of its copies in
+/// the columns.
 ///
 /// # Safety
-/// The views are dense, live, and have so many planes; `out` overlaps nothing.
+/// The views are dense, live, and have `planes` planes; `out` overlaps nothing.
 pub unsafe fn unfold(windows: &Windows, planes: usize, out: Strided, x: Strided, back: bool) {
     let image: usize = windows.image.iter().product();
     let columns = windows.kernel_numel() * windows.positions();
@@ -46,7 +48,7 @@ pub unsafe fn unfold(windows: &Windows, planes: usize, out: Strided, x: Strided,
     let (out, x) = (&out, &x);
     by_dtype!(out.dtype, T => par::ranges(planes, (GRAIN / columns.max(1)).max(1), |range| {
         for plane in range {
-            // SAFETY: this plane is in both, and this task's alone; runs lie inside.
+            // SAFETY: both views have this plane, it belongs to this task alone, and runs lie inside.
             unsafe {
                 let (to, x) = (out.ptr.cast::<T>().add(plane * to), x.ptr.cast::<T>().add(plane * from));
                 if back {

@@ -1,11 +1,11 @@
-//! Walking over several layouts at once: offsets in row-major order, and fewer, longer dimensions to walk.
-//! Strides may be negative, as numbers that wrap around.
+//! Walks over several layouts at once: yields offsets in row-major order, and joins dimensions where it can. A negative
+//! stride is stored as its two's complement.
 
 use crate::base::Dims;
 use std::array::from_fn;
 use std::ops::Range;
 
-/// A shape, and one list of strides per operand.
+/// A shape, and the strides of each operand.
 #[derive(Clone, Debug)]
 pub struct Walk<const N: usize> {
     pub shape: Dims,
@@ -13,8 +13,8 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// The walk over `dims` (a subset, in this order); neighbours that every operand steps through evenly are
-    /// joined.
+    /// A walk over `dims` (some of the dimensions, in this order). Neighbouring dimensions are joined if they can be
+    /// stepped through as one in every operand.
     pub fn over(dims: &[usize], shape: &[usize], strides: [&[usize]; N]) -> Walk<N> {
         let mut walk = Walk { shape: Dims::new(), strides: from_fn(|_| Dims::new()) };
         for &dim in dims.iter().filter(|&&d| shape[d] != 1) {
@@ -45,7 +45,7 @@ impl<const N: usize> Walk<N> {
         self.shape.iter().product()
     }
 
-    /// Takes the last dimension off: its size and its strides; a walk over nothing has one of size 1.
+    /// Removes the last dimension and returns its size and strides. A walk without dimensions returns size 1.
     pub fn pop(&mut self) -> (usize, [usize; N]) {
         match self.shape.pop() {
             None => (1, [0; N]),
@@ -53,7 +53,7 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Where the element of this linear index lies in each operand.
+    /// The offset of the element with a linear index, for each operand.
     pub fn at(&self, mut linear: usize) -> [usize; N] {
         let mut offsets = [0usize; N];
         for (dim, &size) in self.shape.iter().enumerate().rev() {
@@ -66,7 +66,7 @@ impl<const N: usize> Walk<N> {
         offsets
     }
 
-    /// Calls `body` with the offsets of every linear index of `range`, in order.
+    /// Calls `body` with the offsets of each linear index in `range`, in order.
     #[inline]
     pub fn each(&self, range: Range<usize>, mut body: impl FnMut([usize; N])) {
         self.runs(range, |mut offsets, steps, n| {
@@ -79,7 +79,8 @@ impl<const N: usize> Walk<N> {
         });
     }
 
-    /// As [`Walk::each`], a run along the last dimension at a time: first offsets, steps, length.
+    /// Like [`Walk::each`], but calls `body` once for each run along the last dimension, with the first offsets, the
+    /// steps and the length.
     #[inline]
     pub fn runs(&self, range: Range<usize>, mut body: impl FnMut([usize; N], [usize; N], usize)) {
         if range.is_empty() {
@@ -95,7 +96,7 @@ impl<const N: usize> Walk<N> {
         if left == 0 {
             return;
         }
-        // From here on runs begin at the beginning: offsets are counted on, which takes no divisions.
+        // All further runs start at the beginning of the last dimension: counting the index up takes no divisions.
         let start = range.start + n;
         let (mut at, mut rest) = (self.at(start), start / inner);
         let mut index = Dims::from_elem(0, last);

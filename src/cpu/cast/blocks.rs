@@ -1,31 +1,30 @@
-//! In which order several strided operands of one shape are walked: as few dimensions as their layouts allow, in the
-//! order of the first operand's memory, in blocks of rows × columns that stay in the first cache.
+//! Walks over several strided operands of one shape: as few dimensions as their layouts allow, in the memory order of
+//! the first operand, in blocks of rows × columns that stay in the first cache.
 
 use super::tile::splat;
 use crate::cpu::par::GRAIN;
-use crate::cpu::simd::{simd_fn, turn_square};
+use crate::cpu::simd::{simd_fn, transpose_square};
 use smallvec::SmallVec;
 use std::array::from_fn;
 use std::ops::Range;
 
-/// An output and up to six inputs.
+/// One output and up to six inputs.
 pub const MAX_OPERANDS: usize = 7;
 
-/// One number of bytes per operand.
+/// A number of bytes for each operand.
 pub type Bytes = [usize; MAX_OPERANDS];
 
-/// Rows in a block of operands of which one is transposed: there, rows are read some cache
-/// lines at a time.
+/// Number of rows in a block if an operand is transposed: its rows are read a few cache lines at a time.
 const ACROSS: usize = 32;
 
-/// A dimension of the walk: how many steps, and how far each operand moves in one.
+/// A dimension of the walk: its size, and the step of each operand.
 #[derive(Clone, Copy)]
 pub struct Dim {
     pub size: usize,
     pub step: Bytes,
 }
 
-/// One operand's layout: strides in elements (none for a scalar), and the bytes of an element.
+/// The layout of an operand: strides in elements (none for a scalar), and the size of an element in bytes.
 #[derive(Clone, Copy)]
 pub struct Operand<'a> {
     pub strides: &'a [usize],
@@ -33,11 +32,11 @@ pub struct Operand<'a> {
 }
 
 pub struct Walk {
-    /// Dimensions around the blocks, outermost first.
+    /// The dimensions around the blocks, outermost first.
     outer: SmallVec<[Dim; 6]>,
     pub rows: Dim,
     pub cols: Dim,
-    /// The largest block: rows, columns.
+    /// Rows and columns of the largest block.
     pub block: (usize, usize),
 }
 
@@ -65,30 +64,29 @@ impl Walk {
         Walk { outer, rows, cols, block }
     }
 
-    /// Whether every block of operand `k` is one run of elements of `size` bytes without gaps.
+    /// Returns true if every block of operand `k`, with elements of `size` bytes, is contiguous.
     pub fn is_dense(&self, k: usize, size: usize) -> bool {
         let (rows, cols) = self.block;
         (self.cols.step[k] == size || self.cols.size == 1)
             && (rows == 1 || (cols == self.cols.size && self.rows.step[k] == cols * size))
     }
 
-    /// How many blocks there are.
     pub fn blocks(&self) -> usize {
         let around: usize = self.outer.iter().map(|d| d.size).product();
         around * self.rows.size.div_ceil(self.block.0) * self.cols.size.div_ceil(self.block.1)
     }
 
-    /// How many blocks are worth a thread's while.
+    /// Number of blocks that are worth a thread.
     pub fn grain(&self) -> usize {
         (GRAIN / (self.block.0 * self.block.1)).max(1)
     }
 
-    /// A block of operand `k` that starts at `at`.
+    /// The block of operand `k` that starts at `at`.
     pub fn place(&self, k: usize, at: *mut u8) -> Place {
         Place { at, row: self.rows.step[k], col: self.cols.step[k] }
     }
 
-    /// Calls `body` with each operand's offset in bytes, the rows and the columns of the blocks in `range`.
+    /// Calls `body` for the blocks in `range`, with each operand's offset in bytes and the block's rows and columns.
     pub fn visit(&self, range: Range<usize>, mut body: impl FnMut(&Bytes, usize, usize)) {
         let mut levels: SmallVec<[Dim; 8]> = SmallVec::from_slice(&self.outer);
         levels.push(self.rows.in_blocks(self.block.0));
@@ -119,7 +117,7 @@ impl Walk {
     }
 }
 
-/// Moves every operand by `n` steps (backwards when `n` has wrapped).
+/// Moves every operand by `n` steps (backwards if `n` has wrapped).
 #[inline(always)]
 fn advance(offset: &mut Bytes, level: &Dim, n: usize) {
     for (offset, step) in offset.iter_mut().zip(&level.step) {
@@ -134,8 +132,8 @@ impl Dim {
     }
 }
 
-/// The dimensions that are left when those of size 1 are dropped, the others sorted by the first operand's
-/// stride, and neighbours joined wherever every operand steps through both as through one.
+/// The dimensions without those of size 1, sorted by the stride of the first operand. Neighbouring dimensions are
+/// joined if they can be stepped through as one in every operand.
 fn coalesced(shape: &[usize], operands: &[Operand]) -> SmallVec<[Dim; 6]> {
     let mut sorted: SmallVec<[Dim; 6]> = SmallVec::new();
     for (d, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
@@ -155,7 +153,7 @@ fn coalesced(shape: &[usize], operands: &[Operand]) -> SmallVec<[Dim; 6]> {
     joined
 }
 
-/// An operand's block: its first byte, and the bytes from row to row and from column to column.
+/// The block of an operand: its first byte, and its row and column strides in bytes.
 #[derive(Clone, Copy)]
 pub struct Place {
     pub at: *mut u8,
@@ -164,13 +162,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// A block of `cols` columns of `size` bytes without gaps.
+    /// A contiguous block with `cols` columns of elements of `size` bytes.
     pub fn dense(at: *mut u8, cols: usize, size: usize) -> Place {
         Place { at, row: cols * size, col: size }
     }
 }
 
-/// Moves a block of elements of `size` bytes (1, 2, 4, 8 or 16).
+/// Copies a block of elements of `size` bytes (1, 2, 4, 8 or 16).
 ///
 /// # Safety
 /// Both blocks are valid for `rows` × `cols` elements and do not overlap.
@@ -196,7 +194,7 @@ unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Plac
                 from.at.add(r * from.row).copy_to_nonoverlapping(to.at.add(r * to.row), cols * size);
             }
         } else if from.col == 0 && to.col == size && size <= 8 && cols * size >= LINE {
-            stretch(rows, cols * size, size, from, to);
+            repeat_element(rows, cols * size, size, from, to);
         } else if from.col == 0 && to.col == size {
             for r in 0..rows {
                 splat(from.at.add(r * from.row).cast::<E>().read_unaligned(), cols, to.at.add(r * to.row));
@@ -209,12 +207,12 @@ unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Plac
     }
 }
 
-/// Bytes that are written at once.
+/// Number of bytes that are written at once.
 const LINE: usize = 64;
 
 simd_fn! {
-    /// Fills rows of `bytes` bytes, a line at least, with copies of an element each, of at most eight bytes.
-    unsafe fn stretch(rows: usize, bytes: usize, size: usize, from: Place, to: Place) {
+    /// Fills rows of `bytes` bytes, at least a line, with copies of one element per row, which has at most eight bytes.
+    unsafe fn repeat_element(rows: usize, bytes: usize, size: usize, from: Place, to: Place) {
         for r in 0..rows {
             let (from, to) = (from.at.add(r * from.row), to.at.add(r * to.row));
             let word = match size {
@@ -227,13 +225,13 @@ simd_fn! {
             for at in (0..bytes - LINE).step_by(LINE) {
                 to.add(at).cast::<[u64; LINE / 8]>().write_unaligned(line);
             }
-            // It may overlap the one before.
+            // The last line may overlap the one before.
             to.add(bytes - LINE).cast::<[u64; LINE / 8]>().write_unaligned(line);
         }
     }
 }
 
-/// Squares of 4 × 4 go through registers, the edges one by one.
+/// Transposes squares of 4 × 4 in registers, and the edges element by element.
 unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
     let (whole_rows, whole_cols) = (rows & !3, cols & !3);
     // SAFETY: the caller's contract: the squares and the edges are parts of the blocks.
@@ -242,7 +240,7 @@ unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
             for c in (0..whole_cols).step_by(4) {
                 let (from_at, to_at) =
                     (from.at.add(r * from.row + c * from.col), to.at.add(r * to.row + c * to.col));
-                turn_square::<E>(from_at, from.col, to_at, to.row);
+                transpose_square::<E>(from_at, from.col, to_at, to.row);
             }
         }
         copy_corner::<E>(0..whole_rows, whole_cols..cols, from, to);
@@ -250,7 +248,7 @@ unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
     }
 }
 
-/// Any strides: one element at a time, along the longer side.
+/// Copies elements with any strides one at a time, along the longer side.
 unsafe fn copy_corner<E: Copy>(rows: Range<usize>, cols: Range<usize>, from: Place, to: Place) {
     // SAFETY: the caller's contract.
     unsafe {

@@ -1,5 +1,5 @@
-//! Dense runs of elements converted from one dtype to another. There are no loops for all hundred pairs: every dtype
-//! converts to and from the three types that kernels compute in, and other pairs go through one of these.
+//! Converts contiguous runs of elements from one dtype to another. There are no loops for all hundred pairs: every
+//! dtype converts to and from the types that kernels compute in, and other pairs go through one of these.
 
 use super::tile::Tile;
 use crate::base::DType;
@@ -7,7 +7,7 @@ use crate::cpu::simd::{self, simd_fn};
 use half::{bf16, f16};
 use std::mem::MaybeUninit;
 
-/// Converts `n` elements without gaps; the two runs do not overlap.
+/// Converts `n` contiguous elements; the two runs do not overlap.
 pub type Convert = unsafe fn(n: usize, from: *const u8, to: *mut u8);
 
 /// A stored bool: one byte, 0 or 1.
@@ -15,7 +15,7 @@ pub type Convert = unsafe fn(n: usize, from: *const u8, to: *mut u8);
 #[repr(transparent)]
 struct Bit(u8);
 
-/// An element type's conversions. Floats too large for an integer give what x86 gives, as in PyTorch.
+/// The conversions of an element type. Floats that do not fit an integer give the same as on x86, as in PyTorch.
 trait Element: Copy {
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
@@ -43,12 +43,12 @@ macro_rules! integer_element {
 }
 integer_element!(u8, i32; i8, i32; i16, i32; i32, i32; i64, i64);
 
-/// Truncation of a float; what does not fit becomes the smallest integer.
+/// Truncates a float to an integer; a float that does not fit becomes the smallest integer.
 mod truncate {
     #[inline(always)]
     pub fn i32(x: f64) -> i32 {
         let fits = x > -2147483649.0 && x < 2147483648.0;
-        // SAFETY: the operand is in range: it is replaced when it does not fit.
+        // SAFETY: the operand is in range, because it is replaced if it does not fit.
         unsafe { (if fits { x } else { -2147483648.0 }).to_int_unchecked::<i32>() }
     }
 
@@ -115,7 +115,7 @@ impl Element for Bit {
     }
 }
 
-/// Rounds so that a second rounding, to a type with fewer bits, gives what one rounding would have given.
+/// Rounds such that a second rounding, to a type with fewer bits, gives the same as a single rounding.
 #[inline(always)]
 fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
@@ -129,7 +129,7 @@ fn round_to_odd(x: f64) -> f32 {
 fn f16_to_f32(h: f16) -> f32 {
     let bits = h.to_bits() as u32;
     let magnitude = (bits & 0x7fff) << 13;
-    // The exponent's bias changes by a product, which makes subnormal numbers right as well.
+    // A product changes the bias of the exponent, which is also right for subnormal numbers.
     let finite = f32::from_bits(magnitude) * f32::from_bits((254 - 15) << 23);
     let special = magnitude | 0x7f80_0000;
     let value = if magnitude >= 0x0f80_0000 { special } else { finite.to_bits() };
@@ -141,7 +141,8 @@ fn f32_to_f16(x: f32) -> f16 {
     let bits = x.to_bits();
     let sign = (bits >> 16) & 0x8000;
     let magnitude = bits & 0x7fff_ffff;
-    // Normal results: the exponent's bias changes, and half an ulp (less a bit when even) is added before the cut.
+    // Normal results: changes the bias of the exponent, and adds half an ulp (minus a bit if the result is even) before
+    // truncation.
     let odd = (magnitude >> 13) & 1;
     let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
     // Subnormal results: adding 0.5 makes the hardware round at the right bit.
@@ -184,7 +185,7 @@ macro_rules! convert {
     }};
 }
 
-/// A conversion without a copy per instruction set: for types of which speed is not asked.
+/// A conversion that is not compiled for each instruction set, for types whose speed matters less.
 macro_rules! plain {
     ($from:ty => $to:ty, |$x:ident| $value:expr) => {{
         unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
@@ -200,18 +201,18 @@ macro_rules! plain {
     }};
 }
 
-/// Complex numbers converted part by part, as twice as many real ones.
+/// Converts complex numbers as twice as many real ones.
 macro_rules! parts {
     ($from:ty => $to:ty) => {{
         unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
-            // SAFETY: the contract of `Convert`: n numbers are 2n parts.
+            // SAFETY: the contract of `Convert`: n numbers are 2n real ones.
             unsafe { convert!($from => $to, |x| x as $to)(2 * n, from, to) }
         }
         run as Convert
     }};
 }
 
-/// Halves by the machine's own instruction, those that are left by the plain loop.
+/// Converts halves by a machine instruction, and the rest by a plain loop.
 macro_rules! by_machine {
     ($some:path, $rest:expr, $from_size:literal, $to_size:literal) => {{
         unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
@@ -227,7 +228,7 @@ macro_rules! by_machine {
     }};
 }
 
-/// The element type of a real dtype, as a type; complex ones have an expression of their own.
+/// Evaluates an expression with `$E` as the type of a real dtype, or another expression for complex dtypes.
 macro_rules! for_dtype {
     ($dtype:expr, $E:ident => $value:expr, complex: $complex:expr) => {
         for_dtype!(@ $dtype, $E => $value, $complex,
@@ -244,7 +245,7 @@ macro_rules! for_dtype {
     };
 }
 
-/// From any dtype to one that kernels compute in (F32, F64, I64, C64, C128).
+/// Converts from any dtype to one that kernels compute in (F32, F64, I64, C64, C128).
 pub fn widen(from: DType, compute: DType) -> Convert {
     match compute {
         DType::F32 if from == DType::F16 => {
@@ -269,7 +270,7 @@ pub fn widen(from: DType, compute: DType) -> Convert {
     }
 }
 
-/// From a dtype that kernels compute in to any.
+/// Converts from a dtype that kernels compute in to any.
 pub fn narrow(compute: DType, to: DType) -> Convert {
     match compute {
         DType::F32 if to == DType::F16 => {
@@ -296,7 +297,7 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
     }
 }
 
-/// A complex dtype's real parts.
+/// Takes the real parts of a complex dtype.
 fn real_part(from: DType, compute: DType) -> Convert {
     match (from, compute) {
         (DType::C64, DType::F32) => plain!([f32; 2] => f32, |x| x[0]),
@@ -308,7 +309,7 @@ fn real_part(from: DType, compute: DType) -> Convert {
     }
 }
 
-/// Complex numbers with these real parts.
+/// Makes complex numbers with these real parts.
 fn with_zero(compute: DType, to: DType) -> Convert {
     match (compute, to) {
         (DType::F32, DType::C64) => plain!(f32 => [f32; 2], |x| [x, 0.0]),
@@ -320,7 +321,7 @@ fn with_zero(compute: DType, to: DType) -> Convert {
     }
 }
 
-/// Any dtype to any other: one conversion or two.
+/// Converts any dtype to any other, in one step or two.
 pub struct Conversion {
     first: Convert,
     second: Option<Convert>,
@@ -352,7 +353,7 @@ impl Conversion {
     }
 }
 
-/// The type that a conversion goes through; equal to `to` when one step is enough.
+/// The dtype that a conversion goes through; equal to `to` if one step is enough.
 fn through(from: DType, to: DType) -> DType {
     match (from.is_float(), to.is_float()) {
         _ if from.is_complex() => from,

@@ -13,7 +13,7 @@ use tile::{TILE, Tile, tile_len};
 /// Copies `src` to `out`, which has the same shape, converting elements as PyTorch does.
 ///
 /// # Safety
-/// Both are valid; `out` does not overlap `src`, nor itself.
+/// Both are valid; `out` overlaps neither `src` nor itself.
 pub unsafe fn copy(out: Strided, src: Strided) {
     let n = out.numel();
     if n == 0 {
@@ -30,7 +30,7 @@ pub unsafe fn copy(out: Strided, src: Strided) {
     }
 }
 
-/// Whether the conversion changes no bits: bytes wrap around, and bools are 0 or 1.
+/// Returns true if the conversion changes no bits: bytes wrap, and bools are 0 or 1.
 fn same_bits(from: DType, to: DType) -> bool {
     from == to || (from.size() == 1 && to.size() == 1 && to != DType::Bool)
 }
@@ -43,10 +43,11 @@ unsafe fn copy_bytes(n: usize, from: *mut u8, to: *mut u8) {
     });
 }
 
-/// Copies the next run of bytes of every part, part by part, `outer` times: each is as long as its second says.
+/// Concatenates: copies the next run of bytes of each part, part after part, `outer` times. The second number of a part
+/// is the length of its runs.
 ///
 /// # Safety
-/// The parts are `outer` runs long, `out` as long as all of them; they do not overlap.
+/// Each part has `outer` runs, and `out` has room for all of them; they do not overlap.
 pub unsafe fn join(mut out: *mut u8, outer: usize, parts: &[(*const u8, usize)]) {
     for i in 0..outer {
         for &(part, run) in parts {
@@ -57,7 +58,7 @@ pub unsafe fn join(mut out: *mut u8, outer: usize, parts: &[(*const u8, usize)])
     }
 }
 
-/// Same dtype, different layouts.
+/// Copies between layouts, for equal dtypes.
 unsafe fn copy_layout(out: Strided, src: Strided) {
     let (size, from, to) = (out.dtype.size(), Shared::new(src.ptr), Shared::new(out.ptr));
     let operands = [out, src].map(|s| Operand { strides: s.strides, size });
@@ -75,7 +76,7 @@ unsafe fn copy_layout(out: Strided, src: Strided) {
     });
 }
 
-/// Different dtypes, both without gaps.
+/// Converts between dtypes; both operands are contiguous.
 unsafe fn convert_dense(n: usize, src: Strided, out: Strided) {
     let convert = Conversion::new(src.dtype, out.dtype);
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
@@ -98,7 +99,7 @@ unsafe fn convert_dense(n: usize, src: Strided, out: Strided) {
     });
 }
 
-/// Different dtypes and layouts: blocks are gathered, converted and scattered.
+/// Converts between dtypes and layouts: gathers, converts and scatters blocks.
 unsafe fn convert_layout(out: Strided, src: Strided) {
     let convert = Conversion::new(src.dtype, out.dtype);
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
@@ -109,7 +110,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
         let (mut gathered, mut middle, mut converted) = (Tile::empty(), Tile::empty(), Tile::empty());
         let dense = Place::dense(gathered.at(), cols, from_size);
         let result = Place::dense(converted.at(), cols, to_size);
-        // SAFETY: the walk stays within both operands, its blocks fit a tile and do not overlap.
+        // SAFETY: the walk stays within both operands, and its blocks fit a tile and do not overlap.
         unsafe {
             copy_block(from_size, rows, cols, walk.place(1, from.get().add(offset[1])), dense);
             convert.run(rows * cols, dense.at, result.at, &mut middle);
@@ -118,7 +119,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
     });
 }
 
-/// Visits all blocks, on several threads when there are many elements.
+/// Visits all blocks, on several threads if there are many elements.
 fn each_block(walk: &Walk, body: impl Fn(&Bytes, usize, usize) + Sync) {
     par::ranges(walk.blocks(), walk.grain(), |r| walk.visit(r, &body));
 }
@@ -134,14 +135,14 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
     }
     let size = out.dtype.size();
     let mut pattern = [0u8; 16];
-    // SAFETY: no element is larger than sixteen bytes.
+    // SAFETY: no element has more than sixteen bytes.
     unsafe { value.write(out.dtype, pattern.as_mut_ptr()) };
     let to = Shared::new(out.ptr);
     if !out.is_contiguous() {
         let walk = Walk::new(out.shape, &[Operand { strides: out.strides, size }], TILE);
         each_block(&walk, |offset, rows, cols| {
             let same = Place { at: pattern.as_ptr().cast_mut(), row: 0, col: 0 };
-            // SAFETY: the walk stays within the output; the pattern is only read.
+            // SAFETY: the walk stays within the output, and the pattern is only read.
             unsafe { copy_block(size, rows, cols, same, walk.place(0, to.get().add(offset[0]))) }
         });
         return;
@@ -153,7 +154,7 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
 }
 
 unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
-    // SAFETY: the caller's contract: room for `n` elements, aligned.
+    // SAFETY: the caller's contract: there is aligned room for `n` elements.
     unsafe {
         if element[..size].iter().all(|&byte| byte == element[0]) {
             return to.write_bytes(element[0], n * size);
@@ -162,7 +163,7 @@ unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
         if all < 64 {
             return (0..n).for_each(|i| to.add(i * size).copy_from_nonoverlapping(element.as_ptr(), size));
         }
-        // Registers of copies. (An odd size, which no dtype has, would not fill them.)
+        // Writes whole registers of copies. The size of every dtype divides 64.
         let mut many = [0u8; 64];
         (0..64).for_each(|i| many[i] = element[i % size]);
         let whole = all - all % 64;
@@ -183,7 +184,7 @@ mod tests {
     fn converted<A, B: Copy + Default>(from: &[A], a: DType, b: DType) -> Vec<B> {
         let to = vec![B::default(); from.len()];
         let shape = [from.len()];
-        // SAFETY: both are vectors of the dtypes named.
+        // SAFETY: both vectors have the dtypes given.
         unsafe { copy(strided(&to, b, &shape, &[1]), strided(from, a, &shape, &[1])) };
         to
     }
@@ -247,7 +248,7 @@ mod tests {
     #[test]
     fn fill_touches_only_its_elements() {
         let data = vec![1i16; 60];
-        // SAFETY: 5 × 6 elements, every second one.
+        // SAFETY: 5 × 6 elements, of which every second one is filled.
         unsafe { fill(strided(&data, DType::I16, &[5, 6], &[12, 2]), Scalar::Float(7.9)) };
         assert!((0..60).all(|i| data[i] == if i % 2 == 0 { 7 } else { 1 }));
     }

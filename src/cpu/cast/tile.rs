@@ -1,11 +1,11 @@
-//! The small stack buffers that blocks pass through when they are gathered, stretched or converted.
+//! Small stack buffers through which blocks pass when they are gathered, repeated or converted.
 
 use std::mem::MaybeUninit;
 
-/// Elements in a tile: a few of them fit the first cache, and the calls between them cost nothing.
+/// Number of elements in a tile. A few tiles fit into the first cache, and the calls between them cost nothing.
 pub const TILE: usize = 512;
 
-/// How many elements a tile holds: complex ones, computed in sixteen bytes, only half as many.
+/// Number of elements that a tile holds: half as many if they are complex, as those take sixteen bytes.
 #[inline(always)]
 pub const fn tile_len(complex: bool) -> usize {
     if complex { TILE / 2 } else { TILE }

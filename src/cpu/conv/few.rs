@@ -1,31 +1,32 @@
-//! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long line, and in the
-//! lanes of registers.
+//! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long
+//! line, and fill the lanes of registers.
 
-use super::kernel::{COLUMNS, LANES, LARGEST, Real, short};
+use super::kernel::{COLUMNS, LANES, LARGEST, Real, terms_per_sum};
 use super::planes::{Planes, copy_row};
-use super::sizes::{Conv, Image, Moved, Window};
+use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
 
 /// Bytes of planes that stay in a core's cache beside the weights.
 const CACHED: usize = 512 << 10;
-/// Parts of the samples over which gradients of weights are summed side by side.
+/// Number of parts of the batch over which gradients of weights are summed at once.
 const PARTS: usize = 8;
 
-/// How many samples are computed together: as many as the cache holds, and enough parts for all threads.
-fn together(samples: usize, bytes_of_one: usize) -> usize {
+/// Number of examples that are computed together: as many as the cache holds, but few enough to give all threads work.
+fn examples_per_block(samples: usize, bytes_of_one: usize) -> usize {
     let fit = (CACHED / bytes_of_one.max(1)).max(1);
     fit.min(samples.div_ceil(2 * par::threads())).max(1)
 }
 
-/// The results that `moved` says: sums of products of the image and the weights, plus `bias`, which has a value for each channel.
+/// Computes the results of `moved`: sums of products of the image and the weights, plus `bias`, which has one value per
+/// channel.
 ///
 /// # Safety
-/// Image, result and weights are live memory of `T`s of these sizes; nothing overlaps the result.
+/// Image, result and weights are live memory of `T`s with the sizes in `conv`; nothing overlaps the result.
 pub unsafe fn product<T: Real>(
     conv: &Conv,
-    moved: &Moved,
+    moved: &MovedWindow,
     result: &Image,
     image: &Image,
     weight: &Strided,
@@ -36,13 +37,13 @@ pub unsafe fn product<T: Real>(
     let one = Planes::new(&moved.window, image.size, 1);
     let block = T::block(rows);
     let k = sums * taps;
-    let short = short(k, k);
+    let short = terms_per_sum(k, k);
     let panels = rows.div_ceil(block.rows);
     // SAFETY: the caller's weights.
     let packed = unsafe { pack::<T>(conv, moved, weight, block.rows, panels)? };
-    let samples = together(conv.samples, one.buffer_len(sums) * size_of::<T>());
+    let samples = examples_per_block(conv.samples, one.buffer_len(sums) * size_of::<T>());
     let blocks = conv.samples.div_ceil(samples);
-    // With few samples, threads share the rows.
+    // With few blocks, threads split the rows as well.
     let shares = if blocks * conv.groups >= par::threads() { 1 } else { panels.min(2 * par::threads()) };
     let planes = Planes::new(&moved.window, image.size, samples);
     let last = conv.samples - (blocks - 1) * samples;
@@ -65,7 +66,7 @@ pub unsafe fn product<T: Real>(
                 (laid, filled) = (planes.samples, None);
             }
             if filled != Some((part, group)) {
-                // SAFETY: the caller's image, of which this is a part.
+                // SAFETY: a part of the caller's image.
                 unsafe {
                     planes.fill(
                         memory.as_mut_ptr(),
@@ -81,14 +82,14 @@ pub unsafe fn product<T: Real>(
             let mine = share * panels / shares..(share + 1) * panels / shares;
             let starts = planes.positions().div_ceil(block.width);
             for i in 0..starts * mine.len() {
-                // What is too much for the cache is read once.
+                // Read the larger operand, which the cache does not hold, only once.
                 let (panel, start) =
                     if by_panel { (i / starts, i % starts) } else { (i % mine.len(), i / mine.len()) };
                 let (panel, start) = (mine.start + panel, start * block.width);
                 let mut acc = [T::ZERO; LARGEST];
                 for first in (0..k).step_by(short) {
                     let depth = short.min(k - first);
-                    // SAFETY: the panel has k rows; the planes have room past every offset.
+                    // SAFETY: the panel has `k` rows, and the planes have room past every offset.
                     unsafe {
                         let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);
                         let b = memory.as_ptr().add(start);
@@ -105,7 +106,7 @@ pub unsafe fn product<T: Real>(
                         let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
                         let to = (part * samples + sample) * result.sample + channel * result.channel;
                         let (to, step) = (to + d(0) + d(1) + d(2), moved.every[2] * result.strides[2]);
-                        // SAFETY: the result has these places, and they are this task's alone.
+                        // SAFETY: the result has these elements, which belong to this task alone.
                         unsafe {
                             let to = result.ptr.cast::<T>().add(to);
                             if step == 1 {
@@ -122,10 +123,10 @@ pub unsafe fn product<T: Real>(
     })
 }
 
-/// The weights by panels of so many rows, row by row; the last one is filled with zeros.
+/// Packs the weights in panels of `height` rows; the last one is filled with zeros.
 unsafe fn pack<T: Real>(
     conv: &Conv,
-    moved: &Moved,
+    moved: &MovedWindow,
     weight: &Strided,
     height: usize,
     panels: usize,
@@ -142,7 +143,7 @@ unsafe fn pack<T: Real>(
             let from = group * conv.outputs * w.sample + first * row_step;
             for (i, offset) in offsets.iter().enumerate() {
                 for row in 0..height.min(rows - first) {
-                    // SAFETY: the caller's weights have this element; the panel is this task's alone.
+                    // SAFETY: the caller's weights have this element; the panel belongs to this task alone.
                     unsafe {
                         let value = *w.ptr.cast::<T>().add(from + row * row_step + offset);
                         *to.get().add(job * size + i * height + row) = value;
@@ -154,10 +155,10 @@ unsafe fn pack<T: Real>(
     Ok(packed)
 }
 
-/// The gradient of the weights of groups with few outputs; `out` is contiguous.
+/// The gradient of the weights, for groups with few outputs; `out` is contiguous.
 ///
 /// # Safety
-/// As `backward_weight` of this module's parent.
+/// See [`super::backward_weight`].
 pub unsafe fn weights<T: Real>(
     conv: &Conv,
     window: &Window,
@@ -209,7 +210,7 @@ pub unsafe fn weights<T: Real>(
                     for (output, line) in lines.chunks_exact(long).enumerate() {
                         let mut acc = [T::ZERO; COLUMNS];
                         let sum = part * whole + (group * conv.outputs + output) * columns + column;
-                        // SAFETY: planes have room past every offset; the sums are this task's alone.
+                        // SAFETY: the planes have room past every offset; the sums belong to this task alone.
                         unsafe {
                             run(long, line.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
                             for (j, part) in acc.iter().enumerate().take(columns - column) {

@@ -1,14 +1,15 @@
-//! The innermost loops of convolutions: a block of results stays in registers while everything that adds to it streams by.
+//! The innermost loops of convolutions: a block of results stays in registers while the terms of their sums stream by.
 
 use crate::cpu::simd::{Level, level, simd_fn};
 
-/// Terms that are multiplied at a time: their weights, a register or four wide, stay in the first or the second cache.
+/// Number of terms that are multiplied at a time: their weights, one or four registers wide, stay in the first or the
+/// second cache.
 const DEPTH: usize = 256;
 const WIDE_DEPTH: usize = 512;
 
-/// How many terms of a `piece` of `k` a register sums before its sum is put aside, so that long sums stay exact. Few terms cost little
-/// time, and may be more exact still.
-pub fn short(k: usize, piece: usize) -> usize {
+/// Number of terms, of a `piece` of the `k` terms, that a register sums before its sum is stored: long sums stay exact
+/// that way. If `k` is small, sums are shorter: that costs little time, and may be more exact still.
+pub fn terms_per_sum(k: usize, piece: usize) -> usize {
     let most = if k <= 256 { 24 } else { 48 };
     piece.div_ceil(piece.div_ceil(most).max(1)).max(1)
 }
@@ -16,14 +17,16 @@ pub fn short(k: usize, piece: usize) -> usize {
 /// Products of weights and positions: `acc[i][j] += sum over k of a[k][i] * b[offsets[k] + j]`.
 ///
 /// # Safety
-/// `a` has `k` times `rows` elements, `offsets` has `k`, each of which leaves `width` elements of `b`; `acc` has `rows` times `width`.
+/// `a` has `k * rows` elements, `offsets` has `k`, each of which has `width` elements of `b` behind it; `acc` has `rows
+/// * width`.
 pub type Products<T> = unsafe fn(k: usize, a: *const T, b: *const T, offsets: *const usize, acc: *mut T);
 
-/// Products with channels in the lanes: `acc[i][j] = sum over p of a[rows[i] + steps[p]] * b[p][j]`, plus what was there where it
-/// is to `add`. Of the `k` terms a register sums so many at a time.
+/// Products with channels in the lanes: `acc[i][j] = sum over p of a[rows[i] + steps[p]] * b[p][j]`, plus the old value
+/// if `add` is set. `k` holds the number of terms, and of those that a register sums at a time.
 ///
 /// # Safety
-/// Every row and step of `a` is an element; `steps` has `k`, `b` `k` times `width`, `rows` and `acc` as many as the block.
+/// Every sum of a row and a step is an offset inside `a`; `steps` has `k` elements, `b` has `k * width`; `rows` and
+/// `acc` match the block.
 pub type Lanes<T> = unsafe fn(
     k: [usize; 2],
     a: *const T,
@@ -34,18 +37,18 @@ pub type Lanes<T> = unsafe fn(
     add: bool,
 );
 
-/// Sums over positions: `acc[j] += sum over q of a[q] * b[offsets[j] + q]`, for [`COLUMNS`] `j`.
+/// Dot products over positions: `acc[j] += sum over q of a[q] * b[offsets[j] + q]`, for [`COLUMNS`] values of `j`.
 ///
 /// # Safety
-/// `q` is a multiple of [`LANES`]; all rows have that many elements; `acc` has a place for each.
+/// `q` is a multiple of [`LANES`]; `a`, and `b` from each offset on, have `q` elements; `acc` has [`COLUMNS`].
 pub type Dots<T> = unsafe fn(q: usize, a: *const T, b: *const T, offsets: *const usize, acc: *mut T);
 
 pub const LANES: usize = 64;
 pub const COLUMNS: usize = 3;
 
-/// A block of products: how many rows and columns it has, and its loop.
+/// A block of products: its numbers of rows and columns, and its loop.
 #[derive(Clone, Copy)]
-pub struct Block<T> {
+pub struct ProductBlock<T> {
     pub rows: usize,
     pub width: usize,
     pub run: Products<T>,
@@ -56,7 +59,7 @@ pub struct Block<T> {
 pub struct LanesBlock<T> {
     pub rows: usize,
     pub width: usize,
-    /// Terms that are multiplied at a time.
+    /// Number of terms that are multiplied at a time.
     pub depth: usize,
     pub run: Lanes<T>,
 }
@@ -64,23 +67,23 @@ pub struct LanesBlock<T> {
 /// The element types that convolutions are computed in.
 pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     const ZERO: Self;
-    /// The block for so many rows on this machine.
-    fn block(rows: usize) -> Block<Self>;
-    /// The block with so many channels, or as many as there are lanes.
+    /// The best block for `rows` rows on this machine.
+    fn block(rows: usize) -> ProductBlock<Self>;
+    /// The block for `channels` channels, or for all lanes if there are more.
     fn lanes(channels: usize) -> LanesBlock<Self>;
     fn dots() -> Dots<Self>;
-    /// Adds `n` numbers to others.
+    /// Adds `n` elements to others.
     ///
     /// # Safety
-    /// Both have so many, and do not overlap.
+    /// Both have `n` elements, and do not overlap.
     unsafe fn add_up(n: usize, from: *const Self, to: *mut Self);
 }
 
-/// The widest block: room for its results, and for reading past the last position.
+/// The width of the widest block, which kernels may read past the last position; the number of results of the largest.
 pub const WIDEST: usize = 128;
 pub const LARGEST: usize = 384;
 
-// (Loops over fewer than 32 elements are unrolled before they could be made vectors of.)
+// Compilers unroll loops over fewer than 32 elements before they could vectorize them.
 macro_rules! kernels {
     ($T:ident, $name:ident, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $dots:literal, $half:literal, $one:literal) => {
         mod $name {
@@ -283,13 +286,13 @@ macro_rules! kernels {
                     (0..n).for_each(|i| *to.add(i) += *from.add(i));
                 }
             }
-            /// Machines without a fused multiply-add, or whose baseline has it.
+            /// On x86-64 the baseline has no fused multiply-add; elsewhere it is used.
             const FUSED: bool = cfg!(not(target_arch = "x86_64"));
 
             impl Real for $T {
                 const ZERO: $T = 0.0;
-                fn block(rows: usize) -> Block<$T> {
-                    let of = |rows, width, run: Products<$T>| Block { rows, width, run };
+                fn block(rows: usize) -> ProductBlock<$T> {
+                    let of = |rows, width, run: Products<$T>| ProductBlock { rows, width, run };
                     match (level(), rows) {
                         (Level::V4, 1) => of(1, $widest, widest),
                         (Level::V4, 2) => of(2, $wide, wide_2),
@@ -314,7 +317,7 @@ macro_rules! kernels {
                     }
                 }
                 unsafe fn add_up(n: usize, from: *const $T, to: *mut $T) {
-                    // SAFETY: handed on.
+                    // SAFETY: the caller's contract.
                     unsafe { add_all(n, from, to) }
                 }
                 fn dots() -> Dots<$T> {

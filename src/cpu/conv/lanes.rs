@@ -1,21 +1,22 @@
-//! Convolutions with channels in the lanes of registers. What the window meets is read element by element, so that nothing is laid
-//! out for it but padding, where there is any; weights, or gradients, are turned a piece at a time.
+//! Convolutions with channels in the lanes of registers. The elements of a window are read one by one, so the image is
+//! copied only if it needs padding; weights, or gradients, are transposed a piece at a time.
 
-use super::kernel::{LARGEST, LanesBlock, Real, short};
+use super::kernel::{LARGEST, LanesBlock, Real, terms_per_sum};
 use super::planes::{Field, Planes};
-use super::sizes::{Conv, Image, Moved, Window};
+use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, GRAIN, Shared};
-use crate::cpu::simd::{fetch, turn_square};
+use crate::cpu::simd::{fetch, transpose_square};
 use std::ops::Range;
 
-/// Positions that one piece of the weights is multiplied with, and rows of weights whose gradients are summed together.
+/// Number of positions that are multiplied with one piece of the weights; number of rows of weights whose gradients are
+/// summed together.
 const STRIP: usize = 240;
-/// Bytes of padded images, and of turned gradients, that are laid out at once.
+/// Bytes of padded images, and of transposed gradients, that are in memory at once.
 const ROOM: usize = 2 << 20;
 
-/// Writes the places of `range` of the positions of all samples to `to`.
+/// Writes the offsets of a `range` of the positions of all examples to `to`.
 fn places(field: &Field, positions: [usize; 3], range: Range<usize>, to: &mut [usize]) {
     rows(positions, range, |at, sample, place, n| {
         let (first, along) = (field.place(sample, place), field.along());
@@ -23,7 +24,8 @@ fn places(field: &Field, positions: [usize; 3], range: Range<usize>, to: &mut [u
     });
 }
 
-/// The rows that `range` of the positions consists of: where in it each begins, its sample, its place there, how long it is.
+/// Calls `each` for the rows that a `range` of positions consists of, with the index in the range, the example, its
+/// coordinates, and the length.
 fn rows(
     [depth, height, width]: [usize; 3],
     range: Range<usize>,
@@ -39,11 +41,12 @@ fn rows(
     }
 }
 
-/// Calls `each` with parts of the samples, and where what the window meets there lies from which element on. A part has so
-/// many that it fits, `beside` bytes for each of them included: as the sizes say, on any number of threads.
+/// Calls `each` with parts of the batch, and the memory and offsets of the elements that windows read there. The size
+/// of a part follows from `room` and from `beside`, the bytes needed per example besides, but not from the number of
+/// threads.
 ///
 /// # Safety
-/// The image has these samples and channels.
+/// The image has these examples and channels.
 unsafe fn parts<T: Real>(
     window: &Window,
     image: &Image,
@@ -53,7 +56,7 @@ unsafe fn parts<T: Real>(
     mut each: impl FnMut(Range<usize>, &Field, Shared<T>) -> Result<()>,
 ) -> Result<()> {
     let own = window.inside(image.size).then(|| Field::of_image(image, window.step));
-    // Elements are read one by one, so that those a step apart may stay so.
+    // Elements are read one by one, so those a step apart need not become neighbours.
     let padded = window.every_step();
     let bytes = match own {
         Some(_) => 0,
@@ -76,7 +79,8 @@ unsafe fn parts<T: Real>(
         let to = Shared::new(memory.as_ptr());
         let one = planes.channel / planes.samples.max(1);
         par::ranges(channels * planes.samples, (GRAIN / one.max(1)).max(1), |range| {
-            // SAFETY: there is room for these channels, whose planes are this task's alone; the image is the caller's.
+            // SAFETY: there is room for these channels, whose planes belong to this task alone; the image is the
+            // caller's.
             unsafe { planes.fill(to.get(), image, first, 0, range) };
         });
         each(part, &planes.stepped(window.step), to)?;
@@ -84,13 +88,13 @@ unsafe fn parts<T: Real>(
     Ok(())
 }
 
-/// How channels are cut: all pieces but the last fill the widest block.
+/// How channels are cut: all panels but the last fill the widest block.
 struct Panels {
     channels: usize,
     width: usize,
-    /// Terms that are multiplied at a time.
+    /// Number of terms that are multiplied at a time.
     depth: usize,
-    /// Of a group.
+    /// Number of panels in a group.
     count: usize,
 }
 
@@ -100,7 +104,7 @@ impl Panels {
         Panels { channels, width, depth, count: channels.div_ceil(width) }
     }
 
-    /// Its group, its first channel, how many it has, their block.
+    /// The group of a panel, its first channel, its number of channels, and their block.
     fn get<T: Real>(&self, panel: usize) -> (usize, usize, usize, LanesBlock<T>) {
         let (group, first) = (panel / self.count, panel % self.count * self.width);
         let block = T::lanes(self.channels - first);
@@ -108,7 +112,7 @@ impl Panels {
     }
 }
 
-/// How many strips `n` is cut into, for so many panels: each thread gets as many as the others.
+/// Number of strips that `n` positions are cut into, for `panels` panels, so that threads get equal work.
 fn strips(n: usize, panels: usize) -> usize {
     let threads = par::threads();
     let most = n.div_ceil(STRIP / 8);
@@ -118,40 +122,46 @@ fn strips(n: usize, panels: usize) -> usize {
     if shared <= most { shared } else { strips }
 }
 
-/// A window that is moved, and how its terms are cut.
+/// A window that is moved, and how the terms of its sums are cut into pieces.
 struct Part<'a> {
-    moved: &'a Moved,
+    moved: &'a MovedWindow,
     weight: Image,
-    /// From the weights of one channel to the next, and where those of each term are.
-    far: usize,
+    /// Distance between the weights of neighbouring channels, and the offset of each term's weight.
+    channel_step: usize,
     weights_at: Vec<usize>,
     pieces: usize,
-    /// Terms of a piece.
+    /// Number of terms of a piece.
     depth: usize,
-    /// Terms of the parts before this one.
+    /// Number of terms of the parts before this one.
     before: usize,
-    /// Positions of a sample.
+    /// Number of positions of an example.
     one: usize,
-    /// Results of a sample as rows.
+    /// Sizes of an example's result, in rows that are contiguous.
     rows: [usize; 3],
 }
 
 impl Part<'_> {
-    fn new<'a>(moved: &'a Moved, weight: &Strided, result: &Image, depth: usize, before: usize) -> Part<'a> {
-        let (weight, far, weights_at) = moved.weights(weight);
+    fn new<'a>(
+        moved: &'a MovedWindow,
+        weight: &Strided,
+        result: &Image,
+        depth: usize,
+        before: usize,
+    ) -> Part<'a> {
+        let (weight, channel_step, weights_at) = moved.weights(weight);
         let positions = moved.window.positions;
         let one = positions.iter().product();
-        // Results that lie one after the other are one row.
+        // Join rows of results that follow one another in memory.
         let steps = [positions[1] * positions[2], positions[2], 1];
         let follows = |d: usize| moved.every[d] == 1 && result.strides[d] == steps[d];
         let dense = (0..3).all(|d| positions[d] == 1 || follows(d));
         let rows = if dense { [1, 1, one] } else { positions };
         let pieces = weights_at.len().div_ceil(depth);
         let depth = weights_at.len().div_ceil(pieces.max(1));
-        Part { moved, weight, far, weights_at, pieces, depth, before, one, rows }
+        Part { moved, weight, channel_step, weights_at, pieces, depth, before, one, rows }
     }
 
-    /// How many terms a result is the sum of.
+    /// Number of terms of a result.
     fn k(&self) -> usize {
         self.weights_at.len()
     }
@@ -161,19 +171,20 @@ impl Part<'_> {
     }
 }
 
-/// The results of all `moves`, which take the same steps: sums of products of the image and the weights, plus `bias`.
+/// Computes the results of all `moves`, whose windows have equal steps: sums of products of the image and the weights,
+/// plus `bias`.
 ///
 /// # Safety
-/// As [`super::few::product`]; no two moves have a result in common.
+/// See [`super::few::product`]; no two moves write the same result.
 pub unsafe fn product<T: Real>(
     conv: &Conv,
-    moves: &[Moved],
+    moves: &[MovedWindow],
     result: &Image,
     image: &Image,
     weight: &Strided,
     bias: Option<&[T]>,
 ) -> Result<()> {
-    let Some(&Moved { from: [sums, channels], .. }) = moves.first() else { return Ok(()) };
+    let Some(&MovedWindow { from: [sums, channels], .. }) = moves.first() else { return Ok(()) };
     let panels = &Panels::new::<T>(channels);
     let all = conv.groups * panels.count;
     let mut cut: Vec<Part> = Vec::with_capacity(moves.len());
@@ -182,20 +193,23 @@ pub unsafe fn product<T: Real>(
         cut.push(Part::new(moved, weight, result, panels.depth, before));
     }
     let cut = &cut;
-    // SAFETY: weights of the caller's; there is room for a piece.
-    let turn = |part: &Part, panel: usize, piece: usize, to: *mut T| unsafe {
+    // SAFETY: the caller's weights; there is room for a piece.
+    let transpose = |part: &Part, panel: usize, piece: usize, to: *mut T| unsafe {
         let (group, first, lanes, block) = panels.get::<T>(panel);
-        let from =
-            part.weight.ptr.cast::<T>().add(group * conv.outputs * part.weight.sample + first * part.far);
-        turn_in(from, part.far, lanes, &part.weights_at[part.piece(piece)], to, block.width);
+        let from = part
+            .weight
+            .ptr
+            .cast::<T>()
+            .add(group * conv.outputs * part.weight.sample + first * part.channel_step);
+        transpose_in(from, part.channel_step, lanes, &part.weights_at[part.piece(piece)], to, block.width);
     };
-    // Weights that several strips meet are turned before.
+    // Weights that several strips read are transposed beforehand.
     let often = cut.iter().any(|part| conv.samples * part.one > STRIP);
     let terms = if often { cut.iter().map(Part::k).sum() } else { 0 };
-    let turned = scratch(all * terms * panels.width, T::ZERO)?;
-    let turned_at = |part: &Part, panel: usize, piece: usize| {
+    let transposed = scratch(all * terms * panels.width, T::ZERO)?;
+    let transposed_at = |part: &Part, panel: usize, piece: usize| {
         let place = (part.before * all + panel * part.k() + piece * part.depth) * panels.width;
-        Shared::new(turned.as_ptr().wrapping_add(place))
+        Shared::new(transposed.as_ptr().wrapping_add(place))
     };
     if often {
         let mut tasks = vec![];
@@ -204,18 +218,18 @@ pub unsafe fn product<T: Real>(
         }
         par::ranges(tasks.len(), (GRAIN / (panels.depth * panels.width)).max(1), |range| {
             for &(part, panel, piece) in &tasks[range] {
-                turn(part, panel, piece, turned_at(part, panel, piece).get());
+                transpose(part, panel, piece, transposed_at(part, panel, piece).get());
             }
         });
     }
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let offsets: Vec<_> = cut.iter().map(|part| field.offsets(&part.moved.window, 0..sums)).collect();
-        // All panels of a strip before the next: what it reads, here and there, stays in the second cache.
+        // Do all panels of a strip before the next strip, so that its elements stay in the second cache.
         let (mut tasks, mut longest, mut work) = (vec![], 0, 0);
         for (part, offsets) in cut.iter().zip(&offsets) {
             let total = samples.len() * part.one;
             let strips = strips(total, all * cut.len());
-            // Cut where lines of the cache are, so that results fill whole ones.
+            // Cut at cache lines, so that results fill whole ones.
             let lines = total.div_ceil(LINE);
             let at = |i: usize| (i * lines / strips * LINE).min(total);
             let of = |strip| (0..all).map(move |panel| (part, offsets, at(strip)..at(strip + 1), panel));
@@ -244,23 +258,24 @@ pub unsafe fn product<T: Real>(
                 }
                 for piece in 0..part.pieces {
                     let terms = part.piece(piece);
-                    let b = if often { turned_at(part, *panel, piece).get() } else { packed.as_mut_ptr() };
+                    let b =
+                        if often { transposed_at(part, *panel, piece).get() } else { packed.as_mut_ptr() };
                     if !often {
-                        turn(part, *panel, piece, b);
+                        transpose(part, *panel, piece, b);
                     }
-                    // SAFETY: the planes have every offset; blocks of these sizes.
+                    // SAFETY: the planes have every offset, and the buffers hold such blocks.
                     unsafe {
                         let a = memory.get().add(group * sums * field.channel);
                         for i in (0..count).step_by(block.rows) {
                             let (rows, steps) = (at.as_ptr().add(i), offsets.as_ptr().add(terms.start));
                             let (to, size) =
                                 (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
-                            let terms = [terms.len(), short(k, terms.len())];
+                            let terms = [terms.len(), terms_per_sum(k, terms.len())];
                             if piece == 0 {
                                 (block.run)(terms, a, rows, steps, b, to, bias.is_some());
                                 continue;
                             }
-                            // Sums of pieces are sums of their own, which keeps long ones exact.
+                            // Each piece has a sum of its own, which keeps long sums exact.
                             (block.run)(terms, a, rows, steps, b, own.as_mut_ptr(), false);
                             T::add_up(size, own.as_ptr(), to);
                         }
@@ -271,17 +286,17 @@ pub unsafe fn product<T: Real>(
                     let to = (samples.start + sample) * result.sample + channel * result.channel;
                     let to = to + d(0) + d(1) + d(2);
                     let step = moved.every[2] * result.strides[2];
-                    // SAFETY: the result has these places, and they are this task's alone.
+                    // SAFETY: the result has these elements, which belong to this task alone.
                     unsafe {
                         let (from, to) = (acc.as_ptr().add(at * block.width), result.ptr.cast::<T>().add(to));
-                        turn_out([lanes, n], from, block.width, to, [result.channel, step], false);
+                        transpose_out([lanes, n], from, block.width, to, [result.channel, step], false);
                     }
                 });
             }
             Ok(())
         })
     };
-    let window = Window::over(moves.iter().map(|moved| &moved.window));
+    let window = Window::union(moves.iter().map(|moved| &moved.window));
     // SAFETY: the caller's image.
     unsafe { parts(&window, image, conv.samples, conv.groups * sums, [ROOM, 0], each) }
 }
@@ -289,7 +304,7 @@ pub unsafe fn product<T: Real>(
 /// The gradient of the weights; `out` is contiguous.
 ///
 /// # Safety
-/// As `backward_weight` of this module's parent.
+/// See [`super::backward_weight`].
 pub unsafe fn weights<T: Real>(
     conv: &Conv,
     window: &Window,
@@ -306,17 +321,17 @@ pub unsafe fn weights<T: Real>(
     let longest = columns.div_ceil(strips).next_multiple_of(STRIP / 8);
     let gradient = Field::of_image(grads, [1; 3]);
     let to = Shared::new(out.ptr.cast::<T>());
-    let mut turned = vec![];
+    let mut transposed = vec![];
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * one;
         let (mut at, mut from) = (scratch(total, 0)?, scratch(total, 0)?);
         places(field, positions, 0..total, &mut at);
         places(&gradient, positions, 0..total, &mut from);
-        if turned.is_empty() {
+        if transposed.is_empty() {
             // The first part is the largest.
-            turned = scratch(all * panels.width * total, T::ZERO)?;
+            transposed = scratch(all * panels.width * total, T::ZERO)?;
         }
-        let packed = Shared::new(turned.as_ptr());
+        let packed = Shared::new(transposed.as_ptr());
         let depth = panels.depth;
         let pieces = total.div_ceil(depth);
         let piece = |i: usize| i * depth..total.min((i + 1) * depth);
@@ -326,12 +341,12 @@ pub unsafe fn weights<T: Real>(
             for task in range {
                 let (panel, piece) = (task / pieces, piece(task % pieces));
                 let (group, first, lanes, block) = panels.get::<T>(panel);
-                // SAFETY: the caller's gradients; this piece of the panel is this task's alone.
+                // SAFETY: the caller's gradients; this piece of the panel belongs to this task alone.
                 unsafe {
                     let channel = (group * conv.outputs + first) * grads.channel;
                     let own = grads.ptr.cast::<T>().add(samples.start * grads.sample + channel);
                     let to = packed.get().add(panel * panels.width * total + piece.start * block.width);
-                    turn_in(own, grads.channel, lanes, &from[piece], to, block.width);
+                    transpose_in(own, grads.channel, lanes, &from[piece], to, block.width);
                 }
             }
         });
@@ -349,7 +364,8 @@ pub unsafe fn weights<T: Real>(
                     channel * field.channel + taps[column % taps.len()]
                 };
                 let offsets: Vec<usize> = (0..mine.len().next_multiple_of(block.rows)).map(offset).collect();
-                // SAFETY: the planes have every offset; blocks of these sizes; this part of the result is this task's alone.
+                // SAFETY: the planes have every offset, and the buffers hold such blocks; this part of the result
+                // belongs to this task alone.
                 unsafe {
                     for piece in (0..pieces).map(piece) {
                         let b = packed.get().add(panel * panels.width * total + piece.start * block.width);
@@ -358,7 +374,7 @@ pub unsafe fn weights<T: Real>(
                             let (to, size) =
                                 (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
                             let (terms, a) =
-                                ([piece.len(), short(conv.samples * one, piece.len())], memory.get());
+                                ([piece.len(), terms_per_sum(conv.samples * one, piece.len())], memory.get());
                             if piece.start == 0 {
                                 (block.run)(terms, a, rows, steps, b, to, false);
                                 continue;
@@ -369,31 +385,31 @@ pub unsafe fn weights<T: Real>(
                     }
                     let to = to.get().add((group * conv.outputs + first) * columns + mine.start);
                     let add = samples.start > 0;
-                    turn_out([lanes, mine.len()], acc.as_ptr(), block.width, to, [columns, 1], add);
+                    transpose_out([lanes, mine.len()], acc.as_ptr(), block.width, to, [columns, 1], add);
                 }
             }
             Ok(())
         })
     };
-    // What is added up in several parts is read and written again for each: large weights want few parts.
+    // The result is read and written once for each part of the batch, so if it is large, use few parts.
     let bytes = out.numel() * size_of::<T>();
     let beside = all * panels.width * one * size_of::<T>();
     // SAFETY: the caller's image.
     unsafe { parts(window, image, conv.samples, conv.groups * conv.inputs, [ROOM.max(bytes), beside], each) }
 }
 
-/// Positions that are turned together, in and out: as many as make whole lines of the cache, and on the way out so long ones that
-/// lines whose addresses collide are rarely changed.
+/// Number of positions that are transposed together, in and out. `LINE` fills whole cache lines; on the way out, `LONG`
+/// rarely switches between lines whose addresses collide.
 const LINE: usize = 16;
 const LONG: usize = 128;
 
-/// `to[p][c] = from[c * far + steps[p]]`, in rows of `width`, of which the rest gets zeros.
+/// `to[p][c] = from[c * channel_step + steps[p]]`, in rows of `width`, which are filled up with zeros.
 ///
 /// # Safety
-/// These are elements of `from`; `to` has `width` for each of the steps.
-pub unsafe fn turn_in<T: Real>(
+/// `from` has these elements; `to` has `width` for each step.
+pub unsafe fn transpose_in<T: Real>(
     from: *const T,
-    far: usize,
+    channel_step: usize,
     channels: usize,
     steps: &[usize],
     to: *mut T,
@@ -404,27 +420,27 @@ pub unsafe fn turn_in<T: Real>(
     while let Some(&step) = steps.get(p) {
         let near = steps[p..].iter().take(LINE).zip(step..).take_while(|(a, b)| **a == *b).count();
         let n = if near < 4 { near } else { near & !3 };
-        let squares = if near < 4 || far == 1 { 0 } else { channels & !3 };
+        let squares = if near < 4 || channel_step == 1 { 0 } else { channels & !3 };
         if squares > 0
             && let Some(next) = steps.get(p + 2 * n)
         {
-            (0..channels).for_each(|c| fetch::<T, 1>(from.wrapping_add(c * far + next)));
+            (0..channels).for_each(|c| fetch::<T, 1>(from.wrapping_add(c * channel_step + next)));
         }
         // SAFETY: the caller's contract.
         unsafe {
             let (from, to) = (from.add(step), to.add(p * width));
             for c in (0..squares).step_by(4) {
                 for i in (0..n).step_by(4) {
-                    let (from, to) = (from.add(c * far + i), to.add(i * width + c));
-                    turn_square::<T>(from.cast(), far * size, to.cast(), width * size);
+                    let (from, to) = (from.add(c * channel_step + i), to.add(i * width + c));
+                    transpose_square::<T>(from.cast(), channel_step * size, to.cast(), width * size);
                 }
             }
             for i in 0..n {
                 let (from, to) = (from.add(i), to.add(i * width));
-                if far == 1 {
+                if channel_step == 1 {
                     to.copy_from_nonoverlapping(from, channels);
                 } else {
-                    (squares..channels).for_each(|c| *to.add(c) = *from.add(c * far));
+                    (squares..channels).for_each(|c| *to.add(c) = *from.add(c * channel_step));
                 }
                 (channels..width).for_each(|c| *to.add(c) = T::ZERO);
             }
@@ -433,16 +449,16 @@ pub unsafe fn turn_in<T: Real>(
     }
 }
 
-/// `to[c * far + p * step] = from[p][c]`, of rows of `width`; or that is added to what is there.
+/// `to[c * channel_step + p * step] = from[p][c]`, from rows of `width`; with `add`, adds to the old values.
 ///
 /// # Safety
-/// Both have so many channels and positions.
-pub unsafe fn turn_out<T: Real>(
+/// Both have these channels and positions.
+pub unsafe fn transpose_out<T: Real>(
     [channels, positions]: [usize; 2],
     from: *const T,
     width: usize,
     to: *mut T,
-    [far, step]: [usize; 2],
+    [channel_step, step]: [usize; 2],
     add: bool,
 ) {
     let size = size_of::<T>();
@@ -450,7 +466,7 @@ pub unsafe fn turn_out<T: Real>(
     // SAFETY: the caller's contract.
     unsafe {
         let put = |to: *mut T, value: T| if add { *to += value } else { *to = value };
-        if far == 1 && !add {
+        if channel_step == 1 && !add {
             for p in 0..positions {
                 to.add(p * step).copy_from_nonoverlapping(from.add(p * width), channels);
             }
@@ -459,22 +475,25 @@ pub unsafe fn turn_out<T: Real>(
         for first in (0..squares[1]).step_by(LONG) {
             for c in (0..squares[0]).step_by(4) {
                 for p in (first..squares[1].min(first + LONG)).step_by(4) {
-                    let (from, to) = (from.add(p * width + c), to.add(c * far + p * step));
+                    let (from, to) = (from.add(p * width + c), to.add(c * channel_step + p * step));
                     if !add && step == 1 {
-                        turn_square::<T>(from.cast(), width * size, to.cast(), far * size);
+                        transpose_square::<T>(from.cast(), width * size, to.cast(), channel_step * size);
                         continue;
                     }
                     let mut square = [[T::ZERO; 4]; 4];
-                    turn_square::<T>(from.cast(), width * size, square.as_mut_ptr().cast(), 4 * size);
+                    transpose_square::<T>(from.cast(), width * size, square.as_mut_ptr().cast(), 4 * size);
                     for (i, line) in square.into_iter().enumerate() {
-                        line.into_iter().enumerate().for_each(|(j, v)| put(to.add(i * far + j * step), v));
+                        line.into_iter()
+                            .enumerate()
+                            .for_each(|(j, v)| put(to.add(i * channel_step + j * step), v));
                     }
                 }
             }
         }
         for c in 0..channels {
             let done = if c < squares[0] { squares[1] } else { 0 };
-            (done..positions).for_each(|p| put(to.add(c * far + p * step), *from.add(p * width + c)));
+            (done..positions)
+                .for_each(|p| put(to.add(c * channel_step + p * step), *from.add(p * width + c)));
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Convolutions of one to three dimensions, their transposes and the gradients of both: implicit matrix products whose blocks stay
-//! in registers (`kernel.rs`), with channels (`lanes.rs`) or, where they are few, positions (`few.rs`) in the lanes; windows of 3x3
-//! over many channels by Winograd's transforms (`winograd.rs`). Each result is summed in one order, so that it has the same bits on any
-//! number of threads.
+//! Convolutions of one to three dimensions, their transposes and the gradients of both. They are implicit matrix
+//! products whose blocks stay in registers (`kernel.rs`); SIMD lanes hold channels (`lanes.rs`) or, if there are few,
+//! positions (`few.rs`). Windows of 3x3 over many channels use Winograd's algorithm (`winograd.rs`). Each result is
+//! summed in a fixed order, so it has the same bits on any number of threads.
 
 mod few;
 mod kernel;
@@ -15,17 +15,17 @@ pub use sizes::Conv;
 use super::element::scratch;
 use crate::base::{DType, Fault, Result, Strided, try_alloc};
 use kernel::Real;
-use sizes::{Image, Moved, Window};
+use sizes::{Image, MovedWindow, Window};
 
-/// So many channels would leave most lanes empty.
+/// With at most this many channels, most lanes would be empty.
 const FEW: usize = 8;
-/// Gradients of so many weights are summed over parts of the samples side by side.
+/// Gradients of at most this many weights are summed over several parts of the batch at once.
 const SMALL: usize = 1 << 16;
 
 /// `out = x * weight + bias`.
 ///
 /// # Safety
-/// The views describe live memory of these sizes and one dtype; `out` overlaps nothing.
+/// The views are live, have the sizes in `conv` and one dtype; `out` overlaps nothing.
 pub unsafe fn forward(
     conv: &Conv,
     out: Strided,
@@ -36,7 +36,7 @@ pub unsafe fn forward(
     check(conv)?;
     let window = conv.window();
     let all = [0, 1, 2].map(|d| (0..conv.windows.kernel[d]).collect::<Vec<_>>());
-    let moved = Moved {
+    let moved = MovedWindow {
         window,
         chosen: all,
         from: [conv.inputs, conv.outputs],
@@ -44,14 +44,14 @@ pub unsafe fn forward(
         start: [0; 3],
         every: [1; 3],
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype(conv, &[moved], out, x, weight, bias) }
 }
 
-/// The gradient of a convolution's image, which is also the transposed convolution of `grad`.
+/// The gradient of the image, which is also the transposed convolution of `grad`.
 ///
 /// # Safety
-/// As [`forward`]; `grad` has the sizes of the result, `out` those of the image.
+/// See [`forward`]; `grad` has the sizes of the result, `out` those of the image.
 pub unsafe fn backward_input(
     conv: &Conv,
     out: Strided,
@@ -60,7 +60,8 @@ pub unsafe fn backward_input(
     bias: Option<Strided>,
 ) -> Result<()> {
     check(conv)?;
-    // Elements of the image that lie a stride apart meet the same taps: each such part is a convolution of its own.
+    // Elements of the image that are a stride apart are read by the same taps: each such part is a convolution of its
+    // own.
     let s = conv.windows.stride;
     let [depth, height, width] = [0, 1, 2].map(|d| s[d].min(conv.windows.image[d]));
     let part = |part: usize| {
@@ -86,14 +87,14 @@ pub unsafe fn backward_input(
         let positions = [0, 1, 2].map(|d| (conv.windows.image[d] - start[d]).div_ceil(s[d]));
         let window = Window { step: [1; 3], positions, taps };
         let (from, every) = ([conv.outputs, conv.inputs], conv.windows.stride);
-        Moved { window, chosen, from, swapped: true, start, every }
+        MovedWindow { window, chosen, from, swapped: true, start, every }
     };
-    let parts: Vec<Moved> = (0..depth * height * width).map(part).collect();
-    // SAFETY: handed on.
+    let parts: Vec<MovedWindow> = (0..depth * height * width).map(part).collect();
+    // SAFETY: the caller's contract.
     unsafe { by_dtype(conv, &parts, out, grad, weight, bias) }
 }
 
-/// Refuses more taps than there is room to list, for each of the channels that are summed.
+/// Returns an error if there is no memory for a list of all taps of all channels that are summed.
 fn check(conv: &Conv) -> Result<()> {
     let taps: usize = conv.windows.kernel.iter().product();
     try_alloc::check(taps.saturating_mul(conv.inputs.max(conv.outputs)), 128)
@@ -101,13 +102,13 @@ fn check(conv: &Conv) -> Result<()> {
 
 unsafe fn by_dtype(
     conv: &Conv,
-    parts: &[Moved],
+    parts: &[MovedWindow],
     out: Strided,
     x: Strided,
     weight: Strided,
     bias: Option<Strided>,
 ) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 if winograd::product(conv, parts, &out, &x, &weight, bias.as_ref())? => Ok(()),
@@ -120,7 +121,7 @@ unsafe fn by_dtype(
 
 unsafe fn products<T: Real>(
     conv: &Conv,
-    parts: &[Moved],
+    parts: &[MovedWindow],
     out: Strided,
     x: Strided,
     weight: Strided,
@@ -129,19 +130,19 @@ unsafe fn products<T: Real>(
     if conv.samples == 0 || parts.iter().any(|moved| moved.window.positions.contains(&0)) {
         return Ok(());
     }
-    let Some(&Moved { from: [_, channels], .. }) = parts.first() else { return Ok(()) };
+    let Some(&MovedWindow { from: [_, channels], .. }) = parts.first() else { return Ok(()) };
     let bias = match bias {
         None => None,
         Some(bias) => {
             let mut values = scratch(conv.groups * channels, T::ZERO)?;
-            // SAFETY: one element for each channel.
+            // SAFETY: the bias has one element per channel.
             let value = |i: usize| unsafe { *bias.ptr.cast::<T>().add(i * bias.strides[0]) };
             values.iter_mut().enumerate().for_each(|(i, v)| *v = value(i));
             Some(values)
         }
     };
     let (result, image, bias) = (&Image::new(&out), &Image::new(&x), bias.as_deref());
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         if channels <= FEW {
             return parts
@@ -152,13 +153,13 @@ unsafe fn products<T: Real>(
     }
 }
 
-/// The gradient of a convolution's weights.
+/// The gradient of the weights.
 ///
 /// # Safety
-/// As [`forward`]; `out` has the sizes of the weights and is contiguous, `grad` those of the result.
+/// See [`forward`]; `out` has the sizes of the weights and is contiguous, `grad` has those of the result.
 pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
     check(conv)?;
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 if winograd::weights(conv, &out, &x, &grad)? => Ok(()),
@@ -172,7 +173,7 @@ pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strid
 unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
     let small = conv.outputs <= FEW && out.numel() <= SMALL;
     let run = if small { few::weights::<T> } else { lanes::weights::<T> };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { run(conv, &conv.window(), out, &Image::new(&x), &Image::new(&grad)) }
 }
 

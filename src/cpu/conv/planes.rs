@@ -1,25 +1,26 @@
-//! Images as the kernels read them: padded, and the elements that one tap of the window meets at neighbouring positions
-//! next to one another, whatever the stride. Then every tap is an offset, and positions are one long line.
+//! Images as the kernels read them: padded, and ordered so that the elements that one tap reads at neighbouring
+//! positions are neighbours, whatever the stride. Every tap is then an offset, and positions are one long line.
 
 use super::kernel::{Real, WIDEST};
 use super::sizes::{Image, Window};
 use crate::cpu::simd::{every_other, fetch};
 use std::ops::Range;
 
-/// Where the elements lie that windows meet: a position's place and a tap's are added.
+/// The offsets of the elements that windows read: the sum of a position's and a tap's.
 pub struct Field {
     pub channel: usize,
     sample: usize,
-    /// From one position to the next.
+    /// Distance from one position to the next.
     steps: [usize; 3],
-    /// The tap whose place is 0, and from one tap to the next: those that are `step` apart are positions apart.
+    /// The tap whose offset is 0. In the distance of another tap from it, each `step` is worth `steps`, and each element
+    /// of the remainder is worth `phases`.
     low: [isize; 3],
     step: [usize; 3],
     phases: [usize; 3],
 }
 
 impl Field {
-    /// The image itself, for windows that take steps of this size and never leave it.
+    /// Reads the image itself, for windows with this step that never leave it.
     pub fn of_image(image: &Image, step: [usize; 3]) -> Field {
         let steps = [0, 1, 2].map(|d| step[d] * image.strides[d]);
         Field {
@@ -32,7 +33,7 @@ impl Field {
         }
     }
 
-    /// Places of the taps, the last dimension fastest.
+    /// The offsets of the taps; the last dimension varies fastest.
     pub fn taps(&self, window: &Window) -> Vec<usize> {
         window.all_taps(|d, tap| {
             let at = (tap - self.low[d]) as usize;
@@ -40,39 +41,40 @@ impl Field {
         })
     }
 
-    /// What each channel and tap adds to a position's place.
+    /// What each channel and tap adds to the offset of a position.
     pub fn offsets(&self, window: &Window, channels: Range<usize>) -> Vec<usize> {
         let taps = &self.taps(window);
         channels.flat_map(|c| taps.iter().map(move |tap| c * self.channel + tap)).collect()
     }
 
-    /// The place of a position.
+    /// The offset of a position.
     pub fn place(&self, sample: usize, at: [usize; 3]) -> usize {
         sample * self.sample + (0..3).map(|d| at[d] * self.steps[d]).sum::<usize>()
     }
 
-    /// From one position of a row to the next.
+    /// Distance from one position of a row to the next.
     pub fn along(&self) -> usize {
         self.steps[2]
     }
 }
 
-/// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
+/// Layout of the planes of several examples: `[channel][phase][example][depth][height][width]`.
 pub struct Planes {
     pub size: [usize; 3],
-    /// The place of the image's element that a plane begins with.
+    /// The coordinate in the image of the first element of a plane.
     low: [isize; 3],
     step: [usize; 3],
     phases: [usize; 3],
     pub samples: usize,
-    /// Elements from one channel to the next.
+    /// Distance from one channel to the next.
     pub channel: usize,
-    /// How far the taps reach past a position.
+    /// Distance that taps reach past a position.
     reach: usize,
 }
 
 impl Planes {
-    /// For images of this size. Rows share their padding: what lies past the end of one is before the start of the next.
+    /// Planes for images of this size. Rows share their padding: the elements past the end of one precede the start of
+    /// the next.
     pub fn new(window: &Window, image: [usize; 3], samples: usize) -> Planes {
         let (mut size, mut low, mut phases, mut most) = ([0; 3], [0; 3], [1; 3], [0; 3]);
         for d in 0..3 {
@@ -113,14 +115,14 @@ impl Planes {
         }
     }
 
-    /// For windows that take steps of this size over planes of one phase.
+    /// For windows with this step, over planes that have one phase.
     pub fn stepped(&self, step: [usize; 3]) -> Field {
         let field = self.field();
         let steps = [0, 1, 2].map(|d| step[d] * field.steps[d]);
         Field { steps, step, phases: field.steps, ..field }
     }
 
-    /// Positions in a line, those between the rows included.
+    /// Number of positions in a line, including those in the padding between rows.
     pub fn positions(&self) -> usize {
         self.samples * self.plane()
     }
@@ -129,17 +131,17 @@ impl Planes {
         self.size.iter().product()
     }
 
-    /// Elements of memory for so many channels: kernels read past the end.
+    /// Number of elements of memory for `channels` channels, including those that kernels read past the end.
     pub fn buffer_len(&self, channels: usize) -> usize {
         channels * self.channel + self.reach + 2 * WIDEST
     }
 
-    /// Lays out planes of samples from `first` on and channels from `channel` on: those of `range`, all samples of a channel before the
-    /// next. `to` holds zeros, or what this wrote before.
+    /// Fills the planes in `range`, counted over the examples of a channel before the next channel. Examples start at
+    /// `first` and channels at `channel`. `to` holds zeros, or what this function wrote before.
     ///
     /// # Safety
-    /// The image is live memory of `T`s, and has these samples and channels; `to` has room for all channels, and these planes of it are
-    /// the caller's alone.
+    /// The image is live memory of `T`s, and has these examples and channels; `to` has room for all channels, and
+    /// nobody else uses these planes of it.
     pub unsafe fn fill<T: Real>(
         &self,
         to: *mut T,
@@ -161,7 +163,7 @@ impl Planes {
             if inside.iter().any(Range::is_empty) {
                 return None;
             }
-            // Where in the image the first of these elements is.
+            // The offset in the image of the first of these elements.
             let place = |d: usize| {
                 let t = inside[d].start;
                 (self.low[d] + (split[d] + t * self.step[d]) as isize) as usize * image.strides[d]
@@ -172,7 +174,7 @@ impl Planes {
         let phases: Vec<_> = (0..self.phases.iter().product()).filter_map(of_phase).collect();
         let split = |i: usize| (i / self.samples, i % self.samples);
         let place = |(c, n): (usize, usize)| (first + n) * image.sample + (channel + c) * image.channel;
-        // All phases of a plane at once: they share lines of the cache.
+        // Write all phases of a plane at once, because they share cache lines.
         for i in range {
             let (c, n) = split(i);
             let (from, next) = (place((c, n)), place(split(i + 1)));
@@ -183,9 +185,9 @@ impl Planes {
                         let line = start + (depth * height + row) * width + columns.start;
                         let row = corner + i * steps[0] + j * steps[1];
                         let image = image.ptr.cast::<T>();
-                        // A plane is too short for the machine to see where its rows lie.
+                        // Prefetch: a plane is too short for the hardware to learn the distance of its rows.
                         fetch::<T, 32>(image.wrapping_add(next + row));
-                        // SAFETY: every place is inside the image, and inside this plane.
+                        // SAFETY: all elements are inside the image, and inside this plane.
                         unsafe {
                             let to = std::slice::from_raw_parts_mut(to.add(line), columns.len());
                             copy_row(image.add(from + row), steps[2], to);
@@ -196,7 +198,7 @@ impl Planes {
         }
     }
 
-    /// Of a dimension, which elements of the planes of a phase are the image's.
+    /// The range of a phase's elements, along one dimension, that come from the image rather than the padding.
     fn inside(&self, image: &Image, d: usize, phase: usize) -> Range<usize> {
         let (step, start) = (self.step[d] as isize, self.low[d] + phase as isize);
         let first = if start < 0 { (-start + step - 1) / step } else { 0 };
@@ -205,7 +207,8 @@ impl Planes {
         (first as usize).min(self.size[d])..(end as usize).min(self.size[d])
     }
 
-    /// The runs of true positions among `count` from `start` on: where in the line, of which sample, its place, how many.
+    /// Calls `each` with the runs of positions, without padding, among `count` from `start` on: the index in the line,
+    /// the example, the coordinates, and the length.
     pub fn runs(
         &self,
         positions: [usize; 3],
@@ -239,7 +242,7 @@ impl Planes {
 /// Fills `to` from elements that are `step` apart.
 ///
 /// # Safety
-/// `from` has that many.
+/// `from` has as many elements.
 #[inline(always)]
 pub unsafe fn copy_row<T: Copy>(from: *const T, step: usize, to: &mut [T]) {
     // SAFETY: the caller's contract.

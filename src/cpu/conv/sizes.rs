@@ -1,8 +1,8 @@
-//! What a convolution is given: its sizes, and images.
+//! The operands of a convolution: sizes, images and windows.
 
 use crate::base::{Strided, Windows};
 
-/// The sizes of a convolution. Channels are those of a group.
+/// The sizes of a convolution. `inputs` and `outputs` are the channels of one group.
 #[derive(Clone, Debug)]
 pub struct Conv {
     pub samples: usize,
@@ -13,7 +13,7 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// Its window, moved over the image.
+    /// The kernel's window, moved over the image.
     pub fn window(&self) -> Window {
         let Windows { kernel, stride, padding, dilation, result, .. } = &self.windows;
         let place = |d: usize| move |k| (k * dilation[d]) as isize - padding[d] as isize;
@@ -22,7 +22,7 @@ impl Conv {
     }
 }
 
-/// A tensor `[sample, channel, …]` with its steps in elements.
+/// A tensor `[batch, channel, …]` with its strides.
 pub struct Image {
     pub ptr: *mut u8,
     pub size: [usize; 3],
@@ -31,7 +31,7 @@ pub struct Image {
     pub channel: usize,
 }
 
-// SAFETY: a plain description, as the `Strided` it is made of.
+// SAFETY: it only describes memory, like the `Strided` that it comes from.
 unsafe impl Sync for Image {}
 
 impl Image {
@@ -48,17 +48,17 @@ impl Image {
     }
 }
 
-/// A window that is moved over an image: position `t` meets, by each tap, the element `t * step + tap` of every dimension.
+/// A window moved over an image: in each dimension, position `t` reads through each tap the element `t * step + tap`.
 pub struct Window {
     pub step: [usize; 3],
     pub positions: [usize; 3],
-    /// One list of places for each dimension; a tap is a triple.
+    /// The offsets of the taps in each dimension; a tap of the window is a triple.
     pub taps: [Vec<isize>; 3],
 }
 
 impl Window {
-    /// Of windows that take the same steps, one that meets all that they meet.
-    pub fn over<'a>(windows: impl Iterator<Item = &'a Window> + Clone) -> Window {
+    /// The union of windows with equal steps.
+    pub fn union<'a>(windows: impl Iterator<Item = &'a Window> + Clone) -> Window {
         let most = |d: usize| windows.clone().map(|window| window.positions[d]).max().unwrap_or(0);
         let taps = |d: usize| {
             let mut taps: Vec<isize> = windows.clone().flat_map(|window| &window.taps[d]).copied().collect();
@@ -70,13 +70,13 @@ impl Window {
         Window { step, positions: [0, 1, 2].map(most), taps: [0, 1, 2].map(taps) }
     }
 
-    /// One that also stops at all places between.
+    /// The same window, moved by one element at a time.
     pub fn every_step(&self) -> Window {
         let positions = [0, 1, 2].map(|d| self.positions[d].saturating_sub(1) * self.step[d] + 1);
         Window { step: [1; 3], positions, taps: self.taps.clone() }
     }
 
-    /// Whether it never leaves an image of this size.
+    /// True if the window never leaves an image of this size.
     pub fn inside(&self, image: [usize; 3]) -> bool {
         (0..3).all(|d| {
             let last = ((self.positions[d] - 1) * self.step[d]) as isize;
@@ -84,13 +84,13 @@ impl Window {
         })
     }
 
-    /// What the three places of each tap add up to, the last dimension fastest.
+    /// For each tap, the sum of `of` over the three dimensions; the last dimension varies fastest.
     pub fn all_taps(&self, of: impl Fn(usize, isize) -> usize) -> Vec<usize> {
         sums([0, 1, 2].map(|d| self.taps[d].iter().map(|&tap| of(d, tap)).collect()))
     }
 }
 
-/// The sums of an element of each list.
+/// The sums of one element of each list, for all combinations.
 fn sums([a, b, c]: [Vec<usize>; 3]) -> Vec<usize> {
     let mut sums = Vec::with_capacity(a.len() * b.len() * c.len());
     for a in &a {
@@ -101,22 +101,22 @@ fn sums([a, b, c]: [Vec<usize>; 3]) -> Vec<usize> {
     sums
 }
 
-/// A window moved over an image, and where its results go.
-pub struct Moved {
+/// A window moved over an image, and where its results are written.
+pub struct MovedWindow {
     pub window: Window,
-    /// Which of the kernel's taps those of the window are.
+    /// The kernel's taps that make the window, in each dimension.
     pub chosen: [Vec<usize>; 3],
-    /// Channels of a group that are summed, and that come out.
+    /// Number of channels of a group that are summed, and that result.
     pub from: [usize; 2],
-    /// Whether the weights' first dimension is summed over.
+    /// True if the first dimension of the weights is summed over.
     pub swapped: bool,
-    /// Results go to every so many elements from here on.
+    /// Results are written from `start` on, to every `every`-th element in each dimension.
     pub start: [usize; 3],
     pub every: [usize; 3],
 }
 
-impl Moved {
-    /// The weights, how far it is from one that comes out to the next, and what each channel that is summed and each tap add.
+impl MovedWindow {
+    /// The weights, the distance from one resulting channel to the next, and the offset of each summed channel and tap.
     pub fn weights(&self, weight: &Strided) -> (Image, usize, Vec<usize>) {
         let w = Image::new(weight);
         let (sum, row) = if self.swapped { (w.sample, w.channel) } else { (w.channel, w.sample) };

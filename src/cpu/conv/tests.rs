@@ -24,11 +24,11 @@ fn view<'a, T: Element>(data: &mut [T], shape: &'a [usize], strides: &'a [usize]
 /// Shapes and strides of image, weights and result.
 type Layouts<'a> = [(&'a [usize], &'a [usize]); 3];
 
-/// The result, the gradient of the image, and that of the weights, of `[image, weights, gradient, bias]`.
+/// The result, the gradient of the image and that of the weights; `given` is `[image, weights, gradient, bias]`.
 fn all_three<T: Element>(c: &Conv, [xs, ws, ys]: Layouts, given: [&[f64]; 4]) -> [Vec<f64>; 3] {
     let [mut x, mut w, mut g, mut bias] =
         given.map(|list| list.iter().map(|v| T::from_f64(*v)).collect::<Vec<_>>());
-    // What is there before must not matter.
+    // The old values must not matter.
     let [mut y, mut dx, mut dw] = [ys, xs, ws].map(|(s, _)| vec![T::from_f64(9.0); s.iter().product()]);
     // SAFETY: all views are of vectors of these sizes.
     unsafe {
@@ -41,8 +41,8 @@ fn all_three<T: Element>(c: &Conv, [xs, ws, ys]: Layouts, given: [&[f64]; 4]) ->
     [y, dx, dw].map(|list| list.iter().map(|v| v.to_f64()).collect())
 }
 
-/// Calls `each` with the indices of result, image and weight that meet.
-fn meet(c: &Conv, mut each: impl FnMut(usize, usize, usize)) {
+/// Calls `each` with the indices of result, image and weight, for each term of the sums.
+fn each_term(c: &Conv, mut each: impl FnMut(usize, usize, usize)) {
     let flat = |size: [usize; 3], at: [usize; 3]| (at[0] * size[1] + at[1]) * size[2] + at[2];
     let all = |size: [usize; 3]| {
         (0..size.iter().product())
@@ -91,7 +91,7 @@ fn all_three_are_their_definition() {
         let mut c = Conv {
             samples: 1 + r.below(5),
             groups: 1 + r.below(3),
-            // Many rows of weights go by way of columns.
+            // Include sizes with many channels.
             inputs: 1 + r.below(if round % 5 == 0 { 24 } else { 4 }),
             outputs: 1 + r.below(if round % 4 == 0 { 24 } else { 9 }),
             windows: Windows {
@@ -125,7 +125,7 @@ fn all_three_are_their_definition() {
         let area: usize = c.windows.result.iter().product();
         let mut y: Vec<f64> = (0..g.len()).map(|i| bias[i / area % ys[1]]).collect();
         let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; w.len()]);
-        meet(&c, |a, b, k| {
+        each_term(&c, |a, b, k| {
             y[a] += x[b] * w[k];
             dx[b] += g[a] * w[k];
             dw[k] += g[a] * x[b];
@@ -138,7 +138,7 @@ fn all_three_are_their_definition() {
     }
 }
 
-/// Elements of `[samples, channels, 1, height, width]` with channels next to one another.
+/// Strides of `[batch, channels, 1, height, width]` with channels innermost.
 fn channels_last([_, c, _, h, w]: [usize; 5]) -> [usize; 5] {
     [c * h * w, 1, h * w * c, w * c, c]
 }
@@ -182,7 +182,7 @@ fn tiles_give_what_sums_give() {
         let bias = r.list(ys[1]);
         let [mut x, w, mut g, bias] =
             [x, w, g, bias].map(|list| list.into_iter().map(|v| f64::from(v as f32)).collect::<Vec<_>>());
-        // In some, what is not finite must reach what it touches, and no more.
+        // In some rounds, values that are not finite must reach the results that depend on them, and no others.
         if round % 4 == 3 {
             let (i, j) = (r.below(x.len()), r.below(g.len()));
             (x[i], g[j]) = (f64::INFINITY, f64::NAN);

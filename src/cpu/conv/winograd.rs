@@ -1,11 +1,12 @@
-//! Convolutions of stride 1 with 3x3 neighbouring taps by Winograd's F(2x2, 3x3): tiles of 4x4 elements, which give 2x2 results,
-//! and the taps are transformed so that the convolution is sixteen matrix products, with 4 multiplications for a result instead
-//! of 9. The transforms add, subtract and halve, no more, and the sums are short: results are more exact than those of one long sum.
+//! 3x3 convolutions of stride 1 by Winograd's F(2x2, 3x3). Tiles of 4x4 elements, which give 2x2 results, and the taps
+//! are transformed so that the convolution becomes sixteen matrix products, with 4 multiplications per result instead
+//! of 9. The transforms only add, subtract and halve, and the sums are short: results are more exact than those of one
+//! long sum.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
-use super::lanes::{turn_in, turn_out};
-use super::sizes::{Conv, Image, Moved, Window};
+use super::lanes::{transpose_in, transpose_out};
+use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::matmul::{Product, sum_f32};
@@ -15,52 +16,53 @@ use std::array::from_fn;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements of a transformed tile.
+/// Number of elements of a transformed tile.
 const POINTS: usize = 16;
 const TAPS: usize = 9;
-/// Channels that are transformed at a time.
+/// Number of channels that are transformed at a time.
 const LANES: usize = 16;
-/// Fewer channels or tiles are not worth the transforms.
+/// With fewer channels or tiles, the transforms cost more than they save.
 const CHANNELS: usize = 32;
 const FEW_TILES: usize = 32;
-/// More weights, or tiles in a row, would take much memory to transform.
+/// With more weights, or tiles in a row, the transformed values would take too much memory.
 const MANY_WEIGHTS: usize = 1 << 22;
 const MANY_TILES: usize = 512;
-/// Tiles that are multiplied at a time: they stay in the second cache. The gradient of the weights sums over so many.
+/// Number of tiles that are multiplied at a time, which stay in the second cache. The gradient of the weights sums over
+/// as many.
 const TILES: usize = 96;
-/// Channels that are summed before their sum is put aside, so that long sums stay exact.
+/// Number of channels that are summed before the sum is stored, so that long sums stay exact.
 const SHORT: usize = 32;
-/// Channels that a thread's part of the results has at least.
+/// Smallest number of channels in a thread's part of the results.
 const PART: usize = 64;
-/// Transformed weights that a thread adds to.
+/// Largest number of transformed weights that a thread accumulates.
 const ROOM: usize = 1 << 18;
 
 type Lanes = [f32; LANES];
 
-/// How far it is from one point of a tile to the next, of `n` elements: an odd multiple of two lines of the cache, or all points would
-/// share one of its sets.
-fn apart(n: usize) -> usize {
+/// Distance between the points of a tile, for points of `n` elements: an odd multiple of two cache lines. Otherwise all
+/// points would share one set of the cache.
+fn point_distance(n: usize) -> usize {
     (n + 32).next_multiple_of(64) - 32
 }
 
-/// Room for `n` numbers behind an empty list: zeros would cost, and all of them are written before they are read.
+/// An empty list with room for `n` numbers. Zeros would cost time, and all numbers are written before they are read.
 fn room(n: usize) -> Result<Vec<f32>> {
     try_alloc::with_capacity(n)
 }
 
 /// How results are cut into tiles.
 pub struct Tiling {
-    /// Of a sample, down and along.
+    /// Number of tiles of an example, down and along.
     tiles: [usize; 2],
     results: [usize; 2],
-    /// Where the image's first tile begins.
+    /// Coordinates in the image of the first tile.
     corner: [isize; 2],
-    /// Which tap of the window is at each place, row by row.
+    /// For each place of the 3x3 square, row by row, the number of its tap in the window.
     order: [usize; TAPS],
 }
 
 impl Tiling {
-    /// For convolutions that become faster by it.
+    /// Returns a tiling if it makes the convolution faster, else `None`.
     pub fn new(conv: &Conv, window: &Window) -> Option<Tiling> {
         let [deep, down, along] = &window.taps;
         let lowest = |taps: &[isize]| taps.iter().min().copied().filter(|_| taps.len() == 3);
@@ -77,51 +79,51 @@ impl Tiling {
         let flat = depth == 1 && deep.as_slice() == [0] && window.step[1..] == [1, 1];
         let worth = conv.inputs.min(conv.outputs) >= CHANNELS && conv.samples * count >= FEW_TILES;
         let fits = conv.groups * conv.inputs * conv.outputs <= MANY_WEIGHTS && tiles[1] <= MANY_TILES;
-        // Tiles at the edge are in part for nothing.
+        // Tiles at the edge are partly unused.
         let saves = 3 * count * POINTS <= 2 * height * width * TAPS;
         (flat && worth && fits && saves).then_some(Tiling { tiles, results: [height, width], corner, order })
     }
 
-    /// The rows of tiles of all samples in blocks: how many there are, and how many rows a block has.
+    /// The rows of tiles of all examples, cut into blocks: the number of blocks, and of rows in a block.
     fn blocks(&self, samples: usize) -> [usize; 2] {
         let rows = samples * self.tiles[0];
         let blocks = rows.div_ceil((TILES / self.tiles[1]).max(1));
         [blocks, rows.div_ceil(blocks)]
     }
 
-    /// The sample and row of tiles of a block's rows.
+    /// The example and row of tiles of each row in a block.
     fn rows(&self, samples: usize, block: usize, most: usize) -> impl Iterator<Item = [usize; 2]> {
         let [down, _] = self.tiles;
         (block * most..(samples * down).min((block + 1) * most)).map(move |row| [row / down, row % down])
     }
 }
 
-/// Rows of an image with channels in the lanes, zeros around them.
-struct Rows<'a> {
+/// Rows of an image with channels in the lanes, padded with zeros.
+struct PaddedRows<'a> {
     image: &'a Image,
     first: isize,
-    /// Which elements of a row are inside the image, and their places there.
+    /// The elements of a row that are inside the image, and their offsets there.
     inside: Range<usize>,
     steps: Vec<usize>,
     length: usize,
 }
 
-impl Rows<'_> {
-    fn new(image: &Image, [first, left]: [isize; 2], length: usize) -> Rows<'_> {
+impl PaddedRows<'_> {
+    fn new(image: &Image, [first, left]: [isize; 2], length: usize) -> PaddedRows<'_> {
         let size = image.size[2] as isize;
         let inside =
             (-left).clamp(0, length as isize) as usize..(size - left).clamp(0, length as isize) as usize;
         let steps = inside.clone().map(|x| (x as isize + left) as usize * image.strides[2]).collect();
-        Rows { image, first, inside, steps, length }
+        PaddedRows { image, first, inside, steps, length }
     }
 
-    /// Row `y` of these channels.
+    /// Writes row `y` of these channels to `to`.
     ///
     /// # Safety
-    /// The image has this sample and these channels; `to` has [`Rows::length`] times `width` elements.
+    /// The image has this example and these channels; `to` has [`PaddedRows::length`] times `width` elements.
     unsafe fn get(&self, sample: usize, channels: &Range<usize>, y: usize, to: *mut f32, width: usize) {
         let (image, y) = (self.image, self.first + y as isize);
-        // SAFETY: the caller's contract; steps are inside the image.
+        // SAFETY: the caller's contract; the offsets are inside the image.
         unsafe {
             let zeros = |range: Range<usize>| to.add(range.start * width).write_bytes(0, range.len() * width);
             if y < 0 || y >= image.size[1] as isize {
@@ -132,32 +134,32 @@ impl Rows<'_> {
             zeros(self.inside.end..self.length);
             let at = sample * image.sample + channels.start * image.channel + y as usize * image.strides[1];
             let (from, to) = (image.ptr.cast::<f32>().add(at), to.add(self.inside.start * width));
-            turn_in(from, image.channel, channels.len(), &self.steps, to, width);
+            transpose_in(from, image.channel, channels.len(), &self.steps, to, width);
         }
     }
 }
 
-/// Tiles of an image, transformed: `[point][tile][channel]`.
+/// Transformed tiles of an image: `[point][tile][channel]`.
 struct Tiles<'a> {
-    rows: Rows<'a>,
+    rows: PaddedRows<'a>,
     along: usize,
 }
 
 impl Tiles<'_> {
     fn new<'a>(tiling: &Tiling, image: &'a Image) -> Tiles<'a> {
         let along = tiling.tiles[1];
-        Tiles { rows: Rows::new(image, tiling.corner, 2 * along + 2), along }
+        Tiles { rows: PaddedRows::new(image, tiling.corner, 2 * along + 2), along }
     }
 
-    /// How much memory four rows take.
+    /// Number of elements of four rows.
     fn ring(&self, width: usize) -> usize {
         4 * self.rows.length * width
     }
 
-    /// The tiles of some rows of tiles. Neighbouring rows share two rows of the image.
+    /// Transforms some rows of tiles. Neighbouring rows of tiles share two rows of the image.
     ///
     /// # Safety
-    /// As [`Rows::get`]; `to` has room for all points, each of them `far` elements, `ring` for four rows.
+    /// See [`PaddedRows::get`]; `to` has room for all points, `point_step` elements apart, and `ring` for four rows.
     unsafe fn get(
         &self,
         rows: impl Iterator<Item = [usize; 2]>,
@@ -165,7 +167,7 @@ impl Tiles<'_> {
         width: usize,
         ring: *mut f32,
         to: *mut f32,
-        far: usize,
+        point_step: usize,
     ) {
         let slot = |y: usize| y % 4 * self.rows.length * width;
         for (i, [sample, row]) in rows.enumerate() {
@@ -176,19 +178,20 @@ impl Tiles<'_> {
                     self.rows.get(sample, channels, y, ring.add(slot(y)), width);
                 }
                 let lines = from_fn(|y| ring.add(slot(2 * row + y)).cast_const());
-                tiles_in(self.along, width, lines, to.add(i * self.along * width), far);
+                tiles_in(self.along, width, lines, to.add(i * self.along * width), point_step);
             }
         }
     }
 }
 
-/// `out = x * weight + bias`, if it is faster so, and all results are finite: else only sums tell which of them are. Whether it was done.
+/// `out = x * weight + bias`, if the transforms are faster and all results are finite; otherwise returns false. (If an
+/// element is not finite, the transforms spread it to other results.)
 ///
 /// # Safety
-/// As [`super::forward`], of `f32`.
+/// See [`super::forward`], for `f32`.
 pub unsafe fn product(
     conv: &Conv,
-    parts: &[Moved],
+    parts: &[MovedWindow],
     out: &Strided,
     x: &Strided,
     weight: &Strided,
@@ -207,10 +210,10 @@ pub unsafe fn product(
     let [blocks, most] = tiling.blocks(conv.samples);
     let all = conv.groups * blocks;
     let run = sums.div_ceil(sums.div_ceil(SHORT));
-    // Weights that one block meets are transformed where they are multiplied, and never leave the cache.
+    // Weights that only one block reads are transformed where they are multiplied, and never leave the cache.
     let once = blocks == 1;
-    let plane = apart(sums * lanes);
-    // SAFETY: handed on.
+    let plane = point_distance(sums * lanes);
+    // SAFETY: the caller's contract.
     let transformed = &if once { vec![] } else { unsafe { weights.all(plane)? } };
     let parts = (2 * par::threads()).div_ceil(all).clamp(1, (lanes / PART).max(1));
     let parts = if once { parts.max(lanes.div_ceil(2 * PART)) } else { parts };
@@ -218,12 +221,12 @@ pub unsafe fn product(
     let parts = lanes.div_ceil(part);
     let finite = &AtomicBool::new(true);
     par::try_ranges(all * parts, 1, |range| {
-        let mut own = room(POINTS * apart(most * along * wide))?;
-        let mut products = room(POINTS * apart(most * along * part))?;
+        let mut own = room(POINTS * point_distance(most * along * wide))?;
+        let mut products = room(POINTS * point_distance(most * along * part))?;
         let mut ring = room(tiles.ring(wide))?;
         let mut back = room(4 * along * part)?;
         let mut taps = room(if once { run * TAPS * part } else { 0 })?;
-        let mut piece = room(if once { POINTS * apart(run * part) } else { 0 })?;
+        let mut piece = room(if once { POINTS * point_distance(run * part) } else { 0 })?;
         let mut shift = scratch(part, 0.0f32)?;
         for task in range {
             let (group, block) = (task / parts / blocks, task / parts % blocks);
@@ -231,7 +234,7 @@ pub unsafe fn product(
             let width = part.min(lanes - first);
             let real = width.min(channels - first);
             if let Some(bias) = bias {
-                // SAFETY: one element for each channel.
+                // SAFETY: the bias has one element per channel.
                 let value = |i| unsafe {
                     *bias.ptr.cast::<f32>().add((group * channels + first + i) * bias.strides[0])
                 };
@@ -239,12 +242,12 @@ pub unsafe fn product(
             }
             let rows = || tiling.rows(conv.samples, block, most);
             let count = rows().count() * along;
-            let (far, far_out) = (apart(count * wide), apart(count * width));
+            let (point_step, out_point_step) = (point_distance(count * wide), point_distance(count * width));
             let summed = group * sums..(group + 1) * sums;
             let (from, to) = (own.as_mut_ptr(), products.as_mut_ptr());
-            // SAFETY: the caller's images; blocks of these sizes; these results are this task's alone.
+            // SAFETY: the caller's images; the buffers hold such blocks; these results belong to this task alone.
             unsafe {
-                tiles.get(rows(), &summed, wide, ring.as_mut_ptr(), from, far);
+                tiles.get(rows(), &summed, wide, ring.as_mut_ptr(), from, point_step);
                 let multiply = |point: usize, term: usize, weights: *const f32, row: usize| {
                     let p = Product {
                         sizes: [count, width, run.min(sums - term)],
@@ -253,12 +256,13 @@ pub unsafe fn product(
                         b: [row, 1],
                         threads: false,
                     };
-                    let (to, from) = (to.add(point * far_out), from.add(point * far + term));
+                    let (to, from) = (to.add(point * out_point_step), from.add(point * point_step + term));
                     sum_f32(p, to, from, weights, if term == 0 { 0.0 } else { 1.0 });
                 };
                 let terms = || (0..sums).step_by(run);
                 if once {
-                    let (taps, to, far) = (taps.as_mut_ptr(), piece.as_mut_ptr(), apart(run * width));
+                    let (taps, to, point_step) =
+                        (taps.as_mut_ptr(), piece.as_mut_ptr(), point_distance(run * width));
                     for term in terms() {
                         weights.transform(
                             group,
@@ -266,9 +270,10 @@ pub unsafe fn product(
                             first..first + real,
                             taps,
                             to,
-                            [width, far],
+                            [width, point_step],
                         );
-                        (0..POINTS).for_each(|point| multiply(point, term, to.add(point * far), width));
+                        (0..POINTS)
+                            .for_each(|point| multiply(point, term, to.add(point * point_step), width));
                     }
                 } else {
                     let weights = transformed.as_ptr().add(group * POINTS * plane + first);
@@ -281,7 +286,7 @@ pub unsafe fn product(
                 for (i, [sample, row]) in rows().enumerate() {
                     let from = products.as_ptr().add(i * along * width);
                     let (to, shift) = (back.as_mut_ptr(), shift.as_ptr());
-                    if !tiles_out(along, width, from, far_out, shift, to) {
+                    if !tiles_out(along, width, from, out_point_step, shift, to) {
                         finite.store(false, Ordering::Relaxed);
                     }
                     for y in 2 * row..tiling.results[0].min(2 * row + 2) {
@@ -289,7 +294,7 @@ pub unsafe fn product(
                         let channel = group * channels + first;
                         let at = sample * result.sample + channel * result.channel + y * result.strides[1];
                         let (to, size) = (result.ptr.cast::<f32>().add(at), [real, tiling.results[1]]);
-                        turn_out(size, from, width, to, [result.channel, result.strides[2]], false);
+                        transpose_out(size, from, width, to, [result.channel, result.strides[2]], false);
                     }
                 }
             }
@@ -299,26 +304,27 @@ pub unsafe fn product(
     Ok(finite.load(Ordering::Relaxed))
 }
 
-/// The weights of a convolution, to be transformed.
+/// The weights of a convolution, before they are transformed.
 struct Weights<'a> {
     conv: &'a Conv,
     from: [usize; 2],
     order: &'a [usize; TAPS],
     image: Image,
-    far: usize,
+    channel_step: usize,
     at: Vec<usize>,
 }
 
 impl Weights<'_> {
-    fn new<'a>(conv: &'a Conv, moved: &Moved, tiling: &'a Tiling, weight: &Strided) -> Weights<'a> {
-        let (image, far, at) = moved.weights(weight);
-        Weights { conv, from: moved.from, order: &tiling.order, image, far, at }
+    fn new<'a>(conv: &'a Conv, moved: &MovedWindow, tiling: &'a Tiling, weight: &Strided) -> Weights<'a> {
+        let (image, channel_step, at) = moved.weights(weight);
+        Weights { conv, from: moved.from, order: &tiling.order, image, channel_step, at }
     }
 
-    /// Those of some channels that are summed and some that come out: `[point][summed channel][channel]`, rows of `width`, points `apart`.
+    /// Transforms the weights of some summed and some resulting channels: `[point][summed channel][channel]`, in rows
+    /// of `width`, with points `point_step` apart.
     ///
     /// # Safety
-    /// The weights have these, `taps` and `to` room for them.
+    /// The weights have these channels; `taps` and `to` have room for them.
     unsafe fn transform(
         &self,
         group: usize,
@@ -326,25 +332,26 @@ impl Weights<'_> {
         channels: Range<usize>,
         taps: *mut f32,
         to: *mut f32,
-        [width, apart]: [usize; 2],
+        [width, point_step]: [usize; 2],
     ) {
         let at = &self.at[terms.start * TAPS..terms.end * TAPS];
         // SAFETY: the caller's contract.
         unsafe {
             let from = self.image.ptr.cast::<f32>();
-            let from = from.add(group * self.conv.outputs * self.image.sample + channels.start * self.far);
-            turn_in(from, self.far, channels.len(), at, taps, width);
+            let from =
+                from.add(group * self.conv.outputs * self.image.sample + channels.start * self.channel_step);
+            transpose_in(from, self.channel_step, channels.len(), at, taps, width);
             for term in 0..terms.len() {
                 let from = taps.add(term * TAPS * width);
-                weights_in(width, from, self.order, to.add(term * width), apart);
+                weights_in(width, from, self.order, to.add(term * width), point_step);
             }
         }
     }
 
-    /// All of them, group by group, points `plane` elements apart.
+    /// Transforms all weights, group by group, with points `plane` elements apart.
     ///
     /// # Safety
-    /// They are live.
+    /// The weights are live.
     unsafe fn all(&self, plane: usize) -> Result<Vec<f32>> {
         let [sums, channels] = self.from;
         let lanes = channels.next_multiple_of(LANES);
@@ -355,7 +362,7 @@ impl Weights<'_> {
             let mut taps = room(LANES * TAPS * lanes)?;
             for task in range {
                 let (group, first) = (task / blocks, task % blocks * LANES);
-                // SAFETY: these terms are this task's alone.
+                // SAFETY: these terms belong to this task alone.
                 unsafe {
                     let to = to.get().add(group * POINTS * plane + first * lanes);
                     let terms = first..sums.min(first + LANES);
@@ -368,13 +375,14 @@ impl Weights<'_> {
     }
 }
 
-// SAFETY: a description of weights that are only read.
+// SAFETY: it only describes weights, which are read.
 unsafe impl Sync for Weights<'_> {}
 
-/// The gradient of the weights, if that is faster so and finite, as for [`product`]. Whether it was done.
+/// The gradient of the weights, if the transforms are faster and all results are finite, as for [`product`]; otherwise
+/// returns false.
 ///
 /// # Safety
-/// As [`super::backward_weight`], of `f32`.
+/// See [`super::backward_weight`], for `f32`.
 pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -> Result<bool> {
     let Some(tiling) = &Tiling::new(conv, &conv.window()) else { return Ok(false) };
     let (image, grads) = (&Image::new(x), &Image::new(grad));
@@ -382,17 +390,17 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
     let along = tiling.tiles[1];
     let [blocks, most] = tiling.blocks(conv.samples);
     let tiles = &Tiles::new(tiling, image);
-    let lines = &Rows::new(grads, [0, 0], 2 * along);
+    let lines = &PaddedRows::new(grads, [0, 0], 2 * along);
     let [cuts, sizes] = cuts(conv);
     let to = Shared::new(out.ptr.cast::<f32>());
     let finite = &AtomicBool::new(true);
     par::try_ranges(conv.groups * cuts[0] * cuts[1], 1, |range| {
         let [wide, lanes] = sizes;
-        let mut images = room(POINTS * apart(most * along * wide))?;
-        let mut turned = room(POINTS * apart(most * along * lanes))?;
+        let mut images = room(POINTS * point_distance(most * along * wide))?;
+        let mut transposed_grads = room(POINTS * point_distance(most * along * lanes))?;
         let mut ring = room(tiles.ring(wide))?;
         let mut pair = room(4 * along * lanes)?;
-        let plane = apart(wide * lanes);
+        let plane = point_distance(wide * lanes);
         let mut sums = room(POINTS * plane)?;
         let mut back = room(TAPS * wide * lanes)?;
         for task in range {
@@ -402,20 +410,21 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
             let outputs = part(cut % cuts[1], lanes, conv.outputs);
             let of = |part: &Range<usize>, all: usize| group * all + part.start..group * all + part.end;
             let (from, met) = (of(&inputs, conv.inputs), of(&outputs, conv.outputs));
-            // SAFETY: the caller's images; blocks of these sizes; these weights are this task's alone.
+            // SAFETY: the caller's images; the buffers hold such blocks; these weights belong to this task alone.
             unsafe {
                 for block in 0..blocks {
                     let rows = || tiling.rows(conv.samples, block, most);
                     let count = rows().count() * along;
-                    let (far, far_out) = (apart(count * wide), apart(count * lanes));
-                    tiles.get(rows(), &from, wide, ring.as_mut_ptr(), images.as_mut_ptr(), far);
+                    let (point_step, out_point_step) =
+                        (point_distance(count * wide), point_distance(count * lanes));
+                    tiles.get(rows(), &from, wide, ring.as_mut_ptr(), images.as_mut_ptr(), point_step);
                     for (i, [sample, row]) in rows().enumerate() {
                         for y in 0..2 {
                             let to = pair.as_mut_ptr().add(y * 2 * along * lanes);
                             lines.get(sample, &met, 2 * row + y, to, lanes);
                         }
-                        let to = turned.as_mut_ptr().add(i * along * lanes);
-                        grads_in(along, lanes, pair.as_ptr(), to, far_out);
+                        let to = transposed_grads.as_mut_ptr().add(i * along * lanes);
+                        grads_in(along, lanes, pair.as_ptr(), to, out_point_step);
                     }
                     for point in 0..POINTS {
                         let p = Product {
@@ -425,9 +434,9 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
                             b: [lanes, 1],
                             threads: false,
                         };
-                        let (a, b) = (images.as_ptr().add(point * far), turned.as_ptr());
+                        let (a, b) = (images.as_ptr().add(point * point_step), transposed_grads.as_ptr());
                         let to = sums.as_mut_ptr().add(point * plane);
-                        sum_f32(p, to, a, b.add(point * far_out), if block == 0 { 0.0 } else { 1.0 });
+                        sum_f32(p, to, a, b.add(point * out_point_step), if block == 0 { 0.0 } else { 1.0 });
                     }
                 }
                 for input in 0..inputs.len() {
@@ -438,7 +447,7 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
                 }
                 let to = to.get().add(met.start * columns + inputs.start * TAPS);
                 let size = [outputs.len(), inputs.len() * TAPS];
-                turn_out(size, back.as_ptr(), lanes, to, [columns, 1], false);
+                transpose_out(size, back.as_ptr(), lanes, to, [columns, 1], false);
             }
         }
         Ok(())
@@ -446,7 +455,8 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
     Ok(finite.load(Ordering::Relaxed))
 }
 
-/// Into how many parts inputs and outputs are cut, so that each thread has one and its sums stay in its cache, and how large these are.
+/// Number of parts that inputs and outputs are cut into, and the size of a part: each thread has at least one, whose
+/// sums stay in its cache.
 fn cuts(conv: &Conv) -> [[usize; 2]; 2] {
     let all = [conv.inputs, conv.outputs];
     let mut cuts = [1, 1];
@@ -461,8 +471,8 @@ fn cuts(conv: &Conv) -> [[usize; 2]; 2] {
     }
 }
 
-// (What these are made of must be inlined, or it is compiled for the baseline: plain loops, no closures. With wider registers the
-// compiler gathers across the squares, which takes ten times as long.)
+// The following functions must be inlined, or they are compiled for the baseline: hence plain loops, without closures.
+// With wider registers the compiler gathers across the squares, which takes ten times as long.
 #[inline(always)]
 fn add(a: &Lanes, b: &Lanes) -> Lanes {
     let mut sum = *a;
@@ -490,25 +500,25 @@ fn times(factor: f32, a: &Lanes) -> Lanes {
     product
 }
 
-/// Four elements in a row, transformed.
+/// Transforms four neighbouring elements.
 #[inline(always)]
 fn tile([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 4] {
     [sub(a, c), add(b, c), sub(c, b), sub(b, d)]
 }
 
-/// Two results, of four points: the transpose of [`grad`].
+/// Two results from four points: the transpose of [`grad`].
 #[inline(always)]
 fn results([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 2] {
     [add(a, &add(b, c)), sub(&sub(b, c), d)]
 }
 
-/// Two gradients in a row, transformed.
+/// Transforms two neighbouring gradients.
 #[inline(always)]
 fn grad([a, b]: &[Lanes; 2]) -> [Lanes; 4] {
     [*a, add(a, b), sub(a, b), times(-1.0, b)]
 }
 
-/// Three taps in a row, transformed.
+/// Transforms three neighbouring taps.
 #[inline(always)]
 fn taps([a, b, c]: &[Lanes; 3]) -> [Lanes; 4] {
     let (ends, middle) = (times(0.5, &add(a, c)), times(0.5, b));
@@ -522,7 +532,7 @@ fn taps_back([a, b, c, d]: &[Lanes; 4]) -> [Lanes; 3] {
     [add(a, &sum), difference, add(&sum, d)]
 }
 
-/// A square, transformed in both directions.
+/// Transforms a square in both directions.
 #[inline(always)]
 fn both<const A: usize, const B: usize>(
     square: &[[Lanes; A]; A],
@@ -546,10 +556,10 @@ fn both<const A: usize, const B: usize>(
     points
 }
 
-/// A square whose elements are `down` and `along` elements apart.
+/// Reads a square whose elements are `down` and `along` elements apart.
 ///
 /// # Safety
-/// They are there, each with all lanes.
+/// All elements are there, each with all lanes.
 #[inline(always)]
 unsafe fn square<const N: usize>(from: *const f32, down: usize, along: usize) -> [[Lanes; N]; N] {
     let mut square = [[[0.0; LANES]; N]; N];
@@ -562,10 +572,10 @@ unsafe fn square<const N: usize>(from: *const f32, down: usize, along: usize) ->
     square
 }
 
-/// Writes a square, as [`square`] reads it.
+/// Writes a square, laid out as [`square`] reads it.
 ///
 /// # Safety
-/// As there.
+/// See [`square`].
 #[inline(always)]
 unsafe fn put<const N: usize>(square: &[[Lanes; N]; N], to: *mut f32, down: usize, along: usize) {
     for i in 0..N {
@@ -578,11 +588,11 @@ unsafe fn put<const N: usize>(square: &[[Lanes; N]; N], to: *mut f32, down: usiz
 
 simd_fn! {
     [Level::V3]
-    /// Transforms a row of tiles: four rows of elements with `width` channels each. Points are `far` apart.
+    /// Transforms a row of tiles: four rows of elements with `width` channels each. Points are `point_step` apart.
     ///
     /// # Safety
-    /// The rows have two elements a tile and two more; `to` has all points.
-    unsafe fn tiles_in(tiles: usize, width: usize, rows: [*const f32; 4], to: *mut f32, far: usize) {
+    /// The rows have two elements per tile, and two more; `to` has all points.
+    unsafe fn tiles_in(tiles: usize, width: usize, rows: [*const f32; 4], to: *mut f32, point_step: usize) {
         for t in 0..tiles {
             for c in (0..width).step_by(LANES) {
                 let mut elements = [[[0.0; LANES]; 4]; 4];
@@ -591,7 +601,7 @@ simd_fn! {
                         elements[i][j] = *rows[i].add((2 * t + j) * width + c).cast::<Lanes>();
                     }
                 }
-                put(&both(&elements, tile), to.add(t * width + c), 4 * far, far);
+                put(&both(&elements, tile), to.add(t * width + c), 4 * point_step, point_step);
             }
         }
     }
@@ -599,15 +609,15 @@ simd_fn! {
 
 simd_fn! {
     [Level::V3]
-    /// Two rows of results of a row of tiles, plus `shift`. Whether all are finite.
+    /// Writes two rows of results for a row of tiles, plus `shift`. Returns true if all are finite.
     ///
     /// # Safety
-    /// As [`tiles_in`], the other way round; `shift` has `width` elements.
-    unsafe fn tiles_out(tiles: usize, width: usize, from: *const f32, far: usize, shift: *const f32, to: *mut f32) -> bool {
+    /// See [`tiles_in`], with the operands exchanged; `shift` has `width` elements.
+    unsafe fn tiles_out(tiles: usize, width: usize, from: *const f32, point_step: usize, shift: *const f32, to: *mut f32) -> bool {
         let mut zero = [0.0; LANES];
         for t in 0..tiles {
             for c in (0..width).step_by(LANES) {
-                let mut values = both(&square::<4>(from.add(t * width + c), 4 * far, far), results);
+                let mut values = both(&square::<4>(from.add(t * width + c), 4 * point_step, point_step), results);
                 for i in 0..2 {
                     for j in 0..2 {
                         zero = add(&zero, &times(0.0, &values[i][j]));
@@ -626,12 +636,12 @@ simd_fn! {
     /// Transforms the gradients of a row of tiles: two rows of results.
     ///
     /// # Safety
-    /// As [`tiles_in`].
-    unsafe fn grads_in(tiles: usize, width: usize, from: *const f32, to: *mut f32, far: usize) {
+    /// See [`tiles_in`].
+    unsafe fn grads_in(tiles: usize, width: usize, from: *const f32, to: *mut f32, point_step: usize) {
         for t in 0..tiles {
             for c in (0..width).step_by(LANES) {
                 let gradients = square::<2>(from.add(2 * t * width + c), 2 * tiles * width, width);
-                put(&both(&gradients, grad), to.add(t * width + c), 4 * far, far);
+                put(&both(&gradients, grad), to.add(t * width + c), 4 * point_step, point_step);
             }
         }
     }
@@ -639,31 +649,31 @@ simd_fn! {
 
 simd_fn! {
     [Level::V3]
-    /// Transforms weights: taps of `width` channels each, of which `order` says which is where.
+    /// Transforms weights: taps of `width` channels each, in the order that `order` gives.
     ///
     /// # Safety
     /// `from` has all taps, `to` all points.
-    unsafe fn weights_in(width: usize, from: *const f32, order: &[usize; TAPS], to: *mut f32, far: usize) {
+    unsafe fn weights_in(width: usize, from: *const f32, order: &[usize; TAPS], to: *mut f32, point_step: usize) {
         for c in (0..width).step_by(LANES) {
             let mut weights = [[[0.0; LANES]; 3]; 3];
             for place in 0..TAPS {
                 weights[place / 3][place % 3] = *from.add(order[place] * width + c).cast::<Lanes>();
             }
-            put(&both(&weights, taps), to.add(c), 4 * far, far);
+            put(&both(&weights, taps), to.add(c), 4 * point_step, point_step);
         }
     }
 }
 
 simd_fn! {
     [Level::V3]
-    /// The gradients of taps. Whether all are finite.
+    /// Writes the gradients of the taps. Returns true if all are finite.
     ///
     /// # Safety
-    /// As [`weights_in`], the other way round.
-    unsafe fn weights_out(width: usize, from: *const f32, far: usize, to: *mut f32) -> bool {
+    /// See [`weights_in`], with the operands exchanged.
+    unsafe fn weights_out(width: usize, from: *const f32, point_step: usize, to: *mut f32) -> bool {
         let mut zero = [0.0; LANES];
         for c in (0..width).step_by(LANES) {
-            let values = both(&square::<4>(from.add(c), 4 * far, far), taps_back);
+            let values = both(&square::<4>(from.add(c), 4 * point_step, point_step), taps_back);
             for i in 0..3 {
                 for j in 0..3 {
                     zero = add(&zero, &times(0.0, &values[i][j]));
@@ -675,7 +685,7 @@ simd_fn! {
     }
 }
 
-/// Whether none is a NaN, which what is not finite makes of zero.
+/// True if all are zero. They are products of values with zero, which are NaN for values that are not finite.
 #[inline(always)]
 fn all_zero(lanes: &Lanes) -> bool {
     lanes.iter().all(|v| *v == 0.0)

@@ -1,20 +1,20 @@
-//! Matrices made bidiagonal by reflectors from both sides, and their singular values by QR steps (Golub and Kahan; steps without
-//! a shift by Demmel and Kahan).
+//! Reduces matrices to bidiagonal form by reflectors from both sides, and finds the singular values by QR steps (Golub
+//! and Kahan; steps without a shift by Demmel and Kahan).
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_columns, dots, take_columns};
+use super::columns::{add_columns, adjoint_product, subtract_columns};
 use super::number::Double;
 use super::qr::reflector;
-use super::turns::{Turns, rotation};
+use super::rotations::{Rotations, rotation};
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
-/// So many columns and rows are reflected before the rest of the matrix is.
+/// Number of columns and rows that are reflected before the reflectors are applied to the rest of the matrix.
 const PANEL: usize = 32;
-/// This many steps for each value always suffice, except for NaN.
+/// Maximum number of steps per value, which always suffices, except for NaN.
 const STEPS: usize = 30;
 
-/// Two diagonals, the second above the first, and the factors of the reflectors from the left and from the right.
+/// The diagonal, the one above it, and the factors of the reflectors from the left and from the right.
 pub struct Bidiagonal<T> {
     pub diagonal: Vec<f64>,
     pub above: Vec<f64>,
@@ -22,8 +22,8 @@ pub struct Bidiagonal<T> {
     pub right: Vec<T>,
 }
 
-/// What a panel takes from the rest of the matrix: `v yᴴ + x uᴴ`, where the columns of `v` are the reflectors from the left, which
-/// lie in the matrix itself, and those of `u` the ones from the right.
+/// The update that a panel subtracts from the rest of the matrix: `v yᴴ + x uᴴ`. The columns of `v` are the reflectors
+/// from the left, which are stored in the matrix itself; those of `u` are the ones from the right.
 struct Panel<T> {
     x: Vec<T>,
     y: Vec<T>,
@@ -31,8 +31,8 @@ struct Panel<T> {
     factors: [T; PANEL],
 }
 
-/// Makes an `m` by `n` matrix with `m >= n` bidiagonal. The reflectors from the left are left in it, those from the right go to
-/// the columns of `v` behind its first.
+/// Reduces an `m` by `n` matrix with `m >= n` to bidiagonal form. The reflectors from the left stay in the matrix;
+/// those from the right become the columns of `v` behind its first.
 pub fn reduce<T: Double>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]>) -> Result<Bidiagonal<T>> {
     let mut made = Bidiagonal {
         diagonal: scratch(n, 0.0)?,
@@ -73,18 +73,18 @@ pub fn reduce<T: Double>(a: &mut [T], m: usize, n: usize, mut v: Option<&mut [T]
 }
 
 impl<T: Double> Panel<T> {
-    /// Reflects column `i`, and finds what that takes from the columns behind it.
+    /// Reflects column `i`, and computes the update of the columns behind it.
     fn column(&mut self, a: &mut [T], [m, n]: [usize; 2], [first, i]: [usize; 2], made: &mut Bidiagonal<T>) {
         let (s, Panel { x, y, u, factors }) = (i - first, self);
         let (before, rest) = a.split_at_mut(i * m);
         let (column, behind) = rest.split_at_mut(m);
         let (column, v) = (&mut column[i..], &before[(first * m + i).min(before.len())..]);
-        // What the panel has taken from it so far.
+        // First apply the panel's updates so far to this column.
         let factors = &mut factors[..s];
         (0..s).for_each(|p| factors[p] = y[p * n + i].conj());
-        take_columns(column, v, m, factors);
+        subtract_columns(column, v, m, factors);
         (0..s).for_each(|p| factors[p] = u[p * n + i].conj());
-        take_columns(column, &x[i..], m, factors);
+        subtract_columns(column, &x[i..], m, factors);
         let factor = reflector(column);
         made.left[i] = factor;
         made.diagonal[i] = column[0].re();
@@ -94,15 +94,15 @@ impl<T: Double> Panel<T> {
         if y.is_empty() {
             return;
         }
-        dots(y, &behind[i..], m, column);
-        dots(factors, v, m, column);
-        take_columns(y, &earlier[(i + 1).min(earlier.len())..], n, factors);
-        dots(factors, &x[i..], m, column);
-        take_columns(y, &u[i + 1..], n, factors);
+        adjoint_product(y, &behind[i..], m, column);
+        adjoint_product(factors, v, m, column);
+        subtract_columns(y, &earlier[(i + 1).min(earlier.len())..], n, factors);
+        adjoint_product(factors, &x[i..], m, column);
+        subtract_columns(y, &u[i + 1..], n, factors);
         y.iter_mut().for_each(|y| *y = *y * factor);
     }
 
-    /// Reflects row `i` behind the diagonal, and finds what that takes from the rows below it.
+    /// Reflects row `i` right of the diagonal, and computes the update of the rows below it.
     fn row(&mut self, a: &mut [T], [m, n]: [usize; 2], [first, i]: [usize; 2], made: &mut Bidiagonal<T>) {
         let (s, Panel { x, y, u, factors }) = (i - first, self);
         let (earlier, u) = u.split_at_mut(s * n);
@@ -113,9 +113,9 @@ impl<T: Double> Panel<T> {
         }
         let (y, earlier) = (&y[i + 1..], &earlier[(i + 1).min(earlier.len())..]);
         (0..=s).for_each(|p| factors[p] = a[(first + p) * m + i].conj());
-        take_columns(u, y, n, &mut factors[..=s]);
+        subtract_columns(u, y, n, &mut factors[..=s]);
         (0..s).for_each(|p| factors[p] = x[p * m + i].conj());
-        take_columns(u, earlier, n, &mut factors[..s]);
+        subtract_columns(u, earlier, n, &mut factors[..s]);
         let factor = reflector(u);
         made.right[i] = factor;
         made.above[i] = u[0].re();
@@ -127,16 +127,16 @@ impl<T: Double> Panel<T> {
         }
         x.fill(T::zero());
         add_columns(x, &a[(i + 1) * m + i + 1..], m, u);
-        dots(&mut factors[..=s], y, n, u);
-        take_columns(x, &a[first * m + i + 1..], m, &mut factors[..=s]);
-        dots(&mut factors[..s], earlier, n, u);
-        take_columns(x, &before[(i + 1).min(before.len())..], m, &mut factors[..s]);
+        adjoint_product(&mut factors[..=s], y, n, u);
+        subtract_columns(x, &a[first * m + i + 1..], m, &mut factors[..=s]);
+        adjoint_product(&mut factors[..s], earlier, n, u);
+        subtract_columns(x, &before[(i + 1).min(before.len())..], m, &mut factors[..s]);
         x.iter_mut().for_each(|x| *x = *x * factor);
     }
 }
 
-/// A part of the diagonals beside which nothing is left, walked from its larger end: upwards it is that of the transpose, with
-/// its rows and columns in reverse.
+/// A part of the bidiagonal matrix that is separate from the rest, walked from its larger end. If it is walked upwards,
+/// it is read as its transpose with rows and columns reversed.
 #[derive(Clone, Copy)]
 struct Walk {
     start: usize,
@@ -150,7 +150,7 @@ impl Walk {
         if self.upwards { self.end - i } else { self.start + i }
     }
 
-    /// Between the elements `i` and `i + 1` of the diagonal.
+    /// The index of the element between the elements `i` and `i + 1` of the diagonal.
     #[inline]
     fn above(self, i: usize) -> usize {
         if self.upwards { self.end - i - 1 } else { self.start + i }
@@ -162,9 +162,9 @@ impl Walk {
         i: usize,
         of_column: [f64; 2],
         of_row: [f64; 2],
-        turns: &mut [Turns<T>; 2],
+        rotations: &mut [Rotations<T>; 2],
     ) -> Result<()> {
-        let [left, right] = turns;
+        let [left, right] = rotations;
         let (at, [first, second], sign) = if self.upwards {
             (self.end - i - 1, [right, left], -1.0)
         } else {
@@ -182,8 +182,8 @@ impl Walk {
         if largest == 0.0 { 0.0 } else { f.min(h) * (f.max(h) / largest) }
     }
 
-    /// A step without a shift, which finds even small values to all their digits.
-    fn plain<T: Double>(self, d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<()> {
+    /// A step without a shift, which finds even small values to full relative precision.
+    fn plain<T: Double>(self, d: &mut [f64], e: &mut [f64], rotations: &mut [Rotations<T>; 2]) -> Result<()> {
         let last = self.end - self.start;
         let (mut c, mut old_c, mut old_s) = (1.0, 1.0, 0.0);
         for i in 0..last {
@@ -194,7 +194,7 @@ impl Walk {
             }
             let (c_row, s_row, on) = rotation(old_c * r, d[next] * s);
             (d[at], c, old_c, old_s) = (on, c_new, c_row, s_row);
-            self.push(i, [c_new, s], [c_row, s_row], turns)?;
+            self.push(i, [c_new, s], [c_row, s_row], rotations)?;
         }
         let h = d[self.on(last)] * c;
         (d[self.on(last)], e[self.above(last - 1)]) = (h * old_c, h * old_s);
@@ -207,7 +207,7 @@ impl Walk {
         shift: f64,
         d: &mut [f64],
         e: &mut [f64],
-        turns: &mut [Turns<T>; 2],
+        rotations: &mut [Rotations<T>; 2],
     ) -> Result<()> {
         let last = self.end - self.start;
         let head = d[self.on(0)];
@@ -229,16 +229,20 @@ impl Walk {
                 let beyond = self.above(i + 1);
                 (g, e[beyond]) = (s_row * e[beyond], c_row * e[beyond]);
             }
-            self.push(i, [c, s], [c_row, s_row], turns)?;
+            self.push(i, [c, s], [c_row, s_row], rotations)?;
         }
         e[self.above(last - 1)] = f;
         Ok(())
     }
 }
 
-/// Makes `d` the singular values of the two diagonals, of any sign and in any order, and turns left and right vectors with
-/// them. Whether all were found.
-pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T>; 2]) -> Result<bool> {
+/// Replaces `d` by the singular values of the bidiagonal matrix, of any sign and in any order, and rotates the left and
+/// right vectors with them. Returns true if all were found.
+pub fn diagonalize<T: Double>(
+    d: &mut [f64],
+    e: &mut [f64],
+    rotations: &mut [Rotations<T>; 2],
+) -> Result<bool> {
     let n = d.len();
     let mut steps = STEPS * n;
     let small = |d: &[f64], e: &[f64], i: usize| {
@@ -261,12 +265,13 @@ pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut [Turns<T
         steps -= 1;
         let walk = Walk { start, end, upwards: d[start].abs() < d[end].abs() };
         let (shift, head) = (walk.shift(d, e), d[walk.on(0)].abs());
-        // A shift that is lost in rounding only costs digits; a zero on the diagonal moves to the end without one.
+        // A shift that rounding would lose only costs digits; and a zero on the diagonal moves to the end only without
+        // one.
         let zero = d[start..=end].contains(&0.0);
         if zero || (shift / head).powi(2) < f64::EPSILON {
-            walk.plain(d, e, turns)?;
+            walk.plain(d, e, rotations)?;
         } else {
-            walk.shifted(shift, d, e, turns)?;
+            walk.shifted(shift, d, e, rotations)?;
         }
     }
     Ok(true)

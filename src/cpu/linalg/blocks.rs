@@ -1,11 +1,12 @@
-//! Products of blocks of matrices, by the kernel that multiplies matrices: where most of the work of large factorisations is done.
+//! Products of blocks of matrices, by the matrix multiplication kernel. Large factorizations spend most of their time
+//! here.
 
 use super::number::Number;
 use crate::base::Result;
 use crate::cpu::matmul::Product;
 use std::ops::Range;
 
-/// A part of a matrix that lies column by column in some memory: where it begins, and how far apart its columns are.
+/// A part of a column-major matrix: the offset of its first element, the distance between its columns, and its sizes.
 #[derive(Clone, Copy)]
 pub struct Block {
     pub at: usize,
@@ -15,7 +16,6 @@ pub struct Block {
 }
 
 impl Block {
-    /// A whole matrix.
     pub fn new(rows: usize, columns: usize) -> Block {
         Block { at: 0, lead: rows, rows, columns }
     }
@@ -25,22 +25,22 @@ impl Block {
         Block { at, rows: rows.len(), columns: columns.len(), ..self }
     }
 
-    /// Where an element is.
+    /// The offset of an element.
     pub fn place(self, row: usize, column: usize) -> usize {
         self.at + row + column * self.lead
     }
 
-    /// Where the elements of a column are.
+    /// The offsets of a column.
     pub fn column(self, column: usize) -> Range<usize> {
         self.place(0, column)..self.place(self.rows, column)
     }
 
-    /// How much memory there must be.
+    /// Number of elements that the memory must have.
     fn end(self) -> usize {
         if self.rows == 0 || self.columns == 0 { 0 } else { self.place(self.rows, self.columns - 1) }
     }
 
-    /// Whether two parts of one matrix have no element in common.
+    /// True if two parts of one matrix have no element in common.
     fn apart(self, other: Block) -> bool {
         let ends = |x: Block| {
             let (row, column) = (x.at % x.lead.max(1), x.at / x.lead.max(1));
@@ -52,7 +52,7 @@ impl Block {
     }
 }
 
-/// A square with at most so many columns is as fast whole as by its lower triangle.
+/// Squares with at most this many columns are computed whole, which is as fast as their lower triangle.
 const WHOLE: usize = 64;
 
 /// Calls `each` with the rows and columns of blocks that cover the lower triangle of a square, and little above it.
@@ -70,7 +70,8 @@ pub fn lower_triangle(
     lower_triangle(high, each)
 }
 
-/// An operand of a product: a block of other memory, or of that which is written to; as it is, or its conjugate transpose.
+/// An operand of a product: a block of other memory, or of the memory that is written to; itself, or its conjugate
+/// transpose.
 #[derive(Clone, Copy)]
 pub struct Factor<'a, T> {
     memory: Option<&'a [T]>,
@@ -83,7 +84,7 @@ impl<'a, T> Factor<'a, T> {
         Factor { memory: Some(memory), block, adjoint: false }
     }
 
-    /// A block of what is written to.
+    /// A block of the memory that is written to.
     pub fn own(block: Block) -> Factor<'a, T> {
         Factor { memory: None, block, adjoint: false }
     }
@@ -98,7 +99,7 @@ impl<'a, T> Factor<'a, T> {
     }
 }
 
-/// `out += alpha * a * b` for a block of `x`.
+/// `out += alpha * a * b`, where `out` is a block of `x`.
 pub fn add_product<T: Number>(x: &mut [T], out: Block, alpha: f64, a: Factor<T>, b: Factor<T>) -> Result<()> {
     let ([m, k], [rows, n]) = (a.sizes(), b.sizes());
     assert!(k == rows && [m, n] == [out.rows, out.columns] && out.end() <= x.len());
@@ -123,14 +124,14 @@ pub fn add_product<T: Number>(x: &mut [T], out: Block, alpha: f64, a: Factor<T>,
     let ((a_at, a_steps), (b_at, b_steps)) = (operand(&a), operand(&b));
     let product =
         Product { sizes: [m, n, k], out: [parts, parts * out.lead], a: a_steps, b: b_steps, threads: true };
-    // Of complex numbers the real and imaginary parts are matrices of their own, each element next to the other's.
+    // The real and imaginary parts of complex matrices are interleaved matrices, which are multiplied separately.
     for (p, q) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
         if p >= parts || q >= parts {
             continue;
         }
         let negative = (p == 1 && q == 1) ^ (p == 1 && a.adjoint) ^ (q == 1 && b.adjoint);
-        // SAFETY: the blocks are inside live memory and the operands apart from the result, as was just asserted; numbers are
-        // one or two of their parts.
+        // SAFETY: the assertions above checked that the blocks are inside live memory and do not overlap the result; a
+        // number is one or two parts.
         unsafe {
             let out = to.add(out.at).cast::<T::Part>().add(p ^ q);
             T::add_product(product, out, a_at.add(p), b_at.add(q), if negative { -alpha } else { alpha })?;

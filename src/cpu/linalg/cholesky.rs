@@ -1,4 +1,4 @@
-//! The triangle whose square is a positive matrix: that of the first half, then of what it leaves of the second.
+//! Cholesky decomposition: factors the first half, subtracts its product from the second, and factors that.
 
 use super::blocks::{Block, Factor, add_product, lower_triangle};
 use super::columns::add_scaled;
@@ -6,10 +6,11 @@ use super::number::Number;
 use super::triangular;
 use crate::base::Result;
 
-/// So few columns are found one after the other.
+/// Up to this many columns are factored one after another.
 const FEW: usize = 24;
 
-/// `L` over the lower triangle of `a`, zeros above it. The order of the first leading minor that is not positive, or 0.
+/// Replaces the lower triangle of `a` by `L`, and sets the elements above it to zero. Returns the order of the first
+/// leading minor that is not positive, or 0.
 pub fn factor<T: Number>(a: &mut [T], n: usize) -> Result<usize> {
     let info = match n {
         2 => square::<T, 2>(a),
@@ -23,7 +24,7 @@ pub fn factor<T: Number>(a: &mut [T], n: usize) -> Result<usize> {
     Ok(info)
 }
 
-/// [`few`] for a size that the compiler knows.
+/// [`few`] for a size known at compile time.
 fn square<T: Number, const N: usize>(x: &mut [T]) -> usize {
     few(&mut x[..N * N], Block::new(N, N))
 }
@@ -68,7 +69,7 @@ fn few<T: Number>(x: &mut [T], a: Block) -> usize {
     0
 }
 
-/// Takes `b bᴴ` from the lower triangle of a block.
+/// Subtracts `b bᴴ` from the lower triangle of a block.
 fn subtract_square<T: Number>(x: &mut [T], a: Block, b: Block) -> Result<()> {
     let of = |rows| Factor::own(b.part(rows, 0..b.columns));
     lower_triangle(0..a.rows, &mut |rows, columns| {

@@ -1,4 +1,4 @@
-//! Products of a matrix with a vector, four columns at a time: what reflects is read once for all of them.
+//! Products of a matrix with a vector, four columns at a time, so that the vector is read once for all of them.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
@@ -7,7 +7,7 @@ use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::{Level, simd_fn};
 
 const LANES: usize = 8;
-/// From so many elements on it pays to choose an instruction set.
+/// From this length on, choosing an instruction set pays.
 const LONG: usize = 24;
 const HALF: usize = 4;
 const TOGETHER: usize = 4;
@@ -17,7 +17,7 @@ const TOGETHER: usize = 4;
 pub fn add_scaled<T: Number>(y: &mut [T], a: T, x: &[T]) {
     let n = y.len().min(x.len());
     if n >= LONG {
-        // SAFETY: both are that long.
+        // SAFETY: both have `n` elements.
         return unsafe { add::<T, 1>(n, y.as_mut_ptr(), x.as_ptr(), n, &a) };
     }
     for (y, &x) in y.iter_mut().zip(x) {
@@ -31,14 +31,14 @@ pub fn dot<T: Number>(x: &[T], y: &[T]) -> T {
     let mut sum = T::zero();
     let y = &y[..x.len()];
     if x.len() >= LONG {
-        // SAFETY: both are that long.
+        // SAFETY: both have as many elements.
         unsafe { sums::<T, 1>(x.len(), &mut sum, x.as_ptr(), x.len(), y.as_ptr()) };
         return sum;
     }
     x.iter().zip(y).fold(sum, |sum, (&x, &y)| sum + x.conj() * y)
 }
 
-/// `y += a x`, where the columns of `a` start `lead` apart.
+/// `y += a x`, where the columns of `a` are `lead` elements apart.
 pub fn add_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &[T]) {
     let (m, n) = (y.len(), x.len());
     if m == 0 || n == 0 {
@@ -46,9 +46,9 @@ pub fn add_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &[T]) {
     }
     assert!((n - 1) * lead + m <= a.len());
     let (to, from, factors) = (Shared::new(y.as_ptr()), Shared::new(a.as_ptr()), Shared::new(x.as_ptr()));
-    // Whole lanes, which are added alike on any number of threads.
+    // Cut between whole lanes, so that results do not depend on the number of threads.
     par::ranges(m, (par::GRAIN / n).max(1).next_multiple_of(LANES), |rows| {
-        // SAFETY: no other range has these rows, and the columns were just seen to be there.
+        // SAFETY: no other range has these rows, and the assertion checked the columns.
         unsafe {
             let (to, from, x) = (to.get().add(rows.start), from.get().add(rows.start), factors.get());
             let whole = n - n % TOGETHER;
@@ -62,14 +62,14 @@ pub fn add_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &[T]) {
     });
 }
 
-/// `y -= a x`, of which `x` is used up.
-pub fn take_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &mut [T]) {
+/// `y -= a x`; negates `x`.
+pub fn subtract_columns<T: Number>(y: &mut [T], a: &[T], lead: usize, x: &mut [T]) {
     x.iter_mut().for_each(|x| *x = -*x);
     add_columns(y, a, lead, x);
 }
 
-/// The products of columns of `a`, which start `lead` apart, with `x`: `out = aᴴ x`.
-pub fn dots<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
+/// The products of columns of `a`, which are `lead` elements apart, with `x`: `out = aᴴ x`.
+pub fn adjoint_product<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
     let (m, n) = (x.len(), out.len());
     if n == 0 {
         return;
@@ -81,7 +81,7 @@ pub fn dots<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
     let (to, from, x) = (Shared::new(out.as_ptr()), Shared::new(a.as_ptr()), Shared::new(x.as_ptr()));
     par::ranges(n, (par::GRAIN / m).max(1).next_multiple_of(TOGETHER), |columns| {
         let whole = columns.end - columns.len() % TOGETHER;
-        // SAFETY: no other range has these results, and the columns were just seen to be there.
+        // SAFETY: no other range has these results, and the assertion checked the columns.
         unsafe {
             for j in (columns.start..whole).step_by(TOGETHER) {
                 sums::<T, TOGETHER>(m, to.get().add(j), from.get().add(j * lead), lead, x.get());
@@ -93,8 +93,8 @@ pub fn dots<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
     });
 }
 
-/// The product of a Hermitian matrix, of which the lower triangle is read, with `x`: each element is read once for both of its
-/// places.
+/// The product of a Hermitian matrix, of which the lower triangle is read, with `x`. Each element is read once, for
+/// both of its places.
 pub fn hermitian_product<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]) {
     let n = x.len();
     out.fill(T::zero());
@@ -111,7 +111,7 @@ pub fn hermitian_product<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]
         if last < n {
             assert!((last - 1) * lead + n <= a.len() && out.len() == n);
             let (to, from) = (out.as_mut_ptr(), a.as_ptr());
-            // SAFETY: the rows below are in all of these columns.
+            // SAFETY: all of these columns have the rows below.
             unsafe {
                 let from = from.add(first * lead + last);
                 both::<T, TOGETHER>(n - last, to.add(last), to.add(first), from, lead, x.as_ptr().add(first));
@@ -121,10 +121,11 @@ pub fn hermitian_product<T: Number>(out: &mut [T], a: &[T], lead: usize, x: &[T]
 }
 
 simd_fn! {
-    /// Adds the product of `N` columns with the first `N` of `x` to `y`, and that of their adjoint with what follows to `sums`.
+    /// Adds the product of `N` columns with the first `N` elements of `x` to `y`, and that of their adjoint with the
+    /// elements that follow to `sums`.
     ///
     /// # Safety
-    /// There are `m` rows of each, and `N + m` elements of `x`.
+    /// The columns, `y` and `sums` have the sizes that follow from `m` and `N`; `x` has `N + m` elements.
     unsafe fn both<T; N>(m: usize, y: *mut T, sums: *mut T, a: *const T, lead: usize, x: *const T) where [T: Number] {
         let head = x.cast::<[T; N]>().read_unaligned();
         let x = x.add(N);
@@ -154,7 +155,7 @@ simd_fn! {
     }
 }
 
-// (In wider registers the compiler gathers complex numbers one by one.)
+// With wider registers, the compiler would gather complex numbers one by one.
 simd_fn! {
     [Level::V3]
     unsafe fn add<T; N>(m: usize, y: *mut T, a: *const T, lead: usize, x: *const T) where [T: Number] {

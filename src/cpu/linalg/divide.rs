@@ -1,11 +1,12 @@
-//! Eigenvalues and vectors of a matrix with three diagonals: those of its halves, and then of the matrix of rank one that joins them
-//! (Cuppen). Vectors are those of the values as they were found, which makes them orthogonal (Gu and Eisenstat).
+//! Divide and conquer for eigenvalues and eigenvectors of tridiagonal matrices (Cuppen): solves both halves, then joins
+//! them by a matrix of rank one. The vectors are computed for the values as they were rounded, which keeps them
+//! orthogonal (Gu and Eisenstat).
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
 use super::blocks::{Block, Factor, add_product};
 use super::eigh::diagonalize;
-use super::turns::Turns;
+use super::rotations::Rotations;
 use crate::base::{Result, try_alloc};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
@@ -14,17 +15,18 @@ use std::ops::Range;
 
 /// Smaller matrices are left to QR steps.
 pub const LEAF: usize = 32;
-/// So many steps to a root always suffice: the interval is halved where they lead astray.
+/// Maximum number of steps to a root, which always suffices: if a step leaves the interval, the interval is halved.
 const STEPS: usize = 120;
 const LANES: usize = 8;
 
-/// Makes `d` the values, in any order, and `z`, which holds zeros, the vectors. What [`diagonalize`] left: 0 if all is well.
+/// Replaces `d` by the eigenvalues, in any order, and `z`, which holds zeros, by the vectors. Returns the number of
+/// values that [`diagonalize`] did not find.
 pub fn decompose(d: &mut [f64], e: &[f64], z: &mut [f64]) -> Result<usize> {
     let block = Block::new(d.len(), d.len());
     part(d, e, z, block)
 }
 
-/// As [`decompose`], for a block of the vectors on their diagonal.
+/// Like [`decompose`], for a diagonal block of the vectors.
 fn part(d: &mut [f64], e: &[f64], z: &mut [f64], block: Block) -> Result<usize> {
     let n = d.len();
     if n <= LEAF {
@@ -32,9 +34,9 @@ fn part(d: &mut [f64], e: &[f64], z: &mut [f64], block: Block) -> Result<usize> 
         beside[..n - 1].copy_from_slice(&e[..n - 1]);
         let vectors = &mut vectors[..n * n];
         vectors.iter_mut().step_by(n + 1).for_each(|x| *x = 1.0);
-        let mut turns = Turns::of(Some(&mut *vectors), n, n)?;
-        let left = diagonalize(d, &mut beside[..n], &mut turns)?;
-        turns.done()?;
+        let mut rotations = Rotations::of(Some(&mut *vectors), n, n)?;
+        let left = diagonalize(d, &mut beside[..n], &mut rotations)?;
+        rotations.finish()?;
         (0..n).for_each(|j| z[block.column(j)].copy_from_slice(&vectors[j * n..(j + 1) * n]));
         return Ok(left);
     }
@@ -51,34 +53,40 @@ fn part(d: &mut [f64], e: &[f64], z: &mut [f64], block: Block) -> Result<usize> 
     Ok(left + right)
 }
 
-/// Where the elements of a vector are that are not zero.
+/// The rows in which a vector has nonzero elements.
 #[derive(Clone, Copy, PartialEq)]
-enum Rows {
+enum NonzeroRows {
     Above,
     Both,
     Below,
 }
 
-/// A value, its weight in the joining vector, and the column of its vector.
+/// An eigenvalue of a half, its weight in the vector of the rank-one matrix, and the column of its eigenvector.
 #[derive(Clone, Copy)]
 struct Pole {
     value: f64,
     weight: f64,
     column: usize,
-    rows: Rows,
+    rows: NonzeroRows,
 }
 
-/// Makes the vectors of two halves, and their values, those of the whole: `diag(d) + rho w wᵀ` in the basis of the halves.
+/// Rotations the values and vectors of two halves into those of the whole, which is `diag(d) + rho w wᵀ` in the basis of
+/// the halves.
 fn join(d: &mut [f64], z: &mut [f64], block: Block, half: usize, joint: f64) -> Result<()> {
     let n = d.len();
     let rho = 2.0 * joint.abs();
     let mut poles = try_alloc::all((0..n).map(|column| {
         let above = column < half;
-        // The last row of the first half and the first of the second; the vector's length is one.
+        // The weight comes from the last row of the first half, or the first row of the second; `w` has length one.
         let weight =
             z[block.place(if above { half - 1 } else { half }, column)] * std::f64::consts::FRAC_1_SQRT_2;
         let weight = if above || joint > 0.0 { weight } else { -weight };
-        Pole { value: d[column], weight, column, rows: if above { Rows::Above } else { Rows::Below } }
+        Pole {
+            value: d[column],
+            weight,
+            column,
+            rows: if above { NonzeroRows::Above } else { NonzeroRows::Below },
+        }
     }))?;
     poles.sort_unstable_by(|a, b| a.value.total_cmp(&b.value));
     deflate(&mut poles, d, z, block, rho);
@@ -88,19 +96,29 @@ fn join(d: &mut [f64], z: &mut [f64], block: Block, half: usize, joint: f64) -> 
     }
     let mut u = scratch(k * k, 0.0)?;
     roots(&poles, rho, d, &mut u)?;
-    let order = try_alloc::all([Rows::Above, Rows::Both, Rows::Below].into_iter().flat_map(|rows| {
-        poles.iter().enumerate().filter(move |(_, pole)| pole.rows == rows).map(|(i, _)| i)
-    }))?;
+    let order =
+        try_alloc::all([NonzeroRows::Above, NonzeroRows::Both, NonzeroRows::Below].into_iter().flat_map(
+            |rows| poles.iter().enumerate().filter(move |(_, pole)| pole.rows == rows).map(|(i, _)| i),
+        ))?;
     vectors(&poles, &order, &mut u)?;
-    let count = |rows: Rows| poles.iter().filter(|pole| pole.rows == rows).count();
-    let (above, below) = (k - count(Rows::Below), k - count(Rows::Above));
+    let count = |rows: NonzeroRows| poles.iter().filter(|pole| pole.rows == rows).count();
+    let (above, below) = (k - count(NonzeroRows::Below), k - count(NonzeroRows::Above));
     for (rows, columns) in [(0..half, 0..above), (half..n, k - below..k)] {
-        turn(z, block, rows, &poles, &order[columns.clone()], &u, Block::new(k, k).part(columns, 0..k))?;
+        multiply_rows(
+            z,
+            block,
+            rows,
+            &poles,
+            &order[columns.clone()],
+            &u,
+            Block::new(k, k).part(columns, 0..k),
+        )?;
     }
     Ok(())
 }
 
-/// Takes out values that the join does not change: those of no weight, and of two that are equal one, which gets the weight of both.
+/// Removes values that the join does not change: those without weight; and of two equal values one, whose weight the
+/// other gets.
 fn deflate(poles: &mut Vec<Pole>, d: &mut [f64], z: &mut [f64], block: Block, rho: f64) {
     let most = poles.iter().fold(0.0, |top: f64, p| top.max(p.value.abs()).max(rho * p.weight.abs()));
     let tolerance = 4.0 * f64::EPSILON * most;
@@ -124,7 +142,7 @@ fn deflate(poles: &mut Vec<Pole>, d: &mut [f64], z: &mut [f64], block: Block, rh
                 pole.value = s * s * last.value + c * c * pole.value;
                 pole.weight = weight;
                 if pole.rows != last.rows {
-                    pole.rows = Rows::Both;
+                    pole.rows = NonzeroRows::Both;
                 }
                 kept -= 1;
             }
@@ -135,7 +153,7 @@ fn deflate(poles: &mut Vec<Pole>, d: &mut [f64], z: &mut [f64], block: Block, rh
     poles.truncate(kept);
 }
 
-/// The values of the whole, in `d`; the columns of `u` get the distances of the poles from each.
+/// Writes the eigenvalues of the whole to `d`, and the distances of the poles from each to the columns of `u`.
 fn roots(poles: &[Pole], rho: f64, d: &mut [f64], u: &mut [f64]) -> Result<()> {
     let k = poles.len();
     let values = try_alloc::all(poles.iter().map(|p| p.value))?;
@@ -143,7 +161,7 @@ fn roots(poles: &[Pole], rho: f64, d: &mut [f64], u: &mut [f64]) -> Result<()> {
     let (to, distances) = (Shared::new(d.as_ptr()), Shared::new(u.as_ptr()));
     par::ranges(k, par::GRAIN / (8 * k) + 1, |range| {
         for i in range {
-            // SAFETY: each root has a column and a place of its own.
+            // SAFETY: each root has a column and an element of its own.
             unsafe {
                 let column = std::slice::from_raw_parts_mut(distances.get().add(i * k), k);
                 *to.get().add(poles[i].column) = root(i, &values, &squares, rho, column);
@@ -153,8 +171,8 @@ fn roots(poles: &[Pole], rho: f64, d: &mut [f64], u: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// The root of `1 / rho + sum(squares / (values - x))` behind value number `i`, and the distances of the values from it, which are
-/// exact to rounding: they count from the nearer value.
+/// The root of `1 / rho + sum(squares / (values - x))` above `values[i]`. Also writes the distances of the values from
+/// it, which are exact up to rounding because they are computed from the nearer value.
 fn root(i: usize, values: &[f64], squares: &[f64], rho: f64, distances: &mut [f64]) -> f64 {
     let k = values.len();
     let last = i + 1 == k;
@@ -188,7 +206,7 @@ fn root(i: usize, values: &[f64], squares: &[f64], rho: f64, distances: &mut [f6
         } else {
             high = at
         }
-        // The values on each side as one, with what the sum and its slope say of it.
+        // Approximate the values on each side by one pole, which matches the sum and its derivative.
         let near = distances[i] - at;
         let step = if last {
             let rest = value - below_slope * near;
@@ -213,10 +231,10 @@ fn root(i: usize, values: &[f64], squares: &[f64], rho: f64, distances: &mut [f6
 }
 
 simd_fn! {
-    /// The sums of `squares / (distances - at)`, and of their slopes.
+    /// The sums of `squares / (distances - at)`, and their derivatives.
     ///
     /// # Safety
-    /// There are `n` of each.
+    /// Both have `n` elements.
     unsafe fn sums_at(n: usize, distances: *const f64, squares: *const f64, at: f64) -> [f64; 2] {
         let mut all = [[0.0; LANES]; 2];
         let whole = n - n % LANES;
@@ -240,10 +258,10 @@ simd_fn! {
     }
 }
 
-/// Makes vectors of the distances in `u`; their elements come in this order.
+/// Rotations the distances in `u` into vectors, whose elements come in the order `order`.
 fn vectors(poles: &[Pole], order: &[usize], u: &mut [f64]) -> Result<()> {
     let k = poles.len();
-    // The weights of which the values that were found are the exact ones.
+    // The weights for which the rounded values would be exact.
     let mut weights = try_alloc::filled(1.0, k)?;
     for (i, distances) in u.chunks_exact(k).enumerate() {
         for j in 0..k {
@@ -265,8 +283,8 @@ fn vectors(poles: &[Pole], order: &[usize], u: &mut [f64]) -> Result<()> {
     Ok(())
 }
 
-/// These rows of the poles' vectors, of which only those in `order` have some, times a block of `u`.
-fn turn(
+/// Multiplies these rows of the poles' vectors by a block of `u`. Only the vectors in `order` are nonzero there.
+fn multiply_rows(
     z: &mut [f64],
     block: Block,
     rows: Range<usize>,

@@ -1,7 +1,8 @@
-//! Eigenvalues and vectors of any square matrix: made a triangle by QR steps (Schur's form), whose vectors are solved for.
+//! Eigenvalues and eigenvectors of any square matrix: QR steps make it a triangle (Schur form), whose vectors follow by
+//! substitution.
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_columns, dots};
+use super::columns::{add_columns, adjoint_product};
 use super::number::Number;
 use super::qr;
 use crate::base::{Result, try_alloc};
@@ -10,10 +11,10 @@ use std::ops::Range;
 
 type C = Complex<f64>;
 
-/// This many steps for each value suffice; every tenth step of a value takes another shift.
+/// Maximum number of steps per value, which suffices; every tenth step for a value takes another shift.
 const STEPS: usize = 60;
 
-/// Square matrices column by column; an empty one is not wanted.
+/// A square column-major matrix; an empty one stands for a result that is not wanted.
 struct Matrix<'a, T> {
     items: &'a mut [T],
     n: usize,
@@ -28,8 +29,9 @@ impl<T: Copy> Matrix<'_, T> {
     }
 }
 
-/// Values, and with `vectors` these, of length 1, in the place of `a`; their largest elements are real, and those of real matrices
-/// come in pairs. The number of values that were not found: 0 if all is well.
+/// Finds the eigenvalues; with `vectors`, the eigenvectors replace `a`. They have length 1, their largest elements are
+/// real, and those of real matrices come in conjugate pairs. Returns the number of values that were not found: 0 if all
+/// is well.
 pub fn decompose(a: &mut [C], n: usize, values: &mut [C], real: bool, vectors: bool) -> Result<usize> {
     if n == 0 {
         return Ok(0);
@@ -74,7 +76,7 @@ pub fn decompose(a: &mut [C], n: usize, values: &mut [C], real: bool, vectors: b
     Ok(left)
 }
 
-/// The vector of a triangle's value number `k`, by substitution.
+/// The eigenvector of a triangle for its value number `k`, by substitution.
 fn solve(t: &Matrix<C>, k: usize, x: &mut [C], largest: f64) {
     let value = t.at(k, k);
     let norm = if largest > 0.0 { largest } else { 1.0 };
@@ -82,12 +84,12 @@ fn solve(t: &Matrix<C>, k: usize, x: &mut [C], largest: f64) {
     x[k] = C::one();
     for i in (0..k).rev() {
         let gap = t.at(i, i) - value;
-        // Equal values: the vector is nearly parallel to the other's.
+        // If values are equal, the vector is nearly parallel to the other one's.
         let gap = if gap.size() < f64::EPSILON * norm { C::real(f64::EPSILON * norm) } else { gap };
         x[i] = x[i] / gap;
         let size = x[i].size();
         if size > 1e100 {
-            // What is known of the rest shrinks with it.
+            // Scale all elements found so far as well.
             x.iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
         }
         let found = x[i];
@@ -95,11 +97,11 @@ fn solve(t: &Matrix<C>, k: usize, x: &mut [C], largest: f64) {
     }
 }
 
-/// Length 1, and the largest element real.
+/// Scales a vector to length 1, and makes its largest element real.
 fn normalize(v: &mut [C]) {
     let (mut at, mut most) = (0, 0.0);
     for (i, x) in v.iter().enumerate() {
-        // The choice must not depend on rounding where elements are nearly equal.
+        // If elements are nearly equal, the choice must not depend on rounding.
         if x.square() > most * (1.0 + 1e-9) {
             (at, most) = (i, x.square());
         }
@@ -113,7 +115,7 @@ fn normalize(v: &mut [C]) {
     }
 }
 
-/// Makes `a` zero below the diagonal next to the main one, by reflectors whose product `q` gets, unless it is empty.
+/// Reduces `a` to Hessenberg form by reflectors, whose product `q` becomes, unless it is empty.
 fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
     let n = a.n;
     let mut tau = try_alloc::filled(T::zero(), n - 1)?;
@@ -125,14 +127,14 @@ fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
         let v = &mut v[..n - k - 1];
         v.copy_from_slice(&column[k + 1..]);
         v[0] = T::one();
-        // From the right, and from the left.
+        // Reflect from the right, then from the left.
         w.fill(T::zero());
         add_columns(&mut w, rest, n, v);
         for (column, v) in rest.chunks_exact_mut(n).zip(&*v) {
             add_columns(column, &w, n, &[-(factor * v.conj())]);
         }
         let along = &mut w[..v.len()];
-        dots(along, &rest[k + 1..], n, v);
+        adjoint_product(along, &rest[k + 1..], n, v);
         for (column, along) in rest.chunks_exact_mut(n).zip(along) {
             add_columns(&mut column[k + 1..], v, n, &[-(factor.conj() * along.conj())]);
         }
@@ -145,7 +147,8 @@ fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
     Ok(())
 }
 
-/// `(1 - factor v vᵀ) a` in the rows from `row` on, of these columns; `v` has two or three elements.
+/// Multiplies the rows from `row` on, in these columns, by `1 - factor v vᵀ` from the left; `v` has two or three
+/// elements.
 fn reflect_rows(a: &mut Matrix<f64>, row: usize, columns: Range<usize>, v: &[f64], factor: f64) {
     for column in a.items[columns.start * a.n..columns.end * a.n].chunks_exact_mut(a.n) {
         match (v, &mut column[row..]) {
@@ -162,7 +165,8 @@ fn reflect_rows(a: &mut Matrix<f64>, row: usize, columns: Range<usize>, v: &[f64
     }
 }
 
-/// `a (1 - factor v vᵀ)` in the columns from `column` on, of these rows; `v` has two or three elements.
+/// Multiplies the columns from `column` on, in these rows, by `1 - factor v vᵀ` from the right; `v` has two or three
+/// elements.
 fn reflect_columns(a: &mut Matrix<f64>, column: usize, rows: Range<usize>, v: &[f64], factor: f64) {
     let (x, rest) = a.items[column * a.n..].split_at_mut(a.n);
     let (y, rest) = rest.split_at_mut(a.n);
@@ -184,7 +188,7 @@ fn reflect_columns(a: &mut Matrix<f64>, column: usize, rows: Range<usize>, v: &[
     }
 }
 
-/// The start of the block that ends at `end`: the element above the block is negligible.
+/// The start of the block that ends at `end`: the subdiagonal element before it is negligible.
 fn block<T: Number>(h: &mut Matrix<T>, end: usize) -> usize {
     for k in (1..=end).rev() {
         let beside = h.at(k - 1, k - 1).weight() + h.at(k, k).weight();
@@ -197,25 +201,26 @@ fn block<T: Number>(h: &mut Matrix<T>, end: usize) -> usize {
     0
 }
 
-/// `[c, s; -sᴴ, c]` of which the rows `k` and `k + 1` become the product, and the columns that with its inverse.
+/// The rotation `[c, s; -sᴴ, c]`, which multiplies the rows `k` and `k + 1` from the left, and whose inverse multiplies
+/// the columns from the right.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Rotation {
     c: f64,
     s: C,
 }
 
-impl Turn {
-    /// That which makes (x, y) to (r, 0).
-    fn of(x: C, y: C) -> Turn {
+impl Rotation {
+    /// The rotation that turns (x, y) into (r, 0).
+    fn of(x: C, y: C) -> Rotation {
         let length = x.size().hypot(y.size());
         if length == 0.0 || y.size() == 0.0 {
-            return Turn { c: 1.0, s: C::zero() };
+            return Rotation { c: 1.0, s: C::zero() };
         }
         if x.size() == 0.0 {
-            return Turn { c: 0.0, s: y.conj().scaled(1.0 / y.size()) };
+            return Rotation { c: 0.0, s: y.conj().scaled(1.0 / y.size()) };
         }
         let phase = x.scaled(1.0 / x.size());
-        Turn { c: x.size() / length, s: phase * y.conj().scaled(1.0 / length) }
+        Rotation { c: x.size() / length, s: phase * y.conj().scaled(1.0 / length) }
     }
 
     fn rows(self, a: &mut Matrix<C>, k: usize, columns: Range<usize>) {
@@ -238,7 +243,7 @@ impl Turn {
     }
 }
 
-/// The value of [[a, b], [c, d]] that is nearer to `d`.
+/// The eigenvalue of [[a, b], [c, d]] that is nearer to `d`.
 fn nearer(a: C, b: C, c: C, d: C) -> C {
     let half = (a - d).scaled(0.5);
     let product = b * c;
@@ -260,8 +265,8 @@ fn root(z: C) -> C {
     if z.re >= 0.0 { C::new(re, im) } else { C::new(im.abs(), if z.im < 0.0 { -re } else { re }) }
 }
 
-/// Schur's form of a complex matrix, in `h`; `q` gets the vectors. Where it is empty, only the values of the form are made. Gives how
-/// many values did not converge.
+/// The Schur form of a complex matrix, in `h`, and its basis, in `q`; if `q` is empty, only the diagonal of `h` is
+/// valid. Returns the number of values that did not converge.
 fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     hessenberg(h, q)?;
     let n = h.n;
@@ -286,12 +291,12 @@ fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
             if k > start {
                 (x, y) = (h.at(k, k - 1), h.at(k + 1, k - 1));
             }
-            let turn = Turn::of(x, y);
-            // Without vectors, what stands beside the block is not needed any more.
+            let rotation = Rotation::of(x, y);
+            // Without vectors, the elements beside the block are not needed any more.
             let (top, last) = if q.items.is_empty() { (start, end + 1) } else { (0, n) };
-            turn.rows(h, k, k.max(start + 1) - 1..last);
-            turn.columns(h, k, top..(k + 3).min(end + 1));
-            turn.columns(q, k, 0..n);
+            rotation.rows(h, k, k.max(start + 1) - 1..last);
+            rotation.columns(h, k, top..(k + 3).min(end + 1));
+            rotation.columns(q, k, 0..n);
             if k > start {
                 h.put(k + 1, k - 1, C::zero());
             }
@@ -300,8 +305,8 @@ fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
     Ok(0)
 }
 
-/// As [`schur`], of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
-/// both real.
+/// Like [`schur`], for a real matrix: pairs of complex values stay blocks of two. Each step takes two shifts, which are
+/// such a pair or both real.
 fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
     hessenberg(h, z)?;
     let n = h.n;
@@ -364,7 +369,7 @@ fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
     Ok(0)
 }
 
-/// Makes a block of two with real values a triangle.
+/// Makes a block of two with real eigenvalues a triangle.
 fn split_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>, k: usize) {
     let (a, b, c, d) = (h.at(k, k), h.at(k, k + 1), h.at(k + 1, k), h.at(k + 1, k + 1));
     let half = 0.5 * (a - d);
@@ -397,7 +402,8 @@ fn split_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>, k: usize) {
     h.put(k + 1, k, 0.0);
 }
 
-/// Makes the blocks of two that real steps left triangles: each a value with a positive imaginary part, and its conjugate.
+/// Makes the blocks of two that real steps left triangles: one eigenvalue with a positive imaginary part, and its
+/// conjugate.
 fn split_pairs(t: &mut Matrix<C>, q: &mut Matrix<C>) {
     let n = t.n;
     for k in 0..n - 1 {
@@ -408,10 +414,10 @@ fn split_pairs(t: &mut Matrix<C>, q: &mut Matrix<C>) {
         let half = 0.5 * (a - d);
         let im = (-(half * half + b * c)).max(0.0).sqrt();
         let value = C::new(d + half, im);
-        let turn = Turn::of(value - C::real(d), C::real(c));
-        turn.rows(t, k, k..n);
-        turn.columns(t, k, 0..k + 2);
-        turn.columns(q, k, 0..n);
+        let rotation = Rotation::of(value - C::real(d), C::real(c));
+        rotation.rows(t, k, k..n);
+        rotation.columns(t, k, 0..k + 2);
+        rotation.columns(q, k, 0..n);
         t.put(k, k, value);
         t.put(k + 1, k + 1, value.conj());
         t.put(k + 1, k, C::zero());

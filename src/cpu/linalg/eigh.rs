@@ -1,22 +1,23 @@
-//! Eigenvalues and vectors of Hermitian matrices: reflected to three diagonals, which are divided, or made one by QL and QR steps.
+//! Eigenvalues and eigenvectors of Hermitian matrices: reduced to tridiagonal form, which divide and conquer or QL and
+//! QR steps make diagonal.
 
 use super::blocks::{Block, Factor, add_product, lower_triangle};
-use super::columns::{add_scaled, dot, dots, hermitian_product, take_columns};
+use super::columns::{add_scaled, adjoint_product, dot, hermitian_product, subtract_columns};
 use super::number::{Double, columns, rescale, scale_of};
-use super::turns::{Turns, rotation};
+use super::rotations::{Rotations, rotation};
 use super::{divide, qr};
 use crate::base::{Result, try_alloc};
 use crate::cpu::element::scratch;
 
-/// This many steps for each value always suffice, except for NaN.
+/// Maximum number of steps per value, which always suffices, except for NaN.
 const STEPS: usize = 30;
-/// So many columns are reflected before the rest of the matrix is.
+/// Number of columns that are reflected before the reflectors are applied to the rest of the matrix.
 const PANEL: usize = 32;
-/// Larger matrices are divided.
+/// Larger matrices use divide and conquer.
 const DIVIDED: usize = 48;
 
-/// Values ascend; of `a` the lower triangle is read, and with `vectors` they replace it. The number of elements beside the diagonal
-/// that did not vanish: 0 if all is well.
+/// Finds the eigenvalues in ascending order. The lower triangle of `a` is read; with `vectors`, the eigenvectors
+/// replace it. Returns the number of subdiagonal elements that did not converge to zero: 0 if all is well.
 pub fn decompose<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) -> Result<usize> {
     if n == 0 {
         return Ok(0);
@@ -42,9 +43,9 @@ pub fn decompose<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: 
         if vectors {
             qr::product_below(a, n, &tau)?;
         }
-        let mut turns = Turns::of(vectors.then_some(&mut *a), n, n)?;
-        let left = diagonalize(values, &mut beside, &mut turns)?;
-        turns.done()?;
+        let mut rotations = Rotations::of(vectors.then_some(&mut *a), n, n)?;
+        let left = diagonalize(values, &mut beside, &mut rotations)?;
+        rotations.finish()?;
         left
     };
     values.iter_mut().for_each(|x| *x /= scale);
@@ -54,7 +55,7 @@ pub fn decompose<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: 
     Ok(left)
 }
 
-/// Ascending values, and their vectors with them.
+/// Sorts the values, and their vectors with them.
 fn sort<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
     if !vectors {
         return values.sort_unstable_by(f64::total_cmp);
@@ -69,8 +70,9 @@ fn sort<T: Double>(a: &mut [T], n: usize, values: &mut [f64], vectors: bool) {
     }
 }
 
-/// Leaves the diagonal and what lies beside it, and the reflectors in `a`, whose factors are returned. A panel takes `v wᴴ + w vᴴ`
-/// from the rest of the matrix, where the columns of `v` are its reflectors.
+/// Reduces `a` to tridiagonal form: writes its diagonal and its subdiagonal (`beside`), leaves the reflectors in `a`,
+/// and returns their factors. A panel subtracts `v wᴴ + w vᴴ` from the rest of the matrix, where the columns of `v` are
+/// its reflectors.
 fn tridiagonal<T: Double>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<Vec<T>> {
     let mut tau = try_alloc::filled(T::zero(), n - 1)?;
     let mut w = scratch(n * PANEL.min(n), T::zero())?;
@@ -83,11 +85,11 @@ fn tridiagonal<T: Double>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
             let (column, behind) = rest.split_at_mut(n);
             let v = &before[first * n..];
             let (earlier, w) = w.split_at_mut((i - first) * n);
-            // What the panel has taken from this column so far.
+            // First apply the panel's updates so far to this column.
             factors.iter_mut().enumerate().for_each(|(p, x)| *x = earlier[p * n + i].conj());
-            take_columns(&mut column[i..], &v[i.min(v.len())..], n, factors);
+            subtract_columns(&mut column[i..], &v[i.min(v.len())..], n, factors);
             factors.iter_mut().enumerate().for_each(|(p, x)| *x = v[p * n + i].conj());
-            take_columns(&mut column[i..], &earlier[i.min(earlier.len())..], n, factors);
+            subtract_columns(&mut column[i..], &earlier[i.min(earlier.len())..], n, factors);
             diagonal[i] = column[i].re();
             if i + 1 == n {
                 break;
@@ -99,10 +101,10 @@ fn tridiagonal<T: Double>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
             let w = &mut w[i + 1..n];
             hermitian_product(w, &behind[i + 1..], n, column);
             let (v, earlier) = (&v[(i + 1).min(v.len())..], &earlier[(i + 1).min(earlier.len())..]);
-            dots(factors, earlier, n, column);
-            take_columns(w, v, n, factors);
-            dots(factors, v, n, column);
-            take_columns(w, earlier, n, factors);
+            adjoint_product(factors, earlier, n, column);
+            subtract_columns(w, v, n, factors);
+            adjoint_product(factors, v, n, column);
+            subtract_columns(w, earlier, n, factors);
             w.iter_mut().for_each(|x| *x = *x * factor);
             let half = (factor * dot(w, column)).scaled(-0.5);
             add_scaled(w, half, column);
@@ -110,13 +112,13 @@ fn tridiagonal<T: Double>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
         let width = last - first;
         let square = Block::new(n, n);
         let (rest, v) = (square.part(last..n, last..n), square.part(last..n, first..last));
-        take_squares(a, rest, v, &w, Block::new(n, width).part(last..n, 0..width))?;
+        subtract_squares(a, rest, v, &w, Block::new(n, width).part(last..n, 0..width))?;
     }
     Ok(tau)
 }
 
-/// Takes `v wᴴ + w vᴴ` from the lower triangle of a block of `a`.
-fn take_squares<T: Double>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
+/// Subtracts `v wᴴ + w vᴴ` from the lower triangle of a block of `a`.
+fn subtract_squares<T: Double>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Block) -> Result<()> {
     let of_v = |rows| Factor::own(v.part(rows, 0..v.columns));
     let of_w = |rows| Factor::of(w, of_w.part(rows, 0..v.columns));
     lower_triangle(0..rest.rows, &mut |rows, columns| {
@@ -126,7 +128,7 @@ fn take_squares<T: Double>(a: &mut [T], rest: Block, v: Block, w: &[T], of_w: Bl
     })
 }
 
-/// The eigenvalues of [[a, b], [b, c]], the larger by magnitude first, and the vector (cosine, sine) of that.
+/// The eigenvalues of [[a, b], [b, c]], the larger by magnitude first, and the vector (cosine, sine) of that one.
 fn pair(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
     let (sum, gap, twice) = (a + c, a - c, b + b);
     let (wide, narrow) = if a.abs() > c.abs() { (a, c) } else { (c, a) };
@@ -155,8 +157,8 @@ fn pair(a: f64, b: f64, c: f64) -> (f64, f64, f64, f64) {
     if one == two { (first, second, -sine, cosine) } else { (first, second, cosine, sine) }
 }
 
-/// Makes `d` the eigenvalues of the three diagonals, in any order, and turns their vectors.
-pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>) -> Result<usize> {
+/// Replaces `d` by the eigenvalues of the tridiagonal matrix, in any order, and rotates their vectors.
+pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], rotations: &mut Rotations<T>) -> Result<usize> {
     let n = d.len();
     let (epsilon, safe) = (f64::EPSILON / 2.0, f64::MIN_POSITIVE);
     let mut steps = n * STEPS;
@@ -165,7 +167,7 @@ pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>
         if start > 0 {
             e[start - 1] = 0.0;
         }
-        // A block ends where what lies beside the diagonal vanishes.
+        // A block ends where a subdiagonal element vanishes.
         let mut end = start;
         while end + 1 < n {
             let size = e[end].abs();
@@ -185,11 +187,11 @@ pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>
         if !norm.is_finite() {
             return Ok(last - first);
         }
-        // From the smaller end.
+        // Start from the smaller end.
         let done = if d[last].abs() < d[first].abs() {
-            upwards(d, e, turns, [first, last], [epsilon, safe], &mut steps)?
+            upwards(d, e, rotations, [first, last], [epsilon, safe], &mut steps)?
         } else {
-            downwards(d, e, turns, [first, last], [epsilon, safe], &mut steps)?
+            downwards(d, e, rotations, [first, last], [epsilon, safe], &mut steps)?
         };
         if !done {
             return Ok(e[..n - 1].iter().filter(|x| **x != 0.0).count().max(1));
@@ -198,11 +200,11 @@ pub fn diagonalize<T: Double>(d: &mut [f64], e: &mut [f64], turns: &mut Turns<T>
     Ok(0)
 }
 
-/// QL steps over the block: values are found from its first on.
+/// QL steps over the block, which find the values from its first on.
 fn downwards<T: Double>(
     d: &mut [f64],
     e: &mut [f64],
-    turns: &mut Turns<T>,
+    rotations: &mut Rotations<T>,
     [mut l, last]: [usize; 2],
     [epsilon, safe]: [f64; 2],
     steps: &mut usize,
@@ -220,7 +222,7 @@ fn downwards<T: Double>(
         }
         if m == l + 1 {
             let (first, second, cosine, sine) = pair(d[l], e[l], d[l + 1]);
-            turns.push(l, cosine, sine)?;
+            rotations.push(l, cosine, sine)?;
             (d[l], d[l + 1], e[l]) = (first, second, 0.0);
             l += 2;
             continue;
@@ -245,7 +247,7 @@ fn downwards<T: Double>(
             p = s * r;
             d[i + 1] = g + p;
             g = c * r - b;
-            turns.push(i, c, -s)?;
+            rotations.push(i, c, -s)?;
         }
         d[l] -= p;
         e[l] = g;
@@ -253,11 +255,11 @@ fn downwards<T: Double>(
     Ok(true)
 }
 
-/// QR steps over the block: values are found from its last on.
+/// QR steps over the block, which find the values from its last on.
 fn upwards<T: Double>(
     d: &mut [f64],
     e: &mut [f64],
-    turns: &mut Turns<T>,
+    rotations: &mut Rotations<T>,
     [first, last]: [usize; 2],
     [epsilon, safe]: [f64; 2],
     steps: &mut usize,
@@ -278,7 +280,7 @@ fn upwards<T: Double>(
         }
         if m + 1 == l {
             let (one, two, cosine, sine) = pair(d[l - 1], e[l - 1], d[l]);
-            turns.push(l - 1, cosine, sine)?;
+            rotations.push(l - 1, cosine, sine)?;
             (d[l - 1], d[l], e[l - 1]) = (one, two, 0.0);
             end -= 2;
             continue;
@@ -303,7 +305,7 @@ fn upwards<T: Double>(
             p = s * r;
             d[i] = g + p;
             g = c * r - b;
-            turns.push(i, c, s)?;
+            rotations.push(i, c, s)?;
         }
         d[l] -= p;
         e[l - 1] = g;

@@ -1,33 +1,34 @@
-//! Symmetric and Hermitian matrices that need not be positive: triangles around blocks of one or two rows (Bunch and Kaufman).
+//! LDL decomposition (Bunch and Kaufman) of symmetric and Hermitian matrices that need not be positive: triangles
+//! around a diagonal with blocks of one or two rows.
 
 use super::columns::add_scaled;
 use super::number::{Number, columns};
 
-/// Which of two matrices that are equal where numbers are real.
+/// Symmetric or Hermitian, which is the same for real numbers.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct LdlKind {
     pub hermitian: bool,
 }
 
-impl Kind {
+impl LdlKind {
     /// The element across the diagonal.
     fn across<T: Number>(self, x: T) -> T {
         if self.hermitian { x.conj() } else { x }
     }
 
-    /// An element of the diagonal.
     fn on<T: Number>(self, x: T) -> T {
         if self.hermitian { T::real(x.re()) } else { x }
     }
 }
 
-/// The first of the largest, and how large it is.
+/// The index and the value of the largest weight, the first of them.
 fn largest(weights: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     weights.fold((0, 0.0), |best, one| if one.1 > best.1 { one } else { best })
 }
 
-/// The row that comes last in the block with the best pivots for what is left from `k` on, and how many rows the block has.
-fn pivot<T: Number>(a: &[T], n: usize, k: usize, kind: Kind) -> Option<(usize, usize)> {
+/// Chooses the block that comes next: returns the row to exchange with the block's last row, and the number of rows in
+/// the block. Returns `None` if the column is zero.
+fn pivot<T: Number>(a: &[T], n: usize, k: usize, kind: LdlKind) -> Option<(usize, usize)> {
     let alpha = (1.0 + 17.0f64.sqrt()) / 8.0;
     let own = kind.on(a[k * n + k]).weight();
     let (row, high) = largest((k + 1..n).map(|i| (i, a[k * n + i].weight())));
@@ -49,8 +50,9 @@ fn pivot<T: Number>(a: &[T], n: usize, k: usize, kind: Kind) -> Option<(usize, u
     })
 }
 
-/// Rows and columns `at < other` change places in what is left from column `from` on; only the lower triangle is there.
-fn exchange<T: Number>(a: &mut [T], n: usize, from: usize, at: usize, other: usize, kind: Kind) {
+/// Exchanges the rows and columns `at < other` of the rest of the matrix, from column `from` on; only the lower
+/// triangle is stored.
+fn exchange<T: Number>(a: &mut [T], n: usize, from: usize, at: usize, other: usize, kind: LdlKind) {
     (from..at).for_each(|j| a.swap(j * n + at, j * n + other));
     (other + 1..n).for_each(|i| a.swap(at * n + i, other * n + i));
     for j in at + 1..other {
@@ -62,10 +64,11 @@ fn exchange<T: Number>(a: &mut [T], n: usize, from: usize, at: usize, other: usi
     a.swap(at * n + at, other * n + other);
 }
 
-/// `L` without its diagonal of ones below that of `D`, zeros above it; the second element of a block of two stands below its first.
-/// `pivots` are the rows that changed places, counted from 1, and negative for both rows of a block of two, of which the second
-/// did. The first element of `D` that is zero, counted from 1, or 0.
-pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], kind: Kind) -> usize {
+/// Replaces `a` by `L`, without its diagonal of ones, around the diagonal of `D`, with zeros above it; the second
+/// element of a block of two stands below its first. `pivots` become the rows that were exchanged, counted from 1; they
+/// are negative for both rows of a block of two, of which the second one was exchanged. Returns the first element of
+/// `D` that is zero, counted from 1, or 0.
+pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], kind: LdlKind) -> usize {
     let (mut info, mut k) = (0, 0);
     while k < n {
         let (row, size) = match pivot(a, n, k, kind) {
@@ -108,7 +111,7 @@ pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], kind: Kind) 
                     add_scaled(&mut right[j..], -kind.across(factor), &left[j..]);
                 }
                 a[j * n + j] = kind.on(a[j * n + j]);
-                // Later columns read their own rows of these two.
+                // Later columns still read their own rows of these two.
                 (a[k * n + j], a[last * n + j]) = (w, z);
             }
         }
@@ -118,12 +121,12 @@ pub fn factor<T: Number>(a: &mut [T], n: usize, pivots: &mut [i32], kind: Kind) 
     info
 }
 
-/// Solves `a x = b` for each column of `b`, in its place, by what [`factor`] made of `a`.
-pub fn solve<T: Number>(ld: &[T], n: usize, pivots: &[i32], b: &mut [T], kind: Kind) {
+/// Solves `a x = b` for each column of `b`, given the factors that [`factor`] made; `x` replaces `b`.
+pub fn solve<T: Number>(ld: &[T], n: usize, pivots: &[i32], b: &mut [T], kind: LdlKind) {
     if n == 0 {
         return;
     }
-    // Pivots may be anybody's: what is no row changes nothing.
+    // Pivots come from the user; ignore those out of range.
     let swap = |x: &mut [T], k: usize| {
         let other = (pivots[k].unsigned_abs() as usize).wrapping_sub(1);
         if other < n {

@@ -1,4 +1,4 @@
-//! Gauss' elimination, with the largest element of a column as its pivot.
+//! LU decomposition with partial pivoting: the pivot is the largest element of a column.
 
 use super::blocks::{Block, Factor, add_product};
 use super::columns::add_scaled;
@@ -6,11 +6,11 @@ use super::number::{Number, columns};
 use super::triangular::{self, Triangle};
 use crate::base::Result;
 
-/// So few columns are eliminated one after the other; all of a matrix that has at most the second.
+/// Blocks of up to this many columns are eliminated column by column; the second limit is for whole matrices.
 const FEW: [usize; 2] = [8, 24];
 
-/// `L` without its diagonal of ones, and `U`, over an `m` by `n` matrix; `pivots[k]` is the row, counted from 1, that changed
-/// places with row `k`. The first pivot that is zero, counted from 1, or 0.
+/// Replaces an `m` by `n` matrix by `L`, without its diagonal of ones, and `U`. `pivots[k]` becomes the row, counted
+/// from 1, that was exchanged with row `k`. Returns the first pivot that is zero, counted from 1, or 0.
 pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) -> Result<usize> {
     let whole = Block::new(m, n);
     let info = match [m, n] {
@@ -23,12 +23,13 @@ pub fn factor<T: Number>(a: &mut [T], m: usize, n: usize, pivots: &mut [i32]) ->
     Ok(info.map_or(0, |k| k + 1))
 }
 
-/// [`few`] for a size that the compiler knows.
+/// [`few`] for a size known at compile time.
 fn square<T: Number, const N: usize>(x: &mut [T], pivots: &mut [i32]) -> Option<usize> {
     few(&mut x[..N * N], Block::new(N, N), &mut pivots[..N])
 }
 
-/// The left half, then what that leaves of the right one. Pivots count from 1; the first that is zero from 0.
+/// Factors the left half, applies it to the right half, and factors that. Pivots count from 1; the first zero pivot,
+/// which is returned, counts from 0.
 fn block<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Result<Option<usize>> {
     let (m, n, count) = (a.rows, a.columns, pivots.len());
     if count <= FEW[0] {
@@ -47,14 +48,14 @@ fn block<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Result<Option<
     Ok(first.or(second.map(|k| half + k)))
 }
 
-/// Where the largest element is, the first of them.
+/// The index of the largest element, the first of them.
 #[inline(always)]
 fn largest<T: Number>(column: &[T]) -> usize {
     if column.len() < 8 {
         return (1..column.len())
             .fold(0, |best, i| if column[i].weight() > column[best].weight() { i } else { best });
     }
-    // Eight at once: the compiler may not reorder one search.
+    // Eight searches at once, because the compiler may not reorder a single one.
     let mut most = [column[0].weight(); 8];
     let larger = |most: &mut f64, x: &T| *most = if x.weight() > *most { x.weight() } else { *most };
     let (eights, rest) = column.as_chunks::<8>();
@@ -92,7 +93,7 @@ fn few<T: Number>(x: &mut [T], a: Block, pivots: &mut [i32]) -> Option<usize> {
     zero
 }
 
-/// Exchanges rows one after the other.
+/// Exchanges rows one after another.
 fn exchange<T: Number>(x: &mut [T], a: Block, pivots: &[i32]) {
     for j in 0..a.columns {
         let column = &mut x[a.column(j)];
@@ -102,13 +103,13 @@ fn exchange<T: Number>(x: &mut [T], a: Block, pivots: &[i32]) {
     }
 }
 
-/// Solves `a x = b`, or `aᴴ x = b`, for each column of `b`, in its place, by what [`factor`] made of `a`.
+/// Solves `a x = b`, or `aᴴ x = b`, for each column of `b`, given the factors that [`factor`] made; `x` replaces `b`.
 pub fn solve<T: Number>(lu: &[T], n: usize, pivots: &[i32], b: &mut [T], adjoint: bool) -> Result<()> {
     if n == 0 {
         return Ok(());
     }
     let exchange = |column: &mut [T], k: usize| {
-        // Pivots may be anybody's: what is no row changes nothing.
+        // Pivots come from the user; ignore those out of range.
         let other = (pivots[k] as usize).wrapping_sub(1);
         if other < n {
             column.swap(k, other);
@@ -128,10 +129,10 @@ pub fn solve<T: Number>(lu: &[T], n: usize, pivots: &[i32], b: &mut [T], adjoint
     Ok(())
 }
 
-/// Columns of an inverse that are found together.
+/// Number of columns of an inverse that are computed together.
 const WIDTH: usize = 64;
 
-/// The inverse of the matrix that was factored, over a unit matrix.
+/// Replaces a unit matrix by the inverse of the factored matrix.
 pub fn invert<T: Number>(lu: &[T], n: usize, pivots: &[i32], x: &mut [T]) -> Result<()> {
     if n <= WIDTH {
         return solve(lu, n, pivots, x, false);
@@ -141,7 +142,7 @@ pub fn invert<T: Number>(lu: &[T], n: usize, pivots: &[i32], x: &mut [T]) -> Res
         Triangle { upper: false, unit: true, adjoint: false },
         Triangle { upper: true, unit: false, adjoint: false },
     );
-    // The inverse of `L` has zeros above its diagonal, for which nothing is done.
+    // The inverse of `L` has zeros above its diagonal, which need no work.
     for first in (0..n).step_by(WIDTH) {
         let beside = whole.part(first..n, first..n.min(first + WIDTH));
         triangular::solve_blocks(x, Some(lu), whole.part(first..n, first..n), beside, lower)?;
@@ -157,12 +158,12 @@ pub fn invert<T: Number>(lu: &[T], n: usize, pivots: &[i32], x: &mut [T]) -> Res
     Ok(())
 }
 
-/// `x` with length 1, or zero; a real NaN has none.
+/// `x` scaled to length 1, or zero if it is zero or a real NaN.
 fn direction<T: Number>(x: T, length: f64) -> T {
     if length == 0.0 || (!T::COMPLEX && length.is_nan()) { T::zero() } else { x.scaled(1.0 / length) }
 }
 
-/// The determinant of the matrix that was factored: with `logarithm` its direction and the logarithm of its size, else itself and 0.
+/// The determinant of the factored matrix and 0; with `logarithm`, its sign and the logarithm of its magnitude.
 pub fn determinant<T: Number>(lu: &[T], n: usize, pivots: &[i32], logarithm: bool) -> (T, f64) {
     let (mut product, mut size) = (T::one(), 0.0);
     for k in 0..n {
@@ -181,7 +182,7 @@ pub fn determinant<T: Number>(lu: &[T], n: usize, pivots: &[i32], logarithm: boo
     (product, size)
 }
 
-/// Where rows come from when they are exchanged one after the other, and where they go.
+/// The permutation that a sequence of row exchanges makes: where each row comes from, and where it goes.
 pub fn exchanges(pivots: &[i32], from: &mut [i64], to: &mut [i64]) {
     from.iter_mut().enumerate().for_each(|(i, row)| *row = i as i64);
     for (k, &pivot) in pivots.iter().enumerate() {

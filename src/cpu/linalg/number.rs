@@ -1,4 +1,4 @@
-//! What factorisations ask of a number, real or complex, and how it is stored.
+//! The numbers, real or complex, that factorizations compute with, and how they are stored.
 
 use crate::base::Result;
 use crate::cpu::element::scratch;
@@ -20,7 +20,7 @@ pub trait Number:
     + 'static
 {
     const COMPLEX: bool;
-    /// The real number that it is made of one or two of.
+    /// The real type of its real and imaginary parts.
     type Part: Copy;
     fn new(re: f64, im: f64) -> Self;
     fn re(self) -> f64;
@@ -30,7 +30,7 @@ pub trait Number:
     /// `out += alpha * a * b` for matrices of parts.
     ///
     /// # Safety
-    /// As [`product_f64`].
+    /// See [`product_f64`].
     unsafe fn add_product(
         p: Product,
         out: *mut Self::Part,
@@ -52,7 +52,7 @@ pub trait Number:
     fn size(self) -> f64 {
         if Self::COMPLEX { self.re().hypot(self.im()) } else { self.re().abs() }
     }
-    /// The magnitude that chooses pivots.
+    /// The magnitude by which pivots are chosen.
     fn weight(self) -> f64 {
         if Self::COMPLEX { self.re().abs() + self.im().abs() } else { self.re().abs() }
     }
@@ -64,7 +64,7 @@ pub trait Number:
 
 /// A number of double precision.
 pub trait Double: Number {
-    /// Numbers as the real ones that they are made of.
+    /// The real and imaginary parts of the numbers.
     fn parts(items: &mut [Self]) -> &mut [f64];
 }
 
@@ -92,7 +92,7 @@ impl Number for f32 {
         self * by as f32
     }
     unsafe fn add_product(p: Product, out: *mut f32, a: *const f32, b: *const f32, alpha: f64) -> Result<()> {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         unsafe { product_f32(p, out, a, b, alpha as f32, 1.0) }
     }
 }
@@ -121,7 +121,7 @@ impl Number for f64 {
         self * by
     }
     unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         unsafe { product_f64(p, out, a, b, alpha, 1.0) }
     }
 }
@@ -156,43 +156,44 @@ impl Number for Complex<f64> {
         Complex { re: self.re * by, im: self.im * by }
     }
     unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         unsafe { product_f64(p, out, a, b, alpha, 1.0) }
     }
 }
 
 impl Double for Complex<f64> {
     fn parts(items: &mut [Self]) -> &mut [f64] {
-        // SAFETY: a complex number is two f64, one after the other.
+        // SAFETY: a complex number is two consecutive f64.
         unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), 2 * items.len()) }
     }
 }
 
-/// So few numbers are copied without asking for memory, which would cost more than to factor them.
+/// Up to this many numbers are copied to the stack: allocating memory would cost more than to factor them.
 const FEW: usize = 64;
 
-/// From this order on, what is stored in single precision is factored in it, as LAPACK does: that takes half of the time.
+/// Matrices of at least this order that are stored in single precision are factored in it, as LAPACK does: that takes
+/// half the time.
 const LARGE: usize = 128;
 
-/// A number as it lies in memory. Small matrices, and all where more than products is asked for, are computed in double precision,
-/// and rounded once where that is not what is stored.
+/// A number as stored in memory. Factorizations compute in double precision, and round once if the numbers are stored in
+/// single precision; only those that consist mostly of matrix products compute large matrices in [`Stored::Large`].
 pub trait Stored: Copy + Send + Sync + 'static {
     type Wide: Double;
-    /// What large matrices are factored in.
-    type Own: Number;
+    /// The type in which large matrices are factored.
+    type Large: Number;
     type Real: Stored<Wide = f64>;
     fn wide(self) -> Self::Wide;
     fn rounded(x: Self::Wide) -> Self;
-    /// The numbers themselves, where they need no copy.
+    /// The numbers themselves, if they already have double precision.
     fn same(item: &mut [Self]) -> Option<&mut [Self::Wide]>;
 
-    /// The numbers themselves, where a matrix of this order is large, and they are not of double precision.
-    fn large(item: &mut [Self], order: usize) -> Option<&mut [Self::Own]> {
+    /// The numbers themselves, if they have single precision, and a matrix of this order is large.
+    fn large(item: &mut [Self], order: usize) -> Option<&mut [Self::Large]> {
         let _ = (item, order);
         None
     }
 
-    /// Calls `body` with an item that it changes.
+    /// Calls `body` with an item, which it may change.
     fn edit<R>(item: &mut [Self], body: impl FnOnce(&mut [Self::Wide]) -> Result<R>) -> Result<R> {
         if let Some(item) = Self::same(item) {
             return body(item);
@@ -204,7 +205,7 @@ pub trait Stored: Copy + Send + Sync + 'static {
         Ok(made)
     }
 
-    /// Calls `body` with an item that it reads.
+    /// Calls `body` with an item, which it only reads.
     fn read<R>(item: &mut [Self], body: impl FnOnce(&[Self::Wide]) -> Result<R>) -> Result<R> {
         if let Some(item) = Self::same(item) {
             return body(item);
@@ -222,7 +223,7 @@ pub trait Stored: Copy + Send + Sync + 'static {
         Self::read(read, |x| Self::edit(edit, |y| body(x, y)))
     }
 
-    /// A copy of an item in `few`, or in `many`, which is asked for memory, where there is no room.
+    /// Copies an item to `few`, or, if it is too long, to newly allocated memory in `many`.
     fn copy<'a>(
         item: &[Self],
         few: &'a mut [MaybeUninit<Self::Wide>; FEW],
@@ -240,11 +241,11 @@ pub trait Stored: Copy + Send + Sync + 'static {
 }
 
 macro_rules! stored {
-    ($($T:ty, $Wide:ty, $Real:ty, $Own:ty, |$x:ident| $wide:expr, $rounded:expr, $same:expr $(, $large:item)?;)*) => { $(
+    ($($T:ty, $Wide:ty, $Real:ty, $Large:ty, |$x:ident| $wide:expr, $rounded:expr, $same:expr $(, $large:item)?;)*) => { $(
         impl Stored for $T {
             type Wide = $Wide;
             type Real = $Real;
-            type Own = $Own;
+            type Large = $Large;
             #[inline(always)]
             fn wide(self) -> $Wide {
                 let $x = self;
@@ -271,7 +272,7 @@ stored! {
     Complex<f64>, Complex<f64>, f64, Complex<f64>, |x| x, x, Some(x);
 }
 
-/// The length of a vector, whose squares neither overflow nor vanish.
+/// The Euclidean length of a vector, even if squares would overflow or underflow.
 pub fn length<T: Number>(x: &[T]) -> f64 {
     let square: f64 = x.iter().map(|x| x.square()).sum();
     if square > 1e-290 && square < 1e290 {
@@ -287,14 +288,14 @@ pub fn length<T: Number>(x: &[T]) -> f64 {
     largest * small.sum::<f64>().sqrt()
 }
 
-/// A scale for numbers whose squares could overflow or vanish: a power of two, which changes no digit; for others 1.
+/// A scale for numbers whose squares could overflow or underflow: a power of two, which changes no digit. For others 1.
 pub fn scale_of<'a, T: Number>(x: impl Iterator<Item = &'a T>) -> f64 {
     let largest = x.fold(0.0, |top: f64, x| top.max(x.weight()));
     let far = largest > 0.0 && !(1e-100..1e100).contains(&largest);
     if far { 2f64.powi(-(largest.log2() as i32).clamp(-1000, 1000)) } else { 1.0 }
 }
 
-/// Multiplies by such a scale.
+/// Multiplies by a scale from [`scale_of`].
 pub fn rescale<T: Number>(x: &mut [T], scale: f64) {
     if scale != 1.0 {
         x.iter_mut().for_each(|x| *x = x.scaled(scale));

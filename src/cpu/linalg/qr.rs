@@ -1,18 +1,19 @@
-//! Householder's reflectors, with LAPACK's signs: the diagonal of `r` has the sign opposite to what it was made of.
+//! QR decomposition by Householder reflectors, with LAPACK's signs: a diagonal element of `r` has the opposite sign of
+//! the element that it replaces.
 
 use super::blocks::{Block, Factor, add_product};
-use super::columns::{add_scaled, dots};
+use super::columns::{add_scaled, adjoint_product};
 use super::number::{Number, length};
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
-/// So many columns are reflected together.
+/// Number of columns whose reflectors are applied together.
 const PANEL: usize = 32;
-/// In narrower panels, or matrices with at most the second, each reflector is used alone.
+/// In panels narrower than the first, or matrices up to the second, each reflector is applied by itself.
 const NARROW: [usize; 2] = [8, 48];
 
-/// Makes the reflector of `x` that leaves only its first element: that becomes the length, the others the reflector's, whose
-/// first is 1. Returns its factor.
+/// Makes the reflector that zeroes all elements of `x` but the first. The first becomes the length of `x`, up to sign,
+/// and the others the elements of the reflector, whose first is 1. Returns the reflector's factor.
 pub fn reflector<T: Number>(x: &mut [T]) -> T {
     let Some((head, tail)) = x.split_first_mut() else { return T::zero() };
     let rest = length(tail);
@@ -28,13 +29,14 @@ pub fn reflector<T: Number>(x: &mut [T]) -> T {
     T::new((beta - re) / beta, -im / beta)
 }
 
-/// Reflects columns of `rest`, which start `lead` apart, by the reflector `tail`, whose first element is 1, with this factor.
-fn turn<T: Number>(rest: &mut [T], lead: usize, tail: &[T], factor: T) {
+/// Applies a reflector to the columns of `rest`, which are `lead` elements apart. The reflector is 1 followed by
+/// `tail`.
+fn reflect_columns<T: Number>(rest: &mut [T], lead: usize, tail: &[T], factor: T) {
     let mut along = [T::zero(); PANEL];
     for columns in rest.chunks_mut(lead * PANEL) {
         let count = columns.len().div_ceil(lead);
         let along = &mut along[..count];
-        dots(along, &columns[1..], lead, tail);
+        adjoint_product(along, &columns[1..], lead, tail);
         for (column, along) in columns.chunks_mut(lead).zip(along) {
             let along = (column[0] + along.conj()) * factor;
             column[0] = column[0] - along;
@@ -43,7 +45,7 @@ fn turn<T: Number>(rest: &mut [T], lead: usize, tail: &[T], factor: T) {
     }
 }
 
-/// The reflectors of an `m` by `n` matrix below its diagonal, `r` on and above it.
+/// Replaces an `m` by `n` matrix by `r`, on and above its diagonal, and the reflectors below it.
 pub fn reflect<T: Number>(a: &mut [T], m: usize, n: usize, tau: &mut [T]) -> Result<()> {
     let (whole, count) = (Block::new(m, n), m.min(n));
     if count <= NARROW[1] {
@@ -61,7 +63,8 @@ pub fn reflect<T: Number>(a: &mut [T], m: usize, n: usize, tau: &mut [T]) -> Res
     Ok(())
 }
 
-/// As [`reflect`], for a block with at most as many columns as rows: the left half, then what that leaves of the right one.
+/// Like [`reflect`], for a block with at most as many columns as rows: reflects the left half, applies that to the
+/// right half, and reflects that.
 fn panel<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) -> Result<()> {
     let (m, n) = (block.rows, block.columns);
     if n <= NARROW[0] {
@@ -75,7 +78,7 @@ fn panel<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) -> Result<()> {
     panel(a, right, &mut tau[half..])
 }
 
-/// As [`reflect`], one reflector after the other.
+/// Like [`reflect`], one reflector after another.
 fn alone<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) {
     let (m, n) = (block.rows, block.columns);
     for k in 0..m.min(n) {
@@ -84,7 +87,7 @@ fn alone<T: Number>(a: &mut [T], block: Block, tau: &mut [T]) {
         tau[k] = reflector(column);
         if k + 1 < n {
             let skipped = block.lead - (m - k);
-            turn(&mut right[skipped..], block.lead, &column[1..], tau[k].conj());
+            reflect_columns(&mut right[skipped..], block.lead, &column[1..], tau[k].conj());
         }
     }
 }
@@ -97,7 +100,7 @@ pub struct Reflectors<T> {
 }
 
 impl<T: Number> Reflectors<T> {
-    /// Of those that stand below the diagonal of a block.
+    /// The product of the reflectors below the diagonal of a block.
     pub fn of(a: &[T], block: Block, tau: &[T]) -> Result<Reflectors<T>> {
         let (m, n) = (block.rows, block.columns);
         let (mut v, mut t) = (scratch(m * n, T::zero())?, scratch(n * n, T::zero())?);
@@ -119,7 +122,7 @@ impl<T: Number> Reflectors<T> {
         Ok(Reflectors { v, t, size })
     }
 
-    /// Their product, or its adjoint, times a block.
+    /// Multiplies a block by the product, or by its adjoint.
     pub fn apply(&self, x: &mut [T], block: Block, adjoint: bool) -> Result<()> {
         let (n, columns) = (self.size.columns, block.columns);
         let small = Block::new(n, columns);
@@ -132,7 +135,7 @@ impl<T: Number> Reflectors<T> {
     }
 }
 
-/// The first columns of the product of the reflectors below the diagonal of a block, over them.
+/// Replaces the reflectors below the diagonal of a block by the first columns of their product.
 pub fn product<T: Number>(q: &mut [T], block: Block, tau: &[T]) -> Result<()> {
     let (m, n, count) = (block.rows, block.columns, tau.len());
     let unit = |q: &mut [T], j: usize| {
@@ -145,7 +148,7 @@ pub fn product<T: Number>(q: &mut [T], block: Block, tau: &[T]) -> Result<()> {
             let (left, right) = q[..block.column(n - 1).end].split_at_mut(block.column(k).end);
             let column = &mut left[block.column(k)];
             if k + 1 < n {
-                turn(&mut right[block.lead - (m - k)..], block.lead, &column[k + 1..], factor);
+                reflect_columns(&mut right[block.lead - (m - k)..], block.lead, &column[k + 1..], factor);
             }
             column[..k].fill(T::zero());
             column[k] = T::one() - factor;
@@ -162,9 +165,9 @@ pub fn product<T: Number>(q: &mut [T], block: Block, tau: &[T]) -> Result<()> {
     Ok(())
 }
 
-/// The product of the reflectors that stand below the element under the diagonal of a square matrix, over it.
+/// Replaces the reflectors of a square matrix, which stand below its first subdiagonal, by their product.
 pub fn product_below<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> {
-    // They move one column to the right, behind a first unit vector.
+    // The reflectors move one column to the right, behind a first unit vector.
     for j in (1..n).rev() {
         let (left, right) = a.split_at_mut(j * n);
         right[1..n].copy_from_slice(&left[(j - 1) * n + 1..j * n]);
@@ -175,7 +178,7 @@ pub fn product_below<T: Number>(a: &mut [T], n: usize, tau: &[T]) -> Result<()> 
     product(a, Block::new(n, n).part(1..n, 1..n), tau)
 }
 
-/// The product of the reflectors that stand below the element under the diagonal of a square matrix, times another.
+/// Multiplies `x` by the product of the reflectors that stand below the first subdiagonal of a square matrix.
 pub fn apply_below<T: Number>(a: &[T], n: usize, tau: &[T], x: &mut [T]) -> Result<()> {
     let (block, whole) = (Block::new(n, n).part(1..n, 0..n - 1), Block::new(n, n).part(1..n, 0..n));
     for first in (0..tau.len()).step_by(PANEL).rev() {

@@ -1,38 +1,41 @@
-//! Singular values alone of a bidiagonal matrix, by quotient differences with shifts (Fernando and Parlett): its diagonals' squares
-//! need no roots on the way, and even small values keep their digits.
+//! Singular values, without vectors, of a bidiagonal matrix, by the differential quotient-difference algorithm with
+//! shifts (dqds; Fernando and Parlett). It works on the squares of both diagonals, takes no roots on the way, and keeps
+//! the digits of small values.
 
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
-/// This part of a square is lost in rounding its root.
+/// Relative error of a square below which its root does not change.
 const LOST: f64 = 0.25 * f64::EPSILON * f64::EPSILON;
-/// This many steps for each value always suffice.
+/// Maximum number of steps per value, which always suffices.
 const STEPS: usize = 30;
-/// The largest element: small ones have squares, too, and sums of large ones do not overflow.
+/// The largest element after scaling: small ones still have squares, and sums of large ones do not overflow.
 const TOP: f64 = f64::from_bits((1023 + 400) << 52);
-/// With less than this, a vector's last element is most of it.
+/// Below this, the last element dominates an approximate eigenvector.
 const NEAR: f64 = 0.6;
 
-/// The squares of both diagonals, from which all the shifts so far are taken. Where nothing joins two parts, the sum of the shifts of
-/// the first one stands between them, with a minus.
+/// The squares of both diagonals, minus all shifts so far. At a zero of the second diagonal, which separates two parts,
+/// stands the negated sum of the shifts of the first part.
 struct Squares {
     on: Vec<f64>,
     above: Vec<f64>,
-    /// Where a step writes, which may have been too long.
+    /// The result of a step, which is discarded if the shift was too large.
     next: [Vec<f64>; 2],
 }
 
-/// What a step says of the values that are left: all are positive if these differences are, and none is larger.
+/// The differences that a step computes. All squares are positive if these are, and the smallest is no larger than any
+/// of these.
 #[derive(Clone, Copy)]
-struct Step {
+struct StepResult {
     last: f64,
-    /// The least of the others.
+    /// The smallest of the others.
     others: f64,
-    /// The least square above the diagonal.
+    /// The smallest square above the diagonal.
     above: f64,
 }
 
-/// The values of both diagonals, in any order; false if they were not found, as where an element is NaN or very far from 1.
+/// Finds the singular values of the bidiagonal matrix, in any order. Returns false if they were not found, for example
+/// because an element is NaN.
 pub fn values(diagonal: &[f64], above: &[f64], found: &mut [f64]) -> Result<bool> {
     let n = diagonal.len();
     let all = || diagonal.iter().chain(above);
@@ -41,7 +44,7 @@ pub fn values(diagonal: &[f64], above: &[f64], found: &mut [f64]) -> Result<bool
         return Ok(true);
     }
     let top = all().fold(0.0, |top: f64, x| top.max(x.abs()));
-    // A power of two.
+    // The scale is a power of two.
     let scale = TOP / f64::from_bits(top.to_bits() & (0x7ff << 52));
     let next = [scratch(n, 0.0)?, scratch(n, 0.0)?];
     let mut x = Squares { on: scratch(n, 0.0)?, above: scratch(above.len(), 0.0)?, next };
@@ -53,18 +56,19 @@ pub fn values(diagonal: &[f64], above: &[f64], found: &mut [f64]) -> Result<bool
 }
 
 impl Squares {
-    /// The squares of all values.
+    /// Finds the squares of all values.
     fn find(&mut self, found: &mut [f64]) -> bool {
         let mut left = STEPS * found.len();
         let (mut start, mut end) = (0, found.len());
-        // All shifts so far, and what that sum lost.
+        // The sum of all shifts so far, and its rounding error.
         let (mut sum, mut rest) = (0.0, 0.0);
-        // No value is larger, nor, when the last one is found, the next; what is tried where nothing better is known.
+        // `least` is an upper bound of the smallest value; `others` becomes that bound when the last value is found;
+        // `share` of it is tried as a shift if nothing better is known.
         let (mut least, mut others, mut share) = (f64::INFINITY, f64::INFINITY, 0.25);
         let (mut split, mut fresh) = (true, true);
         while end > 0 {
             if split {
-                // (What stands above the last one is asked below.)
+                // `ready` checks the element above the last one.
                 let ends = |x: f64, i: usize| x.is_sign_negative() || (x <= LOST * sum && i + 2 < end);
                 let first = (0..end - 1).rev().find(|&i| ends(self.above[i], i));
                 if let Some(i) = first.filter(|&i| self.above[i].is_sign_positive()) {
@@ -84,7 +88,7 @@ impl Squares {
                 fresh = true;
                 continue;
             }
-            // Small values are found first.
+            // Reverse the part if needed, so that small values are found first.
             if fresh && self.on[start] * 1.5 < self.on[end - 1] {
                 self.on[start..end].reverse();
                 self.above[start..end - 1].reverse();
@@ -112,7 +116,8 @@ impl Squares {
                     share *= 0.5;
                 }
                 tries += 1;
-                // If only the last difference is negative, the least value is no smaller than this, and hardly larger.
+                // If only the last difference is negative, the smallest value is no smaller than this, and hardly
+                // larger.
                 let less = (shift + step.last) * (1.0 - 4.0 * f64::EPSILON);
                 shift = match tries {
                     _ if step.others > 0.0 && less > 0.0 && less < shift => less,
@@ -135,7 +140,7 @@ impl Squares {
         true
     }
 
-    /// How many values at the end of a part stand by themselves; their squares, less the shifts.
+    /// Number of values at the end of a part that have converged. Stores their squares, minus the shifts, in `found`.
     fn ready(&self, start: usize, end: usize, sum: f64, found: &mut [f64]) -> usize {
         let (on, above) = (&self.on[..end], &self.above[..end - 1]);
         if end - start == 1 || above[end - 2] <= LOST * (sum + on[end - 1]) {
@@ -152,16 +157,16 @@ impl Squares {
         2
     }
 
-    /// One step: `next` is what is left when `shift` is taken from all values.
-    fn step(&mut self, start: usize, end: usize, shift: f64) -> Step {
+    /// One step: `next` becomes the rest after `shift` is subtracted from all squares.
+    fn step(&mut self, start: usize, end: usize, shift: f64) -> StepResult {
         let count = end - start - 1;
         let (on, above) = (&self.on[start..=start + count], &self.above[start..start + count]);
         let [next_on, next_above] = &mut self.next;
         let (next_on, next_above) =
             (&mut next_on[start..=start + count], &mut next_above[start..start + count]);
-        let mut step = Step { last: on[0] - shift, others: f64::INFINITY, above: f64::INFINITY };
+        let mut step = StepResult { last: on[0] - shift, others: f64::INFINITY, above: f64::INFINITY };
         for i in 0..count {
-            // (A NaN stays, and ends as the last one.)
+            // A NaN is passed on, and ends as the last difference.
             step.others = if step.last < step.others { step.last } else { step.others };
             let sum = step.last + above[i];
             let part = on[i + 1] / sum;
@@ -174,8 +179,9 @@ impl Squares {
         step
     }
 
-    /// A shift just below the least value, if the last one is near it. The last row alone knows a vector: with 1 as its last element
-    /// and `tail` as the squares of the others its quotient is `near`, which misses a value by so much of itself as the vector is long.
+    /// A shift just below the smallest value, or `None` if the last element is not close to it. The approximate
+    /// eigenvector has 1 as its last element, and `tail` is the sum of the squares of the others. Its Rayleigh quotient
+    /// is `near`, whose relative error is bounded by the length of those others.
     fn shift(&self, start: usize, end: usize, sum: f64) -> Option<f64> {
         let [before, last] = [self.on[end - 2], self.on[end - 1]];
         if last <= 0.25 * f64::EPSILON * sum {
@@ -193,7 +199,7 @@ impl Squares {
             return None;
         }
         let (near, shift) = quotient(last, tail);
-        // The next value by the same, which leaves a gap.
+        // The same for the second smallest value; together they bound the gap, which gives a better shift.
         let tail_before = (tail / (self.above[end - 2] / before) - 1.0).max(0.0);
         let gap = quotient(before, tail_before).1 - near;
         if tail_before < NEAR && gap > 0.0 {
@@ -203,7 +209,8 @@ impl Squares {
         }
     }
 
-    /// No value is smaller: each row's element less half of what stands beside it and above it (Johnson).
+    /// A lower bound of the values (Johnson): the minimum over the rows of the diagonal element minus half of its
+    /// neighbours.
     fn bound(&self, start: usize, end: usize) -> f64 {
         let (mut least, mut before) = (f64::INFINITY, 0.0);
         for i in start..end {
@@ -216,7 +223,8 @@ impl Squares {
     }
 }
 
-/// Of a vector whose squares are 1 and `tail`: its quotient, and that less its residual.
+/// The Rayleigh quotient of a vector whose last square is 1 and whose others sum to `tail`, and that quotient minus its
+/// residual.
 fn quotient(last: f64, tail: f64) -> (f64, f64) {
     let near = last / (1.0 + tail);
     (near, near * (1.0 - tail.sqrt()))

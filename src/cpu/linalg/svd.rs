@@ -1,18 +1,19 @@
-//! Singular values and vectors: of a bidiagonal matrix that reflectors leave.
+//! Singular value decomposition, by way of a bidiagonal matrix.
 
 use super::bidiagonal::{diagonalize, reduce};
 use super::blocks::{Block, Factor, add_product};
 use super::number::{Double, columns, rescale, scale_of};
-use super::turns::Turns;
+use super::rotations::Rotations;
 use super::{qr, quotients};
 use crate::base::Result;
 use crate::cpu::element::scratch;
 
-/// Rows that are multiplied at a time.
+/// Number of rows that are multiplied at a time.
 const ROWS: usize = 64;
 
-/// Of an `m` by `n` matrix with `m >= n`: values in descending order; with `v`, left vectors in its place, in the columns behind
-/// them what completes a basis, and right ones as columns of `v`. 1 if something is not finite, 2 if the steps did not end, else 0.
+/// Decomposes an `m` by `n` matrix with `m >= n`: values in descending order. With `v`, the left vectors replace the
+/// matrix, the columns behind them complete the basis, and the right vectors become the columns of `v`. Returns 1 if an
+/// element is not finite, 2 if the iteration did not converge, else 0.
 pub fn decompose<T: Double>(
     whole: &mut [T],
     m: usize,
@@ -26,7 +27,7 @@ pub fn decompose<T: Double>(
     }
     let scale = scale_of(a.iter());
     rescale(a, scale);
-    // The triangle of a tall matrix has the same values.
+    // A tall matrix has the same values as its triangle.
     let tall = 5 * m >= 8 * n && n > 0;
     let left = if tall {
         let mut tau = scratch(n, T::zero())?;
@@ -48,7 +49,7 @@ pub fn decompose<T: Double>(
     Ok(if left { 0 } else { 2 })
 }
 
-/// As [`decompose`], for a matrix that is not very tall and needs no scale; whether all values were found.
+/// Like [`decompose`], for a matrix that is not very tall and needs no scale. Returns true if all values were found.
 fn square<T: Double>(
     whole: &mut [T],
     m: usize,
@@ -65,7 +66,7 @@ fn square<T: Double>(
     }
     if let Some(v) = v.as_deref_mut() {
         qr::product(whole, Block::new(m, width), &made.left)?;
-        // The first row and column of the reflectors from the right are those of the unit matrix.
+        // The first row and column of the product of the reflectors from the right are those of the unit matrix.
         v[..n].fill(T::zero());
         v.iter_mut().step_by(n.max(1)).for_each(|x| *x = T::zero());
         if n > 0 {
@@ -73,12 +74,13 @@ fn square<T: Double>(
             qr::product(v, Block::new(n, n).part(1..n, 1..n), &made.right)?;
         }
     }
-    let mut turns = [Turns::of(vectors.then_some(&mut *whole), m, n)?, Turns::of(v.as_deref_mut(), n, n)?];
-    let found = diagonalize(&mut made.diagonal, &mut made.above, &mut turns)?;
-    turns.into_iter().try_for_each(Turns::done)?;
+    let mut rotations =
+        [Rotations::of(vectors.then_some(&mut *whole), m, n)?, Rotations::of(v.as_deref_mut(), n, n)?];
+    let found = diagonalize(&mut made.diagonal, &mut made.above, &mut rotations)?;
+    rotations.into_iter().try_for_each(Rotations::finish)?;
     values.copy_from_slice(&made.diagonal);
     for j in 0..n {
-        // The signs are those of the right vectors.
+        // Values become positive; the right vectors take their signs.
         if values[j].is_sign_negative() {
             values[j] = -values[j];
             v.iter_mut().flat_map(|v| &mut v[j * n..(j + 1) * n]).for_each(|x| *x = -*x);
@@ -101,7 +103,7 @@ fn square<T: Double>(
     Ok(found)
 }
 
-/// Multiplies the first `n` columns of a matrix with `m` rows by a square from the right.
+/// Multiplies the first `n` columns of a matrix with `m` rows by a square matrix from the right.
 fn times<T: Double>(a: &mut [T], m: usize, n: usize, square: &[T]) -> Result<()> {
     let mut copy = scratch(ROWS.min(m) * n, T::zero())?;
     for first in (0..m).step_by(ROWS) {

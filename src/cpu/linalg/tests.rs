@@ -1,5 +1,5 @@
-//! Factors multiply to what was factored, and what should be orthonormal is: for real and complex numbers, and sizes on both sides of
-//! the limits where blocks begin.
+//! Factors multiply to the factored matrix, and vectors are orthonormal: for real and complex numbers, and sizes on
+//! both sides of the limits where blocks begin.
 
 use super::blocks::{Block, Factor, add_product};
 use super::number::{Double, Number};
@@ -13,7 +13,7 @@ const SIZES: [usize; 15] = [0, 1, 2, 3, 5, 8, 9, 24, 25, 32, 33, 40, 65, 90, 130
 const SHAPES: [[usize; 2]; 11] =
     [[1, 1], [2, 1], [3, 2], [8, 8], [33, 33], [40, 33], [66, 65], [70, 20], [50, 1], [90, 50], [4, 0]];
 
-/// Numbers between -1 and 1, always the same.
+/// Pseudo-random numbers between -1 and 1 from a seed.
 fn draw<T: Number>(count: usize, seed: u64) -> Vec<T> {
     let mut state = seed;
     let mut next = || {
@@ -44,7 +44,7 @@ fn adjoint<T: Number>(a: &[T], m: usize, n: usize) -> Vec<T> {
     (0..m * n).map(|i| a[i % n * m + i / n].conj()).collect()
 }
 
-/// Rounding errors of sums that are no longer than the tests' matrices.
+/// Allows for the rounding errors of sums no longer than the tests' matrices.
 #[track_caller]
 fn near<T: Number>(actual: &[T], expected: &[T], size: f64) {
     assert_eq!(actual.len(), expected.len());
@@ -82,11 +82,11 @@ fn small_singular_values_keep_their_digits() {
             let (on, above) = (&both[..n], &both[n + 1..]);
             let mut found = vec![f64::NAN; n];
             assert_eq!(quotients::values(on, above, &mut found).ok(), Some(true), "{kind} {n}");
-            // The product of the values is that of the diagonal, to the same digits as they.
+            // The product of the values is that of the diagonal, to the same precision.
             let logarithm = |x: &[f64]| x.iter().map(|x| x.abs().log2()).sum::<f64>();
             let (got, want) = (logarithm(&found), logarithm(on));
             assert!((got - want).abs() < 1e-14 * (n as f64).max(want.abs()), "{kind} {n}: {got} {want}");
-            // So is the sum of their squares that of all elements.
+            // The sum of their squares is that of all elements.
             let squares = |x: &[f64]| x.iter().map(|x| (x * 1e140) * (x * 1e140)).sum::<f64>();
             let (got, want) = (squares(&found), squares(on) + squares(above));
             assert!((got / want - 1.0).abs() < 1e-13, "{kind} {n}: {got} {want}");
@@ -113,7 +113,7 @@ fn diagonals_with_zeros_have_as_many_singular_values() {
     }
 }
 
-/// Both kinds of numbers.
+/// Tests with real and with complex numbers.
 macro_rules! both {
     ($($name:ident)*) => { $(
         #[test]
@@ -194,7 +194,7 @@ mod checks {
             }
             near(&product, &a, 1.0);
         }
-        // The first pivot that is zero, also behind the first block; NaN is no zero.
+        // The first pivot that is zero, also behind the first block; NaN is not zero.
         for (n, at) in [(3, 2), (30, 17)] {
             let (mut a, mut rows) = (unit::<T>(n), vec![0; n]);
             a[at * n + at] = T::zero();
@@ -208,7 +208,7 @@ mod checks {
     pub fn triangles<T: Number>() {
         for (n, case) in SIZES.into_iter().flat_map(|n| (0..8).map(move |case| (n, case))) {
             let kind = Triangle { upper: case & 1 > 0, unit: case & 2 > 0, adjoint: case & 4 > 0 };
-            // What is not of the triangle is not read.
+            // Elements outside the triangle are not read.
             let (mut a, mut whole) = (vec![T::real(f64::NAN); n * n], unit::<T>(n));
             for (i, x) in draw::<T>(n * n, 5).into_iter().enumerate() {
                 let (row, column) = (i % n, i / n);
@@ -270,7 +270,7 @@ mod checks {
         }
     }
 
-    /// An `m` by `n` matrix with something about it.
+    /// An `m` by `n` matrix of a special kind, and its scale.
     pub fn special<T: Number>(kind: usize, m: usize, n: usize) -> (Vec<T>, f64) {
         let x = draw::<T>(m * n, 9);
         let on = |i: usize| i % m == i / m;
@@ -284,7 +284,7 @@ mod checks {
             4 => {
                 (x.iter().enumerate().map(|(i, x)| x.scaled(1e-9) + T::real(f64::from(on(i)))).collect(), 1.0)
             }
-            // Values over many magnitudes.
+            // Values of many magnitudes.
             5 => (
                 x.iter().enumerate().map(|(i, x)| x.scaled(10f64.powi(-(((i / m) % 30) as i32)))).collect(),
                 1.0,
@@ -352,7 +352,8 @@ fn eigenvalues_of_any_matrix() {
                 near(y, &x.iter().map(|x| *x * *value).collect::<Vec<_>>(), n as f64);
                 near(&[number::length(x)], &[1.0], 1.0);
             }
-            // Alone they come in another order, and with no more digits than there are.
+            // Values computed without vectors come in another order, and need not have more digits than their condition
+            // allows.
             let mut alone = values.clone();
             assert_eq!(eig::decompose(&mut a, n, &mut alone, real, false).ok(), Some(0));
             for value in values {
@@ -363,7 +364,7 @@ fn eigenvalues_of_any_matrix() {
     }
 }
 
-/// The matrix of second differences, whose values are known to all digits.
+/// The matrix of second differences, whose values are known exactly.
 #[test]
 fn values_of_second_differences() {
     for n in [7, 40, 150] {

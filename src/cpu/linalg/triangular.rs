@@ -1,4 +1,5 @@
-//! Systems of equations with triangles: each half of the unknowns in turn, which are then taken from the other's equations.
+//! Triangular systems of equations: solves for half of the unknowns, subtracts them from the other equations, and
+//! solves those.
 
 use super::blocks::{Block, Factor, add_product};
 use super::columns::{add_scaled, dot};
@@ -6,22 +7,22 @@ use super::number::Number;
 use crate::base::Result;
 use crate::cpu::simd::simd_fn;
 
-/// So few unknowns are found one after the other.
+/// Up to this many unknowns are solved for one after another.
 const FEW: usize = 32;
-/// Right sides that are solved for together.
+/// Number of right-hand sides that are solved for together.
 const SIDES: usize = 8;
 
-/// Which triangle of a matrix is meant.
+/// The triangle of a matrix that is meant.
 #[derive(Clone, Copy)]
 pub struct Triangle {
     pub upper: bool,
-    /// With ones on its diagonal.
+    /// True if its diagonal is taken to be ones.
     pub unit: bool,
-    /// Its conjugate transpose.
+    /// True if its conjugate transpose is meant.
     pub adjoint: bool,
 }
 
-/// Solves `a x = b` for each column of `b`, in its place; of `a` only the triangle is read.
+/// Solves `a x = b` for each column of `b`, which `x` replaces; only the triangle of `a` is read.
 pub fn solve<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) -> Result<()> {
     if n == 0 {
         return Ok(());
@@ -36,12 +37,12 @@ pub fn solve<T: Number>(a: &[T], n: usize, b: &mut [T], kind: Triangle) -> Resul
     Ok(())
 }
 
-/// Solves for right sides of a size that the compiler knows.
+/// Solves for right-hand sides of a size known at compile time.
 fn each<T: Number, const N: usize>(a: &[T], b: &mut [T], kind: Triangle) {
     b.as_chunks_mut::<N>().0.iter_mut().for_each(|side| one(&a[..N * N], N, side, kind));
 }
 
-/// As [`solve`], for the blocks `a` of `memory` and `b` of `x`; without memory of its own `a` lies in `x`, beside `b`.
+/// Like [`solve`], for the blocks `a` of `memory` and `b` of `x`; without `memory`, `a` is a block of `x`, too.
 pub fn solve_blocks<T: Number>(
     x: &mut [T],
     memory: Option<&[T]>,
@@ -89,7 +90,7 @@ fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: T
             let column = &x[b.column(j + s)];
             rows.iter_mut().zip(column).for_each(|(row, &x)| row[s] = x);
         }
-        // SAFETY: the rows hold `n`, and the triangle was just seen to.
+        // SAFETY: the rows have `n` elements, and so has the triangle, as checked above.
         unsafe { eliminate::<T, SIDES>(n, triangle.as_ptr(), lead, rows.as_mut_ptr().cast(), kind) };
         for s in 0..SIDES {
             let column = &mut x[b.column(j + s)];
@@ -103,10 +104,10 @@ fn few<T: Number>(x: &mut [T], memory: Option<&[T]>, a: Block, b: Block, kind: T
 }
 
 simd_fn! {
-    /// Solves for `N` right sides that lie side by side.
+    /// Solves for `N` right-hand sides that are interleaved.
     ///
     /// # Safety
-    /// There are `n` rows, and a triangle as large, whose columns start `lead` apart.
+    /// There are `n` rows, and a triangle of that order, whose columns are `lead` elements apart.
     unsafe fn eliminate<T; N>(n: usize, a: *const T, lead: usize, rows: *mut T, kind: Triangle) where [T: Number] {
         let row = |i: usize| rows.add(i * N).cast::<[T; N]>();
         let forwards = kind.upper == kind.adjoint;
@@ -134,7 +135,7 @@ simd_fn! {
     }
 }
 
-/// Solves for one right side.
+/// Solves for one right-hand side.
 #[inline(always)]
 fn one<T: Number>(a: &[T], lead: usize, b: &mut [T], kind: Triangle) {
     let n = b.len();
@@ -160,7 +161,7 @@ fn one<T: Number>(a: &[T], lead: usize, b: &mut [T], kind: Triangle) {
     }
 }
 
-/// Solves `x lᴴ = b` in the place of `b`, for a lower triangle `l` beside it.
+/// Solves `x lᴴ = b` for a lower triangle `l` in the same memory; `x` replaces `b`.
 pub fn solve_from_right<T: Number>(x: &mut [T], l: Block, b: Block) -> Result<()> {
     let (m, n) = (b.rows, b.columns);
     if n <= FEW {

@@ -1,9 +1,9 @@
-//! Airy's function and its slope. With branches: for loops over single numbers.
+//! The Airy function and its derivative. It has branches: for loops over single numbers.
 
 use super::bessel::scaled_k;
 use std::f64::consts::{FRAC_PI_4, PI};
 
-/// The function and its slope at 0, -1, -2 …
+/// The function and its derivative at 0, -1, -2 …
 const NEAR: [(f64, f64); 11] = [
     (0.355_028_053_887_817_2, -0.258_819_403_792_806_8),
     (0.535_560_883_292_352_1, -0.010_160_567_116_645_21),
@@ -18,7 +18,7 @@ const NEAR: [(f64, f64); 11] = [
     (0.040_241_238_486_443_19, 0.996_265_044_132_79),
 ];
 
-/// The function and its slope.
+/// The Airy function and its derivative.
 pub fn airy(x: f64) -> (f64, f64) {
     if !x.is_finite() {
         return (f64::NAN, f64::NAN);
@@ -32,7 +32,7 @@ pub fn airy(x: f64) -> (f64, f64) {
     if x < -10.0 { far(-x) } else { near(x) }
 }
 
-/// By the series around the nearest whole number, which the equation y'' = x y gives.
+/// By the Taylor series around the nearest integer, whose coefficients follow from y'' = x y.
 fn near(x: f64) -> (f64, f64) {
     let at = (-x).round().max(0.0);
     let (centre, h) = (-at, x + at);
@@ -49,7 +49,7 @@ fn near(x: f64) -> (f64, f64) {
     (value, slope)
 }
 
-/// By waves, for z = -x.
+/// By the asymptotic expansion, which oscillates, for z = -x.
 fn far(z: f64) -> (f64, f64) {
     let zeta = 2.0 / 3.0 * z * z.sqrt();
     let (mut even, mut odd, mut even_slope, mut odd_slope) = (1.0, 0.0, 1.0, 0.0);

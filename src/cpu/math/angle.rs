@@ -1,19 +1,19 @@
-//! Sine, cosine and tangent of f64 for angles that are not huge, within an ulp and free of branches.
+//! Sine, cosine and tangent of f64 for angles that are not huge, within an ulp and without branches.
 
 use super::common::poly;
 use std::f64::consts::FRAC_2_PI;
 
-/// Angles up to here have their multiples of π/2 taken off exactly.
+/// Up to this angle, multiples of π/2 are subtracted exactly.
 pub const LARGEST: f64 = 1048576.0;
 
-/// Adding and subtracting it rounds to an integer, which then stands in the low bits.
+/// Adding and subtracting it rounds to an integer; after the addition, the low bits hold that integer.
 const MAGIC: f64 = 6755399441055744.0;
 
-/// π/2 in parts of 33 bits, whose multiples by integers of 20 bits are exact, and the rest.
+/// π/2 in parts of 33 bits, whose products with integers of 20 bits are exact, and the rest.
 const PI_2: [f64; 4] =
     [1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32];
 
-/// `a - b`, and what its rounding lost.
+/// `a - b`, and its rounding error.
 #[inline(always)]
 fn difference(a: f64, b: f64) -> (f64, f64) {
     let d = a - b;
@@ -21,7 +21,7 @@ fn difference(a: f64, b: f64) -> (f64, f64) {
     (d, (a - (d - back)) - (b + back))
 }
 
-/// x = (4m + q) π/2 + r + low with |r| ≤ π/4, as (r, low, q).
+/// Returns (r, low, q) such that x = (4m + q) π/2 + r + low with |r| ≤ π/4.
 #[inline(always)]
 fn reduced(x: f64) -> (f64, f64, u64) {
     let turns = x * FRAC_2_PI + MAGIC;
@@ -42,7 +42,7 @@ fn sine(r: f64, low: f64) -> (f64, f64) {
     (r, r * z * p + low * (1.0 - 0.5 * z))
 }
 
-/// The cosine of r + low likewise.
+/// The cosine of r + low as a sum of two.
 #[inline(always)]
 fn cosine(r: f64, low: f64) -> (f64, f64) {
     let z = r * r;
@@ -85,7 +85,7 @@ pub fn tan(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Values from 60-digit arithmetic: sine, cosine, tangent, among them of the floats nearest to multiples of π/2.
+    /// Sine, cosine and tangent from 60-digit arithmetic, including those of the floats nearest to multiples of π/2.
     #[test]
     #[allow(clippy::approx_constant, reason = "the numbers are what is tested")]
     fn known_values() {

@@ -1,8 +1,8 @@
-//! Bessel's functions of the orders 0 and 1, of both kinds. With branches: for loops over single numbers.
+//! Bessel functions of orders 0 and 1, of both kinds. They have branches: for loops over single numbers.
 
 use std::f64::consts::PI;
 
-/// Beyond this the expansion at infinity is exact to rounding.
+/// Beyond this, the asymptotic expansion is exact to rounding.
 const FAR: f64 = 30.0;
 
 /// The sum of (x²/4)ᵏ / (k! (k + order)!).
@@ -19,7 +19,7 @@ fn series(x: f64, order: f64) -> f64 {
     sum
 }
 
-/// The expansion at infinity without its exponential.
+/// The asymptotic expansion, without its exponential.
 fn far(x: f64, order: f64) -> f64 {
     let mu = 4.0 * order * order;
     let (mut term, mut sum) = (1.0, 1.0);
@@ -36,7 +36,7 @@ fn far(x: f64, order: f64) -> f64 {
     sum / (2.0 * PI * x).sqrt()
 }
 
-/// The modified function of order 0, by `exp(|x|)`.
+/// The modified function of order 0, divided by `exp(|x|)`.
 pub fn i0e(x: f64) -> f64 {
     let x = x.abs();
     if x == f64::INFINITY {
@@ -54,12 +54,12 @@ pub fn i0(x: f64) -> f64 {
     if x <= FAR {
         return series(x, 0.0);
     }
-    // In two steps, so that only what is too large overflows.
+    // Multiplies twice by the root of the exponential, so that only results that are too large overflow.
     let half = (0.5 * x).exp();
     if half == f64::INFINITY { half } else { far(x, 0.0) * half * half }
 }
 
-/// The modified function of order 1, by `exp(|x|)`.
+/// The modified function of order 1, divided by `exp(|x|)`.
 pub fn i1e(x: f64) -> f64 {
     let y = x.abs();
     if y == f64::INFINITY {
@@ -81,7 +81,8 @@ pub fn i1(x: f64) -> f64 {
     size.copysign(x)
 }
 
-/// The function of a whole order, for x ≥ 0: near 0 as the mean of cos(order τ - x sin τ), far away by its waves.
+/// The function of an integer order, for x ≥ 0: near 0 as the mean of cos(order τ - x sin τ), else by the asymptotic
+/// expansion.
 fn wave(x: f64, order: f64) -> f64 {
     if x == f64::INFINITY {
         return 0.0;
@@ -98,7 +99,7 @@ fn wave(x: f64, order: f64) -> f64 {
     along
 }
 
-/// The functions of the first and of the second kind of a whole order, far from 0.
+/// The functions of the first and the second kind of an integer order, far from 0.
 fn waves(x: f64, order: f64) -> (f64, f64) {
     let mu = 4.0 * order * order;
     let (mut even, mut odd, mut term) = (1.0, 0.0, 1.0);
@@ -117,7 +118,7 @@ fn waves(x: f64, order: f64) -> (f64, f64) {
         }
     }
     let (sine, cosine) = x.sin_cos();
-    // The angle less (2 order + 1) π / 4, by sums: x may be large.
+    // Subtracts (2 order + 1) π / 4 from the angle by the addition theorem, because x may be large.
     let (s, c) = if order == 0.0 { (sine - cosine, sine + cosine) } else { (-sine - cosine, sine - cosine) };
     let size = (PI * x).sqrt();
     ((even * c - odd * s) / size, (even * s + odd * c) / size)
@@ -131,8 +132,8 @@ pub fn j1(x: f64) -> f64 {
     if x < 0.0 { -wave(-x, 1.0) } else { wave(x, 1.0) }
 }
 
-/// Those of the second kind of the orders 0 and 1, for x > 0: by Neumann's sums of the functions of the first kind, which a
-/// recurrence from high orders down makes.
+/// The functions of the second kind of orders 0 and 1, for x > 0: by Neumann series over the functions of the first
+/// kind, which a recurrence from high orders down gives.
 fn second(x: f64) -> (f64, f64) {
     if x.is_nan() || x < 0.0 || x == f64::INFINITY {
         return (f64::NAN, f64::NAN);
@@ -179,7 +180,8 @@ pub fn y1(x: f64) -> f64 {
     second(x).1
 }
 
-/// The modified function of the second kind of any order, by `exp(x)`: its integral over exp(-x (cosh t - 1)) cosh(order t).
+/// The modified function of the second kind of any order, multiplied by `exp(x)`: the integral of exp(-x (cosh t - 1))
+/// cosh(order t).
 pub fn scaled_k(x: f64, order: f64) -> f64 {
     if x.is_nan() || x < 0.0 {
         return f64::NAN;
@@ -190,7 +192,7 @@ pub fn scaled_k(x: f64, order: f64) -> f64 {
     if x == f64::INFINITY {
         return 0.0;
     }
-    // (The sum over points converges as fast as it does for a bell, which is as narrow as x is large.)
+    // The sum over equidistant points converges as fast as for a Gaussian, whose width falls as x grows.
     let step = f64::min(0.2, 0.6 / x.sqrt());
     let (mut sum, mut t) = (0.5, step);
     loop {
@@ -204,7 +206,7 @@ pub fn scaled_k(x: f64, order: f64) -> f64 {
     }
 }
 
-/// As near 0 as its first term is all.
+/// Up to here, the first term of the series suffices.
 const NEAR: f64 = 1e-9;
 
 pub fn k0e(x: f64) -> f64 {

@@ -1,6 +1,6 @@
-//! What reads the same in every compute type: comparisons, logic, choices, and the exact float functions.
+//! Functions that are the same in every compute type: comparisons, logic, selection, and exact float functions.
 
-/// Comparisons and choices, and the logic that joins them.
+/// Comparisons, selection and logic.
 macro_rules! comparisons {
     ($($name:ident $op:tt),*) => {
         $(#[inline(always)]
@@ -8,7 +8,7 @@ macro_rules! comparisons {
             a $op b
         })*
 
-        /// `if_true` where the condition holds; both sides are computed.
+        /// `if_true` if the condition holds, else `if_false`; both are computed.
         #[inline(always)]
         pub fn select(if_false: T, if_true: T, condition: bool) -> T {
             if condition { if_true } else { if_false }
@@ -62,13 +62,13 @@ macro_rules! comparisons {
             0 as T
         }
 
-        /// The first power.
+        /// x¹.
         #[inline(always)]
         pub fn first_power(x: T) -> T {
             x
         }
 
-        /// The power of zero.
+        /// x⁰.
         #[inline(always)]
         pub fn zeroth_power(_: T) -> T {
             1 as T
@@ -82,7 +82,7 @@ macro_rules! comparisons {
 }
 pub(super) use comparisons;
 
-/// What integers of any width do.
+/// Functions of integers of any width.
 macro_rules! integers {
     () => {
         comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
@@ -110,7 +110,7 @@ macro_rules! integers {
 }
 pub(super) use integers;
 
-/// Division of floats from their exact remainder, `rest`.
+/// Division of floats by way of their exact remainder, `rest`.
 macro_rules! divisions {
     () => {
         /// The remainder with the dividend's sign.
@@ -119,7 +119,7 @@ macro_rules! divisions {
             rest(a, b)
         }
 
-        /// The remainder with the divisor's sign, as Python's.
+        /// The remainder with the divisor's sign, as in Python.
         #[inline(always)]
         pub fn remainder(a: T, b: T) -> T {
             let r = rest(a, b);
@@ -141,7 +141,7 @@ macro_rules! divisions {
 }
 pub(super) use divisions;
 
-/// Float functions that are exact, or rounded once, or need only such.
+/// Float functions that are exact, or rounded once, or consist only of such.
 macro_rules! exact_float {
     () => {
         comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
@@ -180,13 +180,13 @@ macro_rules! exact_float {
             rsqrt(x * x - 1.0)
         }
 
-        /// The gradients of [`angle`] and of a direction: 0, as real numbers do not turn.
+        /// The gradients of [`angle`] and of `sgn`: 0, because a real number's direction does not change.
         #[inline(always)]
         pub fn angle_gradient(_g: T, _x: T) -> T {
             0.0
         }
 
-        /// The logarithm of a base; real powers have no other.
+        /// The logarithm of a base, which is real for real powers.
         #[inline(always)]
         pub fn log_of_base(x: T, _y: T) -> T {
             log(x)
@@ -222,7 +222,7 @@ macro_rules! exact_float {
             x.ceil()
         }
 
-        /// To the nearest integer, halves to the even one.
+        /// Rounds to the nearest integer, and to the even one if there are two.
         #[inline(always)]
         pub fn round(x: T) -> T {
             x.round_ties_even()
@@ -250,7 +250,6 @@ macro_rules! exact_float {
 
         divisions!();
 
-        /// The quotient rounded towards zero.
         #[inline(always)]
         pub fn trunc_div(a: T, b: T) -> T {
             trunc(a / b)
@@ -269,7 +268,7 @@ macro_rules! exact_float {
             if a.is_nan() { a } else { smaller }
         }
 
-        /// The larger; a NaN loses.
+        /// The larger; the other one if one is NaN.
         #[inline(always)]
         pub fn fmax(a: T, b: T) -> T {
             if (a >= b) | b.is_nan() { a } else { b }
@@ -311,7 +310,7 @@ macro_rules! poly {
 }
 pub(super) use poly;
 
-/// A polynomial, lowest coefficient first, by groups of four terms that do not wait for one another: for long ones.
+/// A polynomial, lowest coefficient first, by groups of four terms that can be computed in parallel: for long ones.
 macro_rules! long_poly {
     ($x:expr; $($c:expr),+) => {{
         let square = $x * $x;

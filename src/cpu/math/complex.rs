@@ -1,11 +1,12 @@
-//! Complex numbers and the functions of them that formulas name, by the real functions next door; signed zeros choose the
-//! side of a branch cut, as in C. Of complex64 only the arithmetic is done in f32: its functions are these, rounded once.
+//! Complex numbers and the functions of them that formulas use, computed with those of [`super::f64`]. Signed
+//! zeros choose the side of a branch cut, as in C. complex64 has its own arithmetic in f32; most of its functions are
+//! those of complex128, rounded once.
 
 use super::f64 as real;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A complex number as it lies in memory.
+/// A complex number as stored in memory.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 #[repr(C)]
 pub struct Complex<F> {
@@ -23,7 +24,7 @@ impl T {
 }
 
 impl Complex<f32> {
-    /// By the divisor's square in f64, which has room for it.
+    /// Divides by the square of the divisor's magnitude in f64, where it cannot overflow.
     #[inline(always)]
     fn quotient(self, b: Self) -> Self {
         let (a_re, a_im, b_re, b_im) = (self.re as f64, self.im as f64, b.re as f64, b.im as f64);
@@ -42,7 +43,7 @@ pub const fn new(re: f64, im: f64) -> T {
     T { re, im }
 }
 
-/// The arithmetic of one width. Numbers in formulas are f64 in both.
+/// The arithmetic of one precision. Constants in formulas are f64 in both.
 macro_rules! arithmetic {
     ($part:ty) => {
         impl From<f64> for Complex<$part> {
@@ -77,7 +78,7 @@ macro_rules! arithmetic {
         }
 
         impl Complex<$part> {
-            /// By the larger part of the divisor, so that its square cannot overflow.
+            /// Divides by the larger part of the divisor first, so that its square cannot overflow.
             #[inline(always)]
             fn by_larger_part(self, b: Self) -> Self {
                 let (x, y) = (b.re.abs(), b.im.abs());
@@ -144,7 +145,7 @@ fn over_i(z: T) -> T {
     new(z.im, -z.re)
 }
 
-/// Comparisons, choices and parts: the same in both widths.
+/// Comparisons, selection and parts, which are the same in both precisions.
 macro_rules! exact {
     () => {
         #[inline(always)]
@@ -157,7 +158,7 @@ macro_rules! exact {
             a != b.into()
         }
 
-        /// Of real parts: for numbers that are known to be real.
+        /// Compares real parts, for numbers that are known to be real.
         #[inline(always)]
         pub fn lt(a: T, b: impl Into<T>) -> bool {
             a.re < b.into().re
@@ -169,7 +170,7 @@ macro_rules! exact {
             if a.re >= b.re { a } else { b }
         }
 
-        /// The other one.
+        /// The one with the smaller real part.
         #[inline(always)]
         pub fn minimum(a: T, b: T) -> T {
             if a.re >= b.re { b } else { a }
@@ -265,7 +266,7 @@ pub mod single {
         atanh sigmoid silu
     }
 
-    /// The squares of f32 numbers neither overflow nor vanish in f64.
+    /// The squares of f32 numbers neither overflow nor underflow in f64.
     #[inline(always)]
     pub fn abs(x: T) -> T {
         let (re, im) = (x.re as f64, x.im as f64);
@@ -294,7 +295,7 @@ pub mod single {
 
 pub fn abs(x: T) -> T {
     let square = x.re * x.re + x.im * x.im;
-    // The careful computation is needed only where the square overflows or loses bits.
+    // The careful computation is needed only if the square overflows or loses bits.
     if square > 1e-290 && square < 1e300 { square.sqrt().into() } else { x.re.hypot(x.im).into() }
 }
 
@@ -315,7 +316,7 @@ pub fn exp(x: T) -> T {
     if !x.im.is_finite() && x.re.is_infinite() {
         return if x.re < 0.0 { new(0.0, 0.0) } else { new(x.re, f64::NAN) };
     }
-    // In two steps where the magnitude alone would overflow.
+    // In two steps if the magnitude alone would overflow.
     let extra = if x.re > 709.0 && x.re < 1420.0 { 700.0 } else { 0.0 };
     let (size, more) = (real::exp(x.re - extra), real::exp(extra));
     new(size * real::cos(x.im) * more, size * real::sin(x.im) * more)
@@ -374,7 +375,7 @@ pub fn sqrt(x: T) -> T {
     if x.re == 0.0 && x.im == 0.0 {
         return new(0.0, x.im);
     }
-    // Scaled, so that the magnitude neither overflows nor vanishes.
+    // Scaled, so that the magnitude neither overflows nor underflows.
     let large = x.re.abs().max(x.im.abs());
     let (up, down) = match large {
         l if l > 1e300 => (0.0625, 4.0),
@@ -392,7 +393,7 @@ pub fn rsqrt(x: T) -> T {
     recip(sqrt(x))
 }
 
-/// Small whole exponents by products, which keep exact what is exact.
+/// Small integer exponents by products, which keep exact results exact.
 pub fn pow(a: T, b: impl Into<T>) -> T {
     let b: T = b.into();
     if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() <= 32.0 {
@@ -452,7 +453,7 @@ pub fn tanh(x: T) -> T {
     new(beta * (1.0 + s * s).sqrt() * s / below, t / below)
 }
 
-/// √(1 - z) and √(1 + z), between which the inverse functions are computed.
+/// √(1 - z) and √(1 + z), from which the inverse functions are computed.
 fn roots(x: T) -> (T, T) {
     (sqrt(new(1.0 - x.re, -x.im)), sqrt(new(1.0 + x.re, x.im)))
 }

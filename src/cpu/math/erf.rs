@@ -1,4 +1,4 @@
-//! The error function of f64, its complement, its inverse and the normal distribution. They share two fits, so they stand together.
+//! The error function of f64, its complement, its inverse, and the normal distribution, which share two polynomials.
 
 use super::common::poly;
 use super::exponential::{exp, expm1_core, scaled, split_exponent};
@@ -16,7 +16,7 @@ fn erfc_core(x: f64) -> f64 {
         0.00015062243751732846, -2.4402906473094203e-05, -1.1225200987500523e-05, 5.7172522333990035e-06,
         3.018343226981021e-07, -8.342229073640516e-07, 6.249191117066149e-08, 1.1457547953167116e-07,
         -7.817456604775876e-09, -1.3398907591458981e-08, -1.7162455602581445e-09);
-    // x² in two parts: the exponential would magnify its rounding.
+    // x² in two parts, because the exponential would magnify its rounding.
     let high = f64::from_bits(a.to_bits() & !0x7ff_ffff);
     let low = (a - high) * (a + high);
     let e = 1.0 - low * (1.0 - low * (0.5 - low / 6.0));
@@ -48,13 +48,13 @@ pub fn erf(x: f64) -> f64 {
     (if a > 1.0 { 1.0 - erfc_core(a) } else { erf_core(a) }).copysign(x)
 }
 
-/// The normal distribution up to x.
+/// The cumulative distribution function of the normal distribution.
 #[inline(always)]
 pub fn ndtr(x: f64) -> f64 {
     0.5 * (erf(x * FRAC_1_SQRT_2) + 1.0)
 }
 
-/// The inverse of `erf`: an approximation for single precision (M. Giles, 2010), then two of Halley's steps.
+/// The inverse of `erf`: an approximation in single precision (M. Giles, 2010), then two Halley steps.
 #[inline(always)]
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
@@ -82,7 +82,7 @@ pub fn erfinv(x: f64) -> f64 {
     (if a <= 1.0 { y } else { f64::NAN }).copysign(x)
 }
 
-/// One of Halley's steps towards erf y = a.
+/// One Halley step towards erf y = a.
 #[inline(always)]
 fn erfinv_step(a: f64, y: f64) -> f64 {
     let miss = if y > 0.5 { (1.0 - a) - erfc_core(y) } else { erf_core(y) - a };

@@ -1,12 +1,12 @@
-//! Exponentials of f64, nearly always rounded as they should be, and what they are made of.
+//! Exponentials of f64, nearly always correctly rounded, and their parts.
 
 use super::common::poly;
 use std::f64::consts::{LN_2, LOG2_E};
 
-/// Adding and subtracting it rounds to an integer, which then stands in the low bits.
+/// Adding and subtracting it rounds to an integer; after the addition, the low bits hold that integer.
 const MAGIC: f64 = 6755399441055744.0;
 
-/// ln 2 in two parts; multiples of the first by exponents are exact.
+/// ln 2 in two parts; products of the first with exponents are exact.
 pub const LN2_HIGH: f64 = 0.6931471804855391;
 pub const LN2_LOW: f64 = 7.440617110012397e-11;
 
@@ -15,20 +15,21 @@ fn nearest(x: f64) -> f64 {
     (x + MAGIC) - MAGIC
 }
 
-/// 2ⁿ for an integer -1023 < n ≤ 1024 (where it is infinite).
+/// 2ⁿ for an integer -1023 < n ≤ 1024; infinite for 1024.
 #[inline(always)]
 pub fn power_of_two(n: f64) -> f64 {
     f64::from_bits((n + (MAGIC + 1023.0)).to_bits() << 52)
 }
 
-/// The sum of two numbers, the first 0 or the larger one, and a small one, to which goes what the sum of those two lost.
+/// The sum of `a`, which is 0 or the larger number, `b`, and a small number, which also takes the rounding error of `a
+/// + b`.
 #[inline(always)]
 pub fn add_small(a: f64, b: f64, small: f64) -> f64 {
     let sum = a + b;
     sum + (((a - sum) + b) + small)
 }
 
-/// `p` 2ⁿ for |n| ≤ 2000, rounded once where it becomes subnormal.
+/// `p` 2ⁿ for |n| ≤ 2000, rounded once if it becomes subnormal.
 #[inline(always)]
 pub fn scaled(p: f64, n: f64) -> f64 {
     let half = nearest(n * 0.5);
@@ -50,7 +51,7 @@ fn expm1_rest(r: f64) -> f64 {
             2.7627703042639613e-07, 2.5115710301313927e-08)
 }
 
-/// x = n ln 2 + r, as (n, r).
+/// Returns (n, r) such that x = n ln 2 + r.
 #[inline(always)]
 pub fn split_exponent(x: f64) -> (f64, f64) {
     let n = nearest(x * LOG2_E);
@@ -63,7 +64,7 @@ pub fn clamp(x: f64, low: f64, high: f64) -> f64 {
     if x > high { high } else { x }
 }
 
-/// eˣ as (p, n): it is p 2ⁿ. What `x` lacks is `small`.
+/// Returns (p, n) such that e to the `x + small` is p 2ⁿ.
 #[inline(always)]
 fn exp_parts(x: f64, small: f64) -> (f64, f64) {
     let n = nearest(x * LOG2_E);
@@ -78,7 +79,7 @@ pub fn exp_times(x: f64, k: f64) -> f64 {
     scaled(p, n + k)
 }
 
-/// e to the sum of `x`, with |x| ≤ 800, and something small.
+/// e to the `x + small`, for |x| ≤ 800.
 #[inline(always)]
 pub fn exp_of_sum(x: f64, small: f64) -> f64 {
     let (p, n) = exp_parts(x, small);
@@ -100,7 +101,7 @@ pub fn exp2(x: f64) -> f64 {
 #[inline(always)]
 pub fn expm1(x: f64) -> f64 {
     let (n, r) = split_exponent(clamp(x, -60.0, 709.9));
-    // Half of it first, so that 2ⁿ does not overflow too early.
+    // Multiplies by half of 2ⁿ first, so that it does not overflow too early.
     let half = power_of_two(n - 1.0);
     (2.0 * (expm1_core(r) * half + (half - 0.5))).copysign(x)
 }

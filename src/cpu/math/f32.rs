@@ -1,5 +1,5 @@
-//! Functions of f32: the common ones in f32 itself, within about 2 ulp; the others in f64, as good as exact.
-//! Free of branches unless noted. The coefficients are minimax fits.
+//! Functions of f32: the common ones in f32 itself, within about 2 ulp; the others in f64, practically exact. Without
+//! branches unless noted. The coefficients are minimax fits.
 
 use super::common::{comparisons, divisions, exact_float, long_poly, poly};
 use super::f64 as wide;
@@ -16,7 +16,7 @@ pub fn multiply_add(a: T, b: T, c: T) -> T {
     a.mul_add(b, c)
 }
 
-/// The fast functions: see [`super::near`].
+/// The fast functions: see [`super::fast_ranges`].
 pub mod near {
     use super::super::common::divisions;
     use super::super::fast_ranges::{Near, Ranges, near_division};
@@ -70,15 +70,15 @@ through_f64! {
     polygamma(n, x);
 }
 
-/// Adding and subtracting it rounds to an integer, which then stands in the low bits.
+/// Adding and subtracting it rounds to an integer; after the addition, the low bits hold that integer.
 const MAGIC: f32 = 12582912.0;
 
-/// ln 2 in two parts; multiples of the first by exponents are exact.
+/// ln 2 in two parts; products of the first with exponents are exact.
 const LN2_HIGH: f32 = 0.693_145_75;
 const LN2_LOW: f32 = 1.4286068e-6;
 
-/// eʳ for r = `high` - `low`, |r| ≤ ln √2, within 0.57 ulp. `near` has so few digits that 1 + `near` + `near`² / 2 is exact, and what
-/// is added to it is so small that its roundings hardly count.
+/// eʳ for r = `high` - `low`, |r| ≤ ln √2, within 0.57 ulp. `near` has so few digits that 1 + `near` + `near`² / 2 is
+/// exact, and the terms added to it are so small that their rounding hardly matters.
 #[inline(always)]
 fn exp_near(high: f32, low: f32) -> f32 {
     const COARSE: f32 = 98304.0;
@@ -90,8 +90,8 @@ fn exp_near(high: f32, low: f32) -> f32 {
     (sum + 0.5 * near * near) + (rest * (sum + 0.5 * rest) + cubes)
 }
 
-/// The same of r = `x` - `n` ln 2 within 0.8 ulp, in fewer steps: what 1 + r loses goes to the small terms, and products are fused with
-/// sums. (A machine without such an instruction gets the same bits, slowly.)
+/// eʳ for r = `x` - `n` ln 2, within 0.8 ulp and in fewer steps: the small terms take the rounding error of 1 + r, and
+/// multiply-adds are fused. (A machine without the instruction gets the same bits, slowly.)
 #[inline(always)]
 fn exp_rough(x: f32, n: f32) -> f32 {
     let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, x));
@@ -102,11 +102,11 @@ fn exp_rough(x: f32, n: f32) -> f32 {
     sum + s.mul_add(terms, (1.0 - sum) + r)
 }
 
-/// As [`MAGIC`], with two exponents' biases.
+/// Like [`MAGIC`], with the biases of two exponents.
 const BIASED: f32 = MAGIC + 254.0;
 
-/// eʳ 2ⁿ for r = `high` - `low`, |r| ≤ ln √2, and |n| ≤ 250, where `biased` is n + [`BIASED`]. In two steps, so that subnormal
-/// results are rounded once and large ones do not overflow too early.
+/// eʳ 2ⁿ for r = `high` - `low`, |r| ≤ ln √2, and |n| ≤ 250, where `biased` is n + [`BIASED`]. Multiplies in two steps,
+/// so that subnormal results are rounded once and large ones do not overflow too early.
 #[inline(always)]
 fn exp_core(biased: f32, high: f32, low: f32) -> f32 {
     let (all, half) = (biased.to_bits(), biased.to_bits() >> 1);
@@ -131,7 +131,7 @@ pub fn exp(x: f32) -> f32 {
 const UP: f32 = f32::from_bits((127 + 64) << 23);
 const DOWN: f32 = f32::from_bits((127 - 64) << 23);
 
-/// eˣ 2⁶⁴ where x is at most 0 (or little more): it is never too small.
+/// eˣ 2⁶⁴ if x is at most 0 (or little more); the factor prevents underflow.
 #[inline(always)]
 fn exp_far(x: f32) -> f32 {
     let x = if x < -110.0 { -110.0 } else { x };
@@ -141,7 +141,7 @@ fn exp_far(x: f32) -> f32 {
     exp_rough(x, n) * power
 }
 
-/// eˣ where x is at most 0 (or little more), within 0.8 ulp, in fewer steps than [`exp`]: only the last factor rounds.
+/// eˣ if x is at most 0 (or little more), within 0.8 ulp, in fewer steps than [`exp`]: only the last factor rounds.
 #[inline(always)]
 pub fn exp_below(x: f32) -> f32 {
     exp_far(x) * DOWN
@@ -154,7 +154,7 @@ pub fn exp2(x: f32) -> f32 {
     exp_core(biased, (x - (biased - BIASED)) * LN_2, 0.0)
 }
 
-/// x = (1 + f) 2ᵏ with 1 + f in [√½, √2), as (k, f), for x > 0.
+/// Returns (k, f) such that x = (1 + f) 2ᵏ with 1 + f in [√½, √2), for x > 0.
 #[inline(always)]
 fn split_power(x: f32) -> (f32, f32) {
     const SQRT_HALF: u32 = 0x3f35_04f3;
@@ -172,7 +172,8 @@ fn log_core(f: f32) -> f32 {
     f * poly!(f; 0.3333331, -0.24999987, 0.20002241, -0.16669272, 0.14218336, -0.12383771, 0.11874984, -0.11794229, 0.06915951)
 }
 
-/// ln(1 + f) as a sum of two: the first is exact, as f² / 2 is made of a few digits of f, and the second small.
+/// ln(1 + f) as a sum of two: the first is exact, because its f² / 2 comes from a few digits of f, and the second is
+/// small.
 #[inline(always)]
 fn log_parts(f: f32) -> (f32, f32) {
     const COARSE: f32 = 49152.0;
@@ -181,7 +182,7 @@ fn log_parts(f: f32) -> (f32, f32) {
     (f - 0.5 * square, square * core - rest * (0.5 - core))
 }
 
-/// `y` where the argument of a logarithm is positive and finite, and what is right elsewhere.
+/// `y` if the argument of a logarithm is positive and finite, else the result of the special case.
 #[inline(always)]
 fn log_range(x: f32, y: f32) -> f32 {
     let y = if x < f32::INFINITY { y } else { x };
@@ -196,7 +197,7 @@ pub fn log(x: f32) -> f32 {
     log_range(x, k * LN2_HIGH + (f + (square * log_core(f) - 0.5 * square + k * LN2_LOW)))
 }
 
-/// The same within 0.65 ulp, in more steps.
+/// The logarithm within 0.65 ulp, in more steps.
 #[inline(always)]
 fn log_sharp(x: f32) -> f32 {
     let (k, f) = split_power(x);
@@ -206,7 +207,7 @@ fn log_sharp(x: f32) -> f32 {
     log_range(x, sum + (((main - sum) + part) + (rest + k * LN2_LOW)))
 }
 
-/// a ln b, and 0 where `a` is.
+/// a ln b, and 0 if `a` is 0.
 #[inline(always)]
 pub fn xlogy(a: f32, b: f32) -> f32 {
     let y = if a == 0.0 { 0.0 } else { a * log_sharp(b) };
@@ -216,7 +217,7 @@ pub fn xlogy(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub fn log1p(x: f32) -> f32 {
     let u = 1.0 + x;
-    // What the sum lost, to first order.
+    // The rounding error of the sum, to first order.
     let lost = (if x > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) }) / u;
     let (k, f) = split_power(u);
     let (part, rest) = log_parts(f);
@@ -247,7 +248,7 @@ pub fn log10(x: f32) -> f32 {
     log_base(x, (0.434_326_17, -3.168997e-05), (0.301_033_02, -3.0243555e-06))
 }
 
-/// The smaller half by one quotient; the larger one is what is left to 1.
+/// The half below ½ is one quotient; the other half is 1 minus that.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp_far(-x.abs());
@@ -255,7 +256,7 @@ pub fn sigmoid(x: f32) -> f32 {
     if x < 0.0 { y } else { 1.0 - y }
 }
 
-/// x / (1 + e⁻ˣ), which is 0 as soon as the exponential ends.
+/// x / (1 + e⁻ˣ), which becomes 0 where the exponential overflows.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     let a = if x > 40.0 { -40.0 } else { -x };
@@ -266,7 +267,7 @@ pub fn silu(x: f32) -> f32 {
     x / (1.0 + if a > 88.0 { f32::INFINITY } else { e })
 }
 
-/// u / (u + 2) where u is e²ˣ - 1, in f64.
+/// u / (u + 2) with u = e²ˣ - 1, in f64.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = if x.abs() > 10.0 { 10.0 } else { x.abs() } as f64;
@@ -275,7 +276,8 @@ pub fn tanh(x: f32) -> f32 {
     ((u / (u + 2.0)) as f32).copysign(x)
 }
 
-/// In f64. The fourth root of 1 - erf x, which is easy to fit, is 1 - u, so that this is 1 - (1 - u)⁴ without cancellation.
+/// In f64. The fourth root of 1 - erf x, which is easy to fit, is 1 - u; the result is 1 - (1 - u)⁴ without
+/// cancellation.
 #[inline(always)]
 pub fn erf(x: f32) -> f32 {
     let a = if x.abs() > 3.93 { 3.93 } else { x.abs() } as f64;
@@ -288,7 +290,8 @@ pub fn erf(x: f32) -> f32 {
     ((v * (2.0 - v)) as f32).copysign(x)
 }
 
-/// The normal distribution up to x, within 2⁻²³. The fourth root of its tail, doubled, is 1 - u, as in [`erf`].
+/// The cumulative distribution function of the normal distribution, within 2⁻²³. The fourth root of its doubled tail is
+/// 1 - u, as in [`erf`].
 #[inline(always)]
 pub fn ndtr(x: f32) -> f32 {
     let a = x.abs();
@@ -301,12 +304,13 @@ pub fn ndtr(x: f32) -> f32 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// x = (4m + q) π/2 + r with |r| ≤ π/4, as (r, q), for every finite x. In f64, which has the room.
+/// Returns (r, q) such that x = (4m + q) π/2 + r with |r| ≤ π/4, for every finite x. In f64, which has enough bits.
 #[inline(always)]
 fn reduce_angle(x: f32) -> (f64, u64) {
     const MAGIC: f64 = 6755399441055744.0;
-    // A large x is an integer y < 2⁵⁰ times a power of two, whose quotient by π/2 is known modulo 4: scale, and that
-    // quotient in three parts. The first two have 29 bits, so their products with the 24 bits of y are exact.
+    // A large x is an integer y < 2⁵⁰ times a power of two, whose quotient by π/2 is known modulo 4. The constants are
+    // a scale, and that quotient in three parts. The first two have 29 bits, so their products with the 24 bits of y
+    // are exact.
     let a = x.abs();
     let parts = (1.0, 0.6366197727620602, -3.9447882200366324e-10, -3.260751408868143e-19);
     let far = (7.450580596923828e-9, -0.552946051582694, 3.054809009916948e-10, -7.799845648143895e-20);
@@ -361,7 +365,7 @@ pub fn tan(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
-/// 2ⁿ and p, where eˣ is 2ⁿ (1 + p), in f64 for |x| ≤ 700, exact enough for f32.
+/// 2ⁿ and p such that eˣ is 2ⁿ (1 + p), in f64 for |x| ≤ 700, exact enough for f32.
 #[inline(always)]
 fn wide_exp_parts(x: f64) -> (f64, f64) {
     const MAGIC: f64 = 6755399441055744.0;
@@ -374,14 +378,14 @@ fn wide_exp_parts(x: f64) -> (f64, f64) {
     (f64::from_bits((n + (MAGIC + 1023.0)).to_bits() << 52), p)
 }
 
-/// eˣ in f64, likewise.
+/// eˣ in f64, for |x| ≤ 700, exact enough for f32.
 #[inline(always)]
 fn wide_exp(x: f64) -> f64 {
     let (power, p) = wide_exp_parts(x);
     (1.0 + p) * power
 }
 
-/// Through f64, as e to the b ln a.
+/// In f64, as e to the b ln a.
 #[inline(always)]
 pub fn pow(a: f32, b: f32) -> f32 {
     let log = wide::log_to_f32(a.abs() as f64);
@@ -435,7 +439,7 @@ mod tests {
         assert!(exp_below(f32::NAN).is_nan());
     }
 
-    /// Every so-manieth f32, against f64.
+    /// The largest error in ulp of an even selection of all f32, compared with f64.
     fn worst(f: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
         let errors = (0..u32::MAX).step_by(39_119).map(f32::from_bits).map(|x| {
             let (got, want) = (f(x), exact(x as f64));
@@ -465,7 +469,7 @@ mod tests {
         assert!(worst(erf, wide::erf) < 0.53);
     }
 
-    /// Every hundred thousandth between -7 and 7.
+    /// The largest absolute error at multiples of 1e-5 between -7 and 7.
     fn farthest(f: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
         let numbers = (-700_000..700_000).map(|i| i as f32 * 1e-5);
         numbers.map(|x| (f64::from(f(x)) - exact(f64::from(x))).abs()).fold(0.0, f64::max)

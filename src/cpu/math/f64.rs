@@ -1,4 +1,4 @@
-//! Functions of f64, within about 2 ulp, free of branches unless noted. The coefficients are minimax fits.
+//! Functions of f64, within about 2 ulp, without branches unless noted. The coefficients are minimax fits.
 
 use super::angle;
 use super::common::{comparisons, divisions, exact_float, poly};
@@ -16,13 +16,13 @@ pub type T = f64;
 
 exact_float!();
 
-/// `a * b + c`, as GPUs round it.
+/// `a * b + c`, rounded as on GPUs.
 #[inline(always)]
 pub fn multiply_add(a: T, b: T, c: T) -> T {
     a * b + c
 }
 
-/// The fast functions: see [`super::near`].
+/// The fast functions: see [`super::fast_ranges`].
 pub mod near {
     use super::super::angle::LARGEST;
     pub use super::super::angle::{cos, sin, tan};
@@ -54,11 +54,11 @@ pub mod near {
     near_division!();
 }
 
-/// π/2 and π/4: what their f64 lack.
+/// π/2 and π/4 minus their f64.
 const PI_2_LOW: f64 = 6.123233995736766e-17;
 const PI_4_LOW: f64 = 3.061616997868383e-17;
 
-/// x = (1 + f) 2ᵏ with 1 + f in [√½, √2), as (k, f), for x > 0.
+/// Returns (k, f) such that x = (1 + f) 2ᵏ with 1 + f in [√½, √2), for x > 0.
 #[inline(always)]
 pub(super) fn split_power(x: f64) -> (f64, f64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -67,7 +67,7 @@ pub(super) fn split_power(x: f64) -> (f64, f64) {
     let bits = (if tiny { x * 18014398509481984.0 } else { x }).to_bits();
     let biased = bits.wrapping_sub(SQRT_HALF).wrapping_add(BIAS) >> 52;
     let m = f64::from_bits(bits.wrapping_sub(biased << 52).wrapping_add(BIAS));
-    // The integer becomes a float by way of its bits: AVX2 has no such conversion.
+    // The integer becomes a float by way of its bits, because AVX2 has no such conversion.
     let k = f64::from_bits(biased | 0x4330_0000_0000_0000) - (4503599627370496.0 + 1023.0);
     (if tiny { k - 54.0 } else { k }, m - 1.0)
 }
@@ -84,7 +84,7 @@ fn log_core(f: f64) -> (f64, f64) {
     )
 }
 
-/// `y` where the argument of a logarithm is positive and finite, and what is right elsewhere.
+/// `y` if the argument of a logarithm is positive and finite, else the result of the special case.
 #[inline(always)]
 pub(super) fn log_range(x: f64, y: f64) -> f64 {
     let y = if x < f64::INFINITY { y } else { x };
@@ -100,14 +100,14 @@ pub fn log(x: f64) -> f64 {
     log_range(x, add_small(k * LN2_HIGH, f, s * (half + r) + k * LN2_LOW - half))
 }
 
-/// a ln b, and 0 where `a` is.
+/// a ln b, and 0 if `a` is 0.
 #[inline(always)]
 pub fn xlogy(a: f64, b: f64) -> f64 {
     let y = if a == 0.0 { 0.0 } else { a * log(b) };
     if b.is_nan() { b } else { y }
 }
 
-/// ln x to about 44 bits, which is what a power of f32 needs.
+/// ln x to about 44 bits, which suffices for a power of f32.
 #[inline(always)]
 pub(super) fn log_to_f32(x: f64) -> f64 {
     let (k, f) = split_power(x);
@@ -145,7 +145,7 @@ pub fn log10(x: f64) -> f64 {
 #[inline(always)]
 pub fn log1p(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the sum lost, to first order.
+    // The rounding error of the sum, to first order.
     let lost = (if x > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) }) / u;
     let (k, f) = split_power(u);
     let (s, r) = log_core(f);
@@ -216,7 +216,7 @@ pub fn atanh(x: f64) -> f64 {
     (0.5 * log1p(2.0 * a / (1.0 - a))).copysign(x)
 }
 
-/// asin s - s for |s| ≤ ½, of s and z = s².
+/// asin s - s for |s| ≤ ½ and z = s².
 #[inline(always)]
 fn asin_core(s: f64, z: f64) -> f64 {
     s * z
@@ -287,7 +287,7 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     if sum.is_nan() { sum } else { angle.copysign(y) }
 }
 
-/// The sine; of huge angles from the standard library.
+/// The sine; the standard library computes that of huge angles.
 #[inline(always)]
 pub fn sin(x: f64) -> f64 {
     if x.is_small() { angle::sin(x) } else { x.sin() }
@@ -309,13 +309,13 @@ pub fn lgamma(x: f64) -> f64 {
     special::lgamma(x)
 }
 
-/// The derivative of ln Γ. With branches.
+/// The derivative of digamma. With branches.
 #[inline(always)]
 pub fn trigamma(x: f64) -> f64 {
     special::trigamma(x)
 }
 
-/// The `n`th derivative of digamma. With branches.
+/// The `n`-th derivative of digamma. With branches.
 #[inline(always)]
 pub fn polygamma(n: f64, x: f64) -> f64 {
     special::polygamma(n, x)

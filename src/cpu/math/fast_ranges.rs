@@ -1,18 +1,18 @@
-//! Some functions are fast for arguments of moderate size, and call a library for others. A loop that calls
-//! anything is not vectorised; so loops over such functions look at their operands first, some hundred at a time, and
-//! are compiled twice: once with the functions of the modules `near`, whose values there are the same bits.
+//! Some functions are fast for arguments of moderate size, and call a library for others. Compilers do not vectorize a
+//! loop that calls anything. Loops over such functions therefore check some hundred operands at a time, and are
+//! compiled twice: once with the functions of the modules `near`, which give the same bits for moderate arguments.
 
-/// The condition on operands for the fast functions.
+/// The condition on operands under which the fast functions may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Near {
-    /// Each is small.
+    /// Each operand is small.
     Small,
-    /// The last one divides, and quotients are small.
+    /// The last operand is a divisor, and the quotients are small.
     Quotient,
 }
 
-/// The condition for an expression, if one of `functions` is called in it.
-pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near> {
+/// The condition for an expression, if it calls one of `functions`.
+pub const fn required_range(expression: &str, functions: &[(&str, Near)]) -> Option<Near> {
     let text = expression.as_bytes();
     let mut start = 0;
     while start < text.len() {
@@ -34,22 +34,22 @@ pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near>
     None
 }
 
-/// Operands that are looked at together.
+/// Number of operands that are checked together.
 pub const SPAN: usize = 512;
 
-/// Numbers that have fast functions.
+/// Types that have fast functions.
 pub trait Ranges: Copy {
-    /// Their names, and the conditions.
+    /// The names of the fast functions, and their conditions.
     const FUNCTIONS: &'static [(&'static str, Near)];
 
     fn is_small(self) -> bool;
 
     fn is_small_quotient(self, by: Self) -> bool;
 
-    /// Whether `n` elements of each operand meet the condition.
+    /// Returns true if `n` elements of each operand meet the condition.
     ///
     /// # Safety
-    /// They are valid.
+    /// The operands have `n` elements.
     #[inline(always)]
     unsafe fn fits(near: Near, n: usize, operands: &[*const Self]) -> bool {
         // SAFETY: the caller's elements.
@@ -75,7 +75,7 @@ pub trait Ranges: Copy {
 /// Division of floats with small quotients.
 macro_rules! near_division {
     () => {
-        /// The remainder with the dividend's sign: exact, as `%` is.
+        /// The remainder with the dividend's sign, exactly that of `%`.
         #[inline(always)]
         fn rest(a: T, b: T) -> T {
             let r = (a / b).trunc().mul_add(-b, a);
@@ -97,9 +97,11 @@ mod tests {
     #[test]
     fn names_are_whole() {
         const NAMES: &[(&str, Near)] = &[("sin", Near::Small), ("fmod", Near::Quotient)];
-        assert_eq!(asked("g * conj(sin(input))", NAMES), Some(Near::Small));
-        assert_eq!(asked("fmod(a, b)", NAMES), Some(Near::Quotient));
-        assert!(["asin(x)", "sinh(x)", "sin + x", "x * s"].iter().all(|e| asked(e, NAMES).is_none()));
+        assert_eq!(required_range("g * conj(sin(input))", NAMES), Some(Near::Small));
+        assert_eq!(required_range("fmod(a, b)", NAMES), Some(Near::Quotient));
+        assert!(
+            ["asin(x)", "sinh(x)", "sin + x", "x * s"].iter().all(|e| required_range(e, NAMES).is_none())
+        );
     }
 
     /// The fast functions give the same bits as the others.
@@ -120,7 +122,7 @@ mod tests {
                     };
                     let (a, b) = (number(), number());
                     let b = if i % 2 == 0 { a / (1.0 + (b.to_bits() % 1000) as $t) } else { b };
-                    // SAFETY: one element each.
+                    // SAFETY: each operand is one element.
                     if unsafe { $t::fits(Near::Quotient, 1, &[&a, &b]) } {
                         seen += 1;
                         for (near, far) in [
@@ -140,7 +142,7 @@ mod tests {
                 let (inf, nan) = ($t::INFINITY, $t::NAN);
                 for a in [0.0, -0.0, 1.0, -2.5, inf, -inf, nan] {
                     for b in [0.0, -0.0, 1.0, -0.5, inf, -inf, nan] {
-                        // SAFETY: one element each.
+                        // SAFETY: each operand is one element.
                         if unsafe { $t::fits(Near::Quotient, 1, &[&a, &b]) } {
                             let (x, y) = ($t::near::fmod(a, b), $t::fmod(a, b));
                             assert!(

@@ -1,4 +1,4 @@
-//! Integer functions, in which all integer dtypes compute. Arithmetic wraps; nothing panics.
+//! Integer functions; most integer dtypes are computed in i64. Arithmetic wraps, and nothing panics.
 
 use super::common::{comparisons, integers};
 
@@ -31,7 +31,7 @@ pub fn fmin(a: T, b: T) -> T {
     a.min(b)
 }
 
-/// `a` to the `b`th; a negative exponent gives what the truncated reciprocal would.
+/// `a` to the power `b`; a negative exponent gives the truncated reciprocal.
 #[inline(always)]
 pub fn pow(a: T, b: T) -> T {
     let (mut base, mut rest, mut result) = (a, b, 1i64);
@@ -53,7 +53,7 @@ pub fn pow(a: T, b: T) -> T {
     result
 }
 
-/// The quotient rounded towards zero; 0 for a divisor of 0, which operators refuse beforehand.
+/// The quotient rounded towards zero; 0 for a divisor of 0, which operators refuse.
 #[inline(always)]
 pub fn trunc_div(a: T, b: T) -> T {
     if b == 0 { 0 } else { a.wrapping_div(b) }
@@ -80,7 +80,7 @@ pub fn remainder(a: T, b: T) -> T {
     if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
 }
 
-/// The fast functions, by floats: see [`super::near`].
+/// The fast functions, computed with floats: see [`super::fast_ranges`].
 pub mod near {
     use super::super::fast_ranges::{Near, Ranges};
     use super::T;
@@ -93,7 +93,7 @@ pub mod near {
             ("trunc_div", Near::Small),
         ];
 
-        /// Floats of such integers are exact, and their quotients lie on the right side of every integer.
+        /// Such integers convert to floats exactly, and rounding does not move their quotients across an integer.
         #[inline(always)]
         fn is_small(self) -> bool {
             self.unsigned_abs() <= 1 << 50
@@ -105,7 +105,7 @@ pub mod near {
         }
     }
 
-    /// Added to a smaller integer, it gives the bits of [`MAGIC`] and that integer.
+    /// The bits of [`MAGIC`]: adding a small integer to them gives the bits of the sum of [`MAGIC`] and that integer.
     const MAGIC_BITS: i64 = 0x4338_0000_0000_0000;
     const MAGIC: f64 = 6755399441055744.0;
 
@@ -119,7 +119,7 @@ pub mod near {
         ((x + MAGIC).to_bits() as i64).wrapping_sub(MAGIC_BITS)
     }
 
-    /// The quotient rounded towards zero, and the remainder with the dividend's sign; zeros for a divisor of 0.
+    /// The quotient rounded towards zero, the remainder with the dividend's sign, and the divisor; zeros if that is 0.
     #[inline(always)]
     fn divided(a: T, b: T) -> (f64, f64, f64) {
         let (a, b) = (float(a), float(b));
@@ -176,13 +176,13 @@ pub fn bit_not(a: T) -> T {
     !a
 }
 
-/// Bits shifted out are lost; a shift by 64 or more, or a negative one, gives 0.
+/// Shifts left; a shift by 64 or more, or by a negative number, gives 0.
 #[inline(always)]
 pub fn shl(a: T, b: T) -> T {
     if (0..64).contains(&b) { a << b } else { 0 }
 }
 
-/// With the sign; a shift by 64 or more, or a negative one, leaves only the sign.
+/// Shifts right with the sign; a shift by 64 or more, or by a negative number, leaves only the sign.
 #[inline(always)]
 pub fn shr(a: T, b: T) -> T {
     a >> (if (0..64).contains(&b) { b } else { 63 })

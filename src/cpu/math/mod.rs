@@ -1,6 +1,6 @@
-//! The vocabulary of the operators' formulas, once per compute type: `f32`, `f64` and `i64` hold functions of the same
-//! names, and so does the GPU's prelude. Everything is inlined into loops that the compiler vectorises, so nearly all
-//! of it is free of branches; nothing is left to the compiler to fuse, so every machine gives the same bits.
+//! The functions that operators' formulas call. `f32`, `f64` and `i64` define functions of the same names for their
+//! compute type, and so does the GPU's prelude. All of them are inlined into loops that the compiler vectorizes, so
+//! nearly all are free of branches. The compiler fuses no operations by itself, so every machine gives the same bits.
 
 pub mod airy;
 mod angle;

@@ -1,4 +1,4 @@
-//! Integers in their own width, for expressions that give the same numbers there.
+//! Functions of integers in their own width, for expressions that give the same result there as in i64.
 
 use super::common::{comparisons, integers};
 

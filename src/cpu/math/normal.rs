@@ -1,5 +1,5 @@
-//! The normal distribution and its kin: scaled error functions, logarithms of tails, their inverse; parts of the gamma
-//! function, zeta sums. With branches: for loops over single numbers.
+//! The normal distribution and related functions: scaled error functions, logarithms of tails, the inverse; incomplete
+//! gamma functions, the zeta function. They have branches: for loops over single numbers.
 
 use super::erf::erfc;
 use super::special::{lgamma, zeta as sum_of_powers};
@@ -16,17 +16,17 @@ pub fn erfcx(x: f64) -> f64 {
         return erfc(x) * square.exp() * (1.0 + rest);
     }
     let z = 1.0 / (2.0 * x * x);
-    // The asymptotic series: from 25 on its next term is below 1e-16.
+    // The asymptotic series: from 25 on, its next term is below 1e-16.
     let series = [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0].iter().fold(1.0, |sum, odd| 1.0 - odd * z * sum);
     series / (x * PI.sqrt())
 }
 
-/// The logarithm of the normal distribution's share below x.
+/// The logarithm of the normal distribution function.
 pub fn log_ndtr(x: f64) -> f64 {
     if x < -1.0 { (0.5 * erfcx(-x / SQRT_2)).ln() - 0.5 * x * x } else { (-0.5 * erfc(x / SQRT_2)).ln_1p() }
 }
 
-/// Below which the normal distribution has the share p.
+/// The inverse of the normal distribution function.
 pub fn ndtri(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
@@ -37,13 +37,13 @@ pub fn ndtri(p: f64) -> f64 {
     if p == 0.0 {
         return f64::NEG_INFINITY;
     }
-    // A first guess, made exact by steps of third order.
+    // A first guess, refined by steps of third order.
     let t = (-2.0 * p.ln()).sqrt();
     let mut x = (2.515517 + t * (0.802853 + t * 0.010328))
         / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
         - t;
     for _ in 0..4 {
-        // The error by the density, in a form that neither overflows nor vanishes.
+        // The error divided by the density, in a form that neither overflows nor underflows.
         let share = 0.5 * erfcx(-x / SQRT_2);
         let u = (2.0 * PI).sqrt() * (share - p * (0.5 * x * x).exp());
         let step = u / (1.0 + 0.5 * x * u);
@@ -72,7 +72,7 @@ pub fn zeta(x: f64, q: f64) -> f64 {
     if q == q.floor() {
         return f64::INFINITY;
     }
-    // (So many terms below zero are too many to sum.)
+    // The terms below zero would be too many to sum.
     if x != x.floor() || q < -1e6 {
         return f64::NAN;
     }
@@ -84,7 +84,8 @@ pub fn zeta(x: f64, q: f64) -> f64 {
     sum + sum_of_powers(x, y)
 }
 
-/// From here on the gamma function has Stirling's series, and its parts near the bulk one in 1 / a.
+/// From here on, the gamma function uses Stirling's series, and the incomplete gamma functions near x = a use a series
+/// in 1 / a.
 const LARGE: f64 = 20.0;
 
 /// μ - ln(1 + μ)
@@ -92,7 +93,7 @@ fn less_log(mu: f64) -> f64 {
     if mu.abs() > 0.3 {
         return mu - mu.ln_1p();
     }
-    // The logarithm's series in s: its first term and μ together are sμ.
+    // The series of the logarithm in s; its first term and μ together give sμ.
     let s = mu / (2.0 + mu);
     let rest = (1..12).rev().fold(0.0, |sum, k| s * s * (sum + 1.0 / f64::from(2 * k + 1)));
     s * (mu - 2.0 * rest)
@@ -136,7 +137,7 @@ const BULK: [f64; 27] = {
     series
 };
 
-/// Both parts where a is large and x near it: Temme's expansion.
+/// Both incomplete gamma functions for large a and x near it: Temme's expansion.
 fn near_the_bulk(a: f64, x: f64) -> [f64; 2] {
     let mu = (x - a) / a;
     let half = less_log(mu);
@@ -152,7 +153,7 @@ fn near_the_bulk(a: f64, x: f64) -> [f64; 2] {
     [share(-1.0) - rest, share(1.0) + rest]
 }
 
-/// The regularized integral of tᵃ⁻¹ exp(-t) below x.
+/// The regularized lower incomplete gamma function.
 pub fn igamma(a: f64, x: f64) -> f64 {
     match parts(a, x) {
         Some([below, _]) => below,
@@ -160,7 +161,7 @@ pub fn igamma(a: f64, x: f64) -> f64 {
     }
 }
 
-/// The regularised incomplete gamma function above x.
+/// The regularized upper incomplete gamma function.
 pub fn igammac(a: f64, x: f64) -> f64 {
     match parts(a, x) {
         Some([_, above]) => above,
@@ -168,7 +169,8 @@ pub fn igammac(a: f64, x: f64) -> f64 {
     }
 }
 
-/// Both: the smaller is computed, by a series below the bulk and a continued fraction above; in a wide bulk both at once.
+/// Both of them. The smaller one is computed, by a series for small x and a continued fraction for large x; for large a
+/// and x near it, both at once.
 fn parts(a: f64, x: f64) -> Option<[f64; 2]> {
     if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 || (a == 0.0 && x == 0.0) {
         return None;

@@ -1,16 +1,17 @@
-//! Orthogonal polynomials and their derivatives, by their recurrences. With branches: for loops over single numbers.
+//! Orthogonal polynomials and their derivatives, by their recurrences. They have branches: for loops over single
+//! numbers.
 
-/// Whose polynomials.
+/// The families of orthogonal polynomials.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Family {
-    /// Chebyshev's, which differ in the first one: `factor x + constant`.
+    /// Chebyshev polynomials, whose kinds differ in the first polynomial: `factor x + constant`.
     Chebyshev {
         factor: i32,
         constant: i32,
     },
-    /// Hermite's, as physicists have them.
+    /// The physicists' Hermite polynomials.
     Hermite,
-    /// Hermite's, as statisticians have them.
+    /// The probabilists' Hermite polynomials.
     HermiteE,
     Laguerre,
     Legendre,
@@ -31,7 +32,7 @@ impl Family {
         })
     }
 
-    /// The first polynomial, as a line.
+    /// The polynomial of order 1, as factor and constant.
     fn first(self) -> (f64, f64) {
         match self {
             Family::Chebyshev { factor, constant } => (f64::from(factor), f64::from(constant)),
@@ -41,7 +42,7 @@ impl Family {
         }
     }
 
-    /// The next one is `(a x + b) p - c q`, of the last two.
+    /// (a, b, c) such that the next polynomial is `(a x + b) p - c q`, given the last two, `p` and `q`.
     fn step(self, k: f64) -> (f64, f64, f64) {
         match self {
             Family::Chebyshev { .. } => (2.0, 0.0, 1.0),
@@ -53,10 +54,10 @@ impl Family {
     }
 }
 
-/// So many derivatives there are.
+/// The highest order of derivatives.
 pub const MOST: usize = 7;
 
-/// The polynomial of an order, or its derivative of the order `derivative`. Those of negative orders are zero.
+/// The polynomial of an order, or its derivative of the order `derivative`. Polynomials of negative orders are zero.
 pub fn polynomial(family: Family, derivative: usize, x: f64, order: f64) -> f64 {
     let order = order.trunc();
     if order.is_nan() || order < 0.0 {

@@ -1,17 +1,18 @@
-//! Powers of f64, within about an ulp and free of branches: the logarithm as a sum of two floats, times the exponent likewise.
+//! Powers of f64, within about an ulp and without branches. The logarithm is a sum of two floats, and so is its product
+//! with the exponent.
 
 use super::common::poly;
 use super::exponential::{LN2_HIGH, LN2_LOW, clamp, exp_of_sum};
 use super::f64::{log_range, split_power};
 
-/// The upper half of a float's digits, and the rest.
+/// The upper half of the digits of a float, and the rest.
 #[inline(always)]
 fn halves(x: f64) -> (f64, f64) {
     let high = f64::from_bits(x.to_bits() & !0x7ff_ffff);
     (high, x - high)
 }
 
-/// `a * b`, and what its rounding lost.
+/// `a * b`, and its rounding error.
 #[inline(always)]
 fn product(a: f64, b: f64) -> (f64, f64) {
     let p = a * b;
@@ -19,14 +20,14 @@ fn product(a: f64, b: f64) -> (f64, f64) {
     (p, ((a * b - p) + a * b_low + a_low * b) + a_low * b_low)
 }
 
-/// `a + b`, and what its rounding lost, for |a| ≥ |b|.
+/// `a + b`, and its rounding error, for |a| ≥ |b|.
 #[inline(always)]
 fn sum(a: f64, b: f64) -> (f64, f64) {
     let s = a + b;
     (s, (a - s) + b)
 }
 
-/// ln x as a sum of two, to some 66 bits, for 0 < x < ∞: of s = (m - 1) / (m + 1), it is 2s + ⅔s³ + s⁵ ….
+/// ln x as a sum of two, to some 66 bits, for 0 < x < ∞: it is 2s + ⅔s³ + s⁵ … with s = (m - 1) / (m + 1).
 #[inline(always)]
 fn log(x: f64) -> (f64, f64) {
     let (k, f) = split_power(x);
@@ -53,7 +54,7 @@ fn log(x: f64) -> (f64, f64) {
 /// ⅔ as a sum of two.
 const TWO_THIRDS: (f64, f64) = (0.6666666666666666, 3.700743415417188e-17);
 
-/// `a` to the `b`th, in the special cases as C says.
+/// `a` to the power `b`, with the special cases of C.
 #[inline(always)]
 pub fn pow(a: f64, b: f64) -> f64 {
     let x = a.abs();
@@ -116,7 +117,7 @@ mod tests {
         }
     }
 
-    /// The library's are rounded all but right, so this is an ulp and a little more.
+    /// The library's powers are almost correctly rounded, so the limit is slightly more than an ulp.
     #[test]
     fn within_about_an_ulp() {
         let mut state = 1u64;

@@ -1,4 +1,4 @@
-//! The rarely used functions that need branches: the gamma family, in f64.
+//! Rarely used functions that need branches: the gamma family, in f64.
 
 use super::common::poly;
 use std::f64::consts::PI;
@@ -22,7 +22,7 @@ pub fn lgamma(x: f64) -> f64 {
         if x == x.floor() {
             return f64::INFINITY;
         }
-        // The reflection; the sine of a reduced argument stays exact near the poles.
+        // The reflection formula; the sine of a reduced argument stays exact near the poles.
         let sine = (PI * (x - x.round())).sin().abs();
         return if x > -1e-20 { -(-x).ln() } else { (PI / sine).ln() - lgamma(1.0 - x) };
     }
@@ -51,7 +51,7 @@ fn lgamma_from_two(z: f64) -> f64 {
         -5.812497213319138e-07, 2.82916391188987e-07)
 }
 
-/// The derivative of ln Γ; at the negative integers it has no limit (NaN), at 0 it goes to the infinity on its side.
+/// The derivative of ln Γ: NaN at the negative integers, and an infinity at 0, whose sign depends on that of the zero.
 pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -101,7 +101,7 @@ pub fn zeta(s: f64, x: f64) -> f64 {
         sum += y.powf(-s);
         y += 1.0;
     }
-    // Euler and Maclaurin: Bernoulli's numbers by factorials, times the derivatives of y⁻ˢ.
+    // The Euler-Maclaurin formula: Bernoulli numbers over factorials, times the derivatives of y⁻ˢ.
     let last = y.powf(-s);
     sum += y * last / (s - 1.0) + 0.5 * last;
     let mut factor = last * s / y;
@@ -121,7 +121,7 @@ pub fn zeta(s: f64, x: f64) -> f64 {
     sum
 }
 
-/// The `n`th derivative of digamma, for a whole n ≥ 1.
+/// The `n`-th derivative of digamma, for an integer n ≥ 1.
 pub fn polygamma(n: f64, x: f64) -> f64 {
     let (s, odd) = (n + 1.0, n % 2.0 == 1.0);
     let sum = if x == f64::INFINITY {
@@ -131,7 +131,7 @@ pub fn polygamma(n: f64, x: f64) -> f64 {
     } else if x == x.floor() {
         f64::INFINITY
     } else {
-        // The terms below zero, mirrored, end where those above begin.
+        // The terms below zero, mirrored, are a sum that ends where another sum begins.
         let above = x - x.floor();
         let below = zeta(s, 1.0 - above) - zeta(s, 1.0 - x);
         zeta(s, above) + if odd { below } else { -below }

@@ -1,4 +1,4 @@
-//! Products of f32 and f64 matrices: tiny ones and vectors by hand, the rest through `gemm`.
+//! Products of f32 and f64 matrices: tiny ones and vectors by own loops, the rest by `gemm`.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
@@ -9,50 +9,51 @@ use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
 use gemm::Parallelism;
 
-/// Multiplications above which `gemm` shares a product among threads.
+/// Above this many multiplications, `gemm` splits a product over threads.
 pub const PARALLEL: usize = 1_500_000;
-/// It is faster to divide the rows or columns ourselves: sleeping threads need not be waited for. But each thread packs the other
-/// matrix. Fewer rows or columns are not worth that, where there are up to so many multiplications and where there are more.
+/// Splitting the rows or columns here is faster than in `gemm`, because it need not wait for sleeping threads. But each
+/// thread packs the other matrix, so a part needs a minimum of rows or columns: `SHARE` up to `SHARED` multiplications,
+/// `LARGE_SHARE` above.
 const SHARE: usize = 32;
 const SHARED: usize = 100_000_000;
 const LARGE_SHARE: usize = 256;
-/// Terms that `gemm` sums at a time, more of them where there are very many: long runs are inexact. It would cut sums only
-/// from the last of these on, and not always alike.
+/// Limits of the number of terms that `gemm` sums at a time, because long sums are inexact. By itself, `gemm` would cut
+/// sums only from the second number on, and not always alike.
 const RUN: [usize; 2] = [192, 512];
-/// Of a transposed left matrix, whose product is a weight's gradient, fewer are summed at a time while there are no more terms than
-/// the second number of these: PyTorch sums gradients of recurrent layers step by step.
+/// `[terms, k]`: a transposed left matrix, whose product is the gradient of a weight, sums fewer terms at a time for up
+/// to `k` terms in total. PyTorch sums the gradients of recurrent layers step by step.
 const TRANSPOSED: [[usize; 2]; 2] = [[32, 384], [64, 1024]];
-/// For so few results `gemm` multiplies dense rows and columns in many lanes.
+/// Up to this many results, `gemm` multiplies dense rows and columns as dot products in many lanes.
 const DOTS: usize = 256;
-/// Up to this size in every direction, packing costs more than the product.
+/// Up to this size in every dimension, packing costs more than the product.
 const TINY: usize = 8;
-/// Elements of a dot product that are summed in the element type before they are added in f64.
+/// Number of terms of a dot product that are summed in the element type before they are added in f64.
 const DOT_BLOCK: usize = 16_384;
 const LANES: usize = 64;
-/// Elements above which it pays to turn a matrix.
-const TURNED: usize = 65_536;
-/// The side of the squares that a matrix is turned by.
-const TURN: usize = 8;
-/// Rows that a matrix-vector product accumulates at once.
+/// From this many elements on, transposing a matrix pays.
+const TRANSPOSE_FROM: usize = 65_536;
+/// Side of the squares by which a matrix is transposed.
+const SQUARE: usize = 8;
+/// Number of rows that a matrix-vector product accumulates at once.
 const ROWS: usize = 512;
 
-/// Whether the columns of a transposed right matrix (a layer's weights) start a multiple of two kilobytes
-/// apart: they then share so few cache lines that `gemm` packs them slower than we turn them.
-fn crowds<T>(s: &Sizes) -> bool {
+/// Returns true if the columns of a transposed right matrix (the weights of a layer) are a multiple of two kilobytes
+/// apart. They share so few cache lines then that packing them in `gemm` is slower than transposing them here.
+fn has_cache_conflicts<T>(s: &Sizes) -> bool {
     let apart = s.b[1] * size_of::<T>();
-    s.b[0] == 1 && s.n >= 32 && s.k * s.n >= TURNED && apart.is_multiple_of(2048)
+    s.b[0] == 1 && s.n >= 32 && s.k * s.n >= TRANSPOSE_FROM && apart.is_multiple_of(2048)
 }
 
-/// Into how many parts the longer side of a product is cut, if each thread that is worth it gets one that is large enough.
-fn shares(s: &Sizes) -> Option<usize> {
+/// Number of parts that the longer side of a product is cut into, if the parts are large enough for splitting to pay.
+fn parts(s: &Sizes) -> Option<usize> {
     let wanted = par::threads().min(s.work().div_ceil(PARALLEL)).max(1);
     let (short, long) = (s.m.min(s.n), s.m.max(s.n));
-    // No part may be summed otherwise than the whole.
+    // Parts must be large enough to be summed in the same order as the whole.
     let least = if s.work() <= SHARED { SHARE } else { LARGE_SHARE };
     (short > 2 && long / wanted >= least && long / wanted * short > DOTS).then_some(wanted)
 }
 
-/// How many terms of a product are summed at a time.
+/// Number of terms of a product that are summed at a time.
 fn run(s: &Sizes) -> usize {
     let dots = s.m * s.n <= DOTS && s.a[1] == 1 && s.b[0] == 1;
     let transposed = TRANSPOSED.iter().find(|[_, most]| s.a[0] == 1 && s.k <= *most);
@@ -69,7 +70,7 @@ macro_rules! kernels {
         pub mod $name {
             use super::*;
 
-            /// One product. `threads` allows this product to be shared among threads.
+            /// One product. `threads` allows it to be split over threads.
             ///
             /// # Safety
             /// The sizes and strides describe live matrices of this type, and `out` overlaps neither operand.
@@ -83,7 +84,7 @@ macro_rules! kernels {
                 threads: bool,
             ) -> Result<()> {
                 let [or, oc] = s.out;
-                // SAFETY: the caller's promise, handed on.
+                // SAFETY: the caller's contract.
                 unsafe {
                     if s.m <= TINY && s.n <= TINY && s.k <= TINY {
                         tiny(s, out, a, b, alpha, beta);
@@ -92,11 +93,11 @@ macro_rules! kernels {
                     } else if s.m == 1 && (s.b[0] == 1 || s.b[1] == 1) {
                         let strides = [s.b[1], s.b[0]];
                         return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
-                    } else if crowds::<$T>(s) {
-                        return turned(s, out, a, b, alpha, beta, threads);
+                    } else if has_cache_conflicts::<$T>(s) {
+                        return by_transposed_copy(s, out, a, b, alpha, beta, threads);
                     } else if threads
                         && s.work() > PARALLEL
-                        && let Some(shares) = shares(s)
+                        && let Some(shares) = parts(s)
                     {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
                         let (by_rows, long) = (s.m >= s.n, s.m.max(s.n));
@@ -124,8 +125,8 @@ macro_rules! kernels {
                 Ok(())
             }
 
-            /// The product with a copy of the right matrix that lies row by row.
-            unsafe fn turned(
+            /// The product with a row-major copy of the right matrix.
+            unsafe fn by_transposed_copy(
                 s: &Sizes,
                 out: *mut $T,
                 a: *const $T,
@@ -137,28 +138,27 @@ macro_rules! kernels {
                 let rows = scratch(s.k * s.n, 0.0 as $T)?;
                 let to = Shared::new(rows.as_ptr());
                 let from = Shared::new(b);
-                let turn = |range: std::ops::Range<usize>| {
-                    // SAFETY: these rows of the copy are this call's alone, and the columns are inside the
-                    // matrix.
-                    unsafe { turn(range.start, range.end, s.n, from.get(), s.b[1], to.get()) };
+                let transpose = |range: std::ops::Range<usize>| {
+                    // SAFETY: these rows of the copy belong to this call alone, and the columns are inside the matrix.
+                    unsafe { transpose(range.start, range.end, s.n, from.get(), s.b[1], to.get()) };
                 };
                 if threads {
-                    par::ranges(s.k, 64, turn)
+                    par::ranges(s.k, 64, transpose)
                 } else {
-                    turn(0..s.k)
+                    transpose(0..s.k)
                 }
                 let sizes = Sizes { b: [s.n, 1], ..*s };
-                // SAFETY: handed on, with the copy in its place.
+                // SAFETY: the caller's contract, with the copy in place of the matrix.
                 unsafe { product(&sizes, out, a, rows.as_ptr(), alpha, beta, threads) }
             }
 
             simd_fn! {
-                /// Rows `first..end` of `to`, `n` wide, from the columns of `from`, `step` apart; square by
-                /// square, so that both sides stay in the first cache.
+                /// Transposes: writes the rows `first..end` of `to`, `n` wide, from the columns of `from`, `step`
+                /// apart. Square by square, so that both sides stay in the first cache.
                 ///
                 /// # Safety
                 /// `from` has these elements, and `to` has room for whole rows.
-                pub unsafe fn turn(
+                pub unsafe fn transpose(
                     first: usize,
                     end: usize,
                     n: usize,
@@ -166,24 +166,24 @@ macro_rules! kernels {
                     step: usize,
                     to: *mut $T,
                 ) {
-                    for row in (first..end).step_by(TURN) {
-                        for column in (0..n).step_by(TURN) {
-                            if row + TURN <= end && column + TURN <= n {
-                                let mut square = [[0.0 as $T; TURN]; TURN];
-                                for j in 0..TURN {
+                    for row in (first..end).step_by(SQUARE) {
+                        for column in (0..n).step_by(SQUARE) {
+                            if row + SQUARE <= end && column + SQUARE <= n {
+                                let mut square = [[0.0 as $T; SQUARE]; SQUARE];
+                                for j in 0..SQUARE {
                                     let line = from.add((column + j) * step + row);
-                                    let line = line.cast::<[$T; TURN]>().read_unaligned();
-                                    for i in 0..TURN {
+                                    let line = line.cast::<[$T; SQUARE]>().read_unaligned();
+                                    for i in 0..SQUARE {
                                         square[i][j] = line[i];
                                     }
                                 }
-                                for i in 0..TURN {
+                                for i in 0..SQUARE {
                                     let line = to.add((row + i) * n + column);
-                                    line.cast::<[$T; TURN]>().write_unaligned(square[i]);
+                                    line.cast::<[$T; SQUARE]>().write_unaligned(square[i]);
                                 }
                             } else {
-                                for i in row..end.min(row + TURN) {
-                                    for j in column..n.min(column + TURN) {
+                                for i in row..end.min(row + SQUARE) {
+                                    for j in column..n.min(column + SQUARE) {
                                         *to.add(i * n + j) = *from.add(j * step + i);
                                     }
                                 }
@@ -205,7 +205,7 @@ macro_rules! kernels {
                 let run = run(s);
                 for first in (0..s.k.max(1)).step_by(run) {
                     let (part, beta) = (run.min(s.k - first), if first == 0 { beta } else { 1.0 });
-                    // SAFETY: as `product`.
+                    // SAFETY: see [`product`].
                     unsafe {
                         let (a, b) = (a.add(first * s.a[1]), b.add(first * s.b[0]));
                         sum(&Sizes { k: part, ..*s }, out, a, b, alpha, beta, how);
@@ -213,10 +213,10 @@ macro_rules! kernels {
                 }
             }
 
-            /// One product without cutting its sums: for few terms.
+            /// One product in one sum: for few terms.
             ///
             /// # Safety
-            /// As [`product`].
+            /// See [`product`].
             pub unsafe fn sum(
                 s: &Sizes,
                 out: *mut $T,
@@ -228,7 +228,7 @@ macro_rules! kernels {
             ) {
                 let ([or, oc], [ar, ac], [br, bc]) =
                     (s.out.map(usize::cast_signed), s.a.map(usize::cast_signed), s.b.map(usize::cast_signed));
-                // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
+                // SAFETY: see [`product`]; `gemm` calls our beta alpha and our alpha beta.
                 unsafe {
                     gemm::gemm(
                         s.m,
@@ -256,12 +256,12 @@ macro_rules! kernels {
 
             #[inline(always)]
             unsafe fn store(out: *mut $T, value: $T, alpha: $T, beta: $T) {
-                // SAFETY: the caller's element; it is read only when it counts, for it may be uninitialised.
+                // SAFETY: the caller's element; it is read only if it counts, because it may be uninitialized.
                 unsafe { *out = if beta == 0.0 { alpha * value } else { alpha * value + beta * *out } }
             }
 
             simd_fn! {
-                /// Over a zero-padded copy of the right matrix, so that every row is one short vector.
+                /// A tiny product, by a zero-padded copy of the right matrix, so that every row is one short vector.
                 unsafe fn tiny(s: &Sizes, out: *mut $T, a: *const $T, b: *const $T, alpha: $T, beta: $T) {
                     let mut right = [[0.0 as $T; TINY]; TINY];
                     for p in 0..s.k {
@@ -286,7 +286,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// `out = alpha * matrix @ x + beta * out`, when a row or a column of `matrix` is contiguous.
+            /// `out = alpha * matrix @ x + beta * out`, if the rows or the columns of `matrix` are contiguous.
             #[allow(clippy::too_many_arguments, reason = "three operands with their strides")]
             unsafe fn vector(
                 m: usize,
@@ -301,7 +301,7 @@ macro_rules! kernels {
                 beta: $T,
                 threads: bool,
             ) -> Result<()> {
-                // SAFETY: `gather` reads the k elements that the strides name.
+                // SAFETY: `gather` reads the `k` elements that the strides give.
                 let x_packed = unsafe { gather(k, x, x_step)? };
                 let row_packed = match m == 1 && strides[1] != 1 {
                     // SAFETY: as above.
@@ -314,8 +314,7 @@ macro_rules! kernels {
                 let out = Shared::new(out);
                 let body = |range: std::ops::Range<usize>| {
                     let (matrix, x, out) = (matrix.get(), x.get(), out.get());
-                    // SAFETY: the rows of this range are inside the matrix, and its outputs are this call's
-                    // alone.
+                    // SAFETY: the rows of this range are inside the matrix, and its outputs belong to this call alone.
                     unsafe {
                         for first in range.clone().step_by(ROWS) {
                             let mut sums = [0.0; ROWS];
@@ -346,21 +345,21 @@ macro_rules! kernels {
                 Ok(())
             }
 
-            /// A contiguous copy, or nothing when the vector is contiguous already.
+            /// A contiguous copy, or an empty list if the vector is already contiguous.
             unsafe fn gather(k: usize, x: *const $T, step: usize) -> Result<Vec<$T>> {
                 if step == 1 || k < 2 {
                     return Ok(vec![]);
                 }
                 let mut packed = scratch(k, 0.0 as $T)?;
-                // SAFETY: the caller names k elements with this step.
+                // SAFETY: the caller's `k` elements with this step.
                 packed.iter_mut().enumerate().for_each(|(i, to)| unsafe { *to = *x.add(i * step) });
                 Ok(packed)
             }
 
-            /// Blocks are summed in the element type, and their sums in f64.
+            /// A dot product. Blocks are summed in the element type, and their sums in f64.
             unsafe fn dot(k: usize, x: *const $T, y: *const $T, threads: bool) -> f64 {
                 let (x, y) = (Shared::new(x), Shared::new(y));
-                // SAFETY: blocks are inside the two vectors of length k.
+                // SAFETY: blocks are inside the two vectors of length `k`.
                 let block = |i: usize| unsafe {
                     let first = i * DOT_BLOCK;
                     f64::from(dot_block(DOT_BLOCK.min(k - first), x.get().add(first), y.get().add(first)))
@@ -395,7 +394,7 @@ macro_rules! kernels {
             unsafe fn short_dot(k: usize, x: *const $T, y: *const $T) -> $T {
                 let mut lanes = [0.0 as $T; 8];
                 let whole = k - k % 8;
-                // SAFETY: both vectors have k elements.
+                // SAFETY: both vectors have `k` elements.
                 unsafe {
                     for i in (0..whole).step_by(8) {
                         (0..8).for_each(|j| lanes[j] += *x.add(i + j) * *y.add(i + j));
@@ -407,7 +406,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// The dot products of `rows` contiguous rows with `x`, when they are too short to be shared.
+                /// The dot products of `rows` contiguous rows with `x`, for rows that are too short to be split.
                 unsafe fn dots(
                     rows: usize,
                     k: usize,
@@ -424,8 +423,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// `sums += matrix @ x` for `rows` rows that are contiguous within each column, four columns
-                /// at a time.
+                /// `sums += matrix @ x` for `rows` rows that are contiguous within each column, four columns at a time.
                 unsafe fn columns(
                     rows: usize,
                     k: usize,

@@ -5,7 +5,7 @@ use crate::base::Result;
 use crate::cpu::element::{Element, scratch};
 
 /// # Safety
-/// As the f32 product, with `T` the element type.
+/// The same as for the f32 product; `T` is the element type.
 pub unsafe fn product<T: Element>(
     s: &Sizes,
     out: *mut T,
@@ -15,7 +15,7 @@ pub unsafe fn product<T: Element>(
     beta: f32,
     threads: bool,
 ) -> Result<()> {
-    // SAFETY: the matrices are live and of these sizes.
+    // SAFETY: the matrices are live and have these sizes.
     let ((a, a_strides), (b, b_strides)) = unsafe { (widen(s.m, s.k, a, s.a)?, widen(s.k, s.n, b, s.b)?) };
     let mut wide = scratch(s.m * s.n, 0.0f32)?;
     let sizes = Sizes { out: [s.n, 1], a: a_strides, b: b_strides, ..*s };
@@ -25,7 +25,7 @@ pub unsafe fn product<T: Element>(
     };
     for (i, row) in wide.chunks_exact(s.n).enumerate() {
         for (j, &value) in row.iter().enumerate() {
-            // SAFETY: (i, j) is inside `out`, which is read only when it counts.
+            // SAFETY: (i, j) is inside `out`, which is read only if it counts.
             unsafe {
                 let to = out.add(i * s.out[0] + j * s.out[1]);
                 *to = T::from_f32(if beta == 0.0 { value } else { value + beta * (*to).to_f32() });
@@ -35,7 +35,7 @@ pub unsafe fn product<T: Element>(
     Ok(())
 }
 
-/// A gapless f32 copy, and its strides: the direction that was denser stays the dense one.
+/// A contiguous f32 copy, and its strides: the dimension with the smaller stride gets stride 1.
 unsafe fn widen<T: Element>(
     rows: usize,
     cols: usize,

@@ -1,4 +1,4 @@
-//! Products of integer matrices; everything wraps, as PyTorch's do.
+//! Products of integer matrices; all arithmetic wraps, as in PyTorch.
 
 use super::Sizes;
 use crate::base::Result;
@@ -7,16 +7,16 @@ use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
 use std::ops::Range;
 
-/// Columns of one row of the output that are summed at once.
+/// Number of columns of an output row that are summed at once.
 const TILE: usize = 256;
-/// Multiplications worth a thread of their own.
+/// Number of multiplications that are worth a thread.
 const GRAIN: usize = 65_536;
 
-/// Adds the products of a row of `a` and `width` columns of `b` to the sums.
+/// Adds the products of a row of `a` and `width` columns of `b` to `sums`.
 pub type Tile<T> = unsafe fn(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]);
 
 /// # Safety
-/// As the f32 product, with `T` the element type.
+/// The same as for the f32 product; `T` is the element type.
 pub unsafe fn product<T: Element>(
     s: &Sizes,
     out: *mut T,
@@ -34,8 +34,8 @@ pub unsafe fn product<T: Element>(
                 let (out, a, b) = (out.get(), a.get(), b.get());
                 let width = TILE.min(s.n - first);
                 let mut sums = [T::from_i64(0); TILE];
-                // SAFETY: row i and columns first..first + width are inside the matrices, and this row of
-                // `out` belongs to this call alone.
+                // SAFETY: row `i` and columns `first..first + width` are inside the matrices, and this row of `out`
+                // belongs to this call alone.
                 unsafe {
                     tile(s, width, a.add(i * s.a[0]), b.add(first * s.b[1]), &mut sums);
                     let row = out.add(i * s.out[0] + first * s.out[1]);
@@ -77,7 +77,7 @@ simd_fn! {
 #[inline(always)]
 pub unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]) {
     for p in 0..s.k {
-        // SAFETY: as the caller's, for all p below k.
+        // SAFETY: the caller's contract, for all `p` below `k`.
         unsafe {
             let (x, row) = (*a.add(p * s.a[1]), b.add(p * s.b[0]));
             if s.b[1] == 1 {

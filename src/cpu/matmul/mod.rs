@@ -1,5 +1,5 @@
-//! Matrix products, batched and with any strides: `out = alpha * a @ b + beta * out`. Which kernel runs
-//! depends on sizes and strides only, so a product has the same bits on any number of threads.
+//! Matrix products, batched and with any strides: `out = alpha * a @ b + beta * out`. The choice of kernel depends on
+//! sizes and strides only, so a product has the same bits on any number of threads.
 
 mod float;
 mod half;
@@ -10,7 +10,7 @@ use super::par;
 use super::walk::Walk;
 use crate::base::{DType, Fault, Result, Strided};
 
-/// One product: its sizes, and the (row, column) strides of its three matrices.
+/// One product: its sizes, and the strides of rows and columns of its three matrices.
 #[derive(Clone, Copy, Debug)]
 struct Sizes {
     m: usize,
@@ -27,17 +27,16 @@ impl Sizes {
     }
 }
 
-/// Multiplications below which sharing a batch among threads costs more than it brings.
+/// Below this many multiplications, splitting a batch over threads costs more than it gains.
 const BATCH_GRAIN: usize = 65_536;
-/// Multiplications above which the threads share each product of a batch, rather than the batch.
+/// Above this many multiplications, threads split each product rather than the batch.
 const SHARED_WORK: usize = 8_000_000;
 
-/// `[..batch, m, k] x [..batch, k, n] -> [..batch, m, n]`, all of one dtype. `out` is not read when `beta` is
-/// 0.
+/// `[..batch, m, k] x [..batch, k, n] -> [..batch, m, n]`, all of one dtype. `out` is not read if `beta` is 0.
 ///
 /// # Safety
-/// The views describe live memory, `out` overlaps neither operand, and the shapes fit together with the batch
-/// dimensions already broadcast.
+/// The views are live, `out` overlaps neither operand, and the shapes match, with the batch dimensions already
+/// broadcast.
 pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64) -> Result<()> {
     let batch = out.shape.len() - 2;
     let matrix = |x: &Strided| [x.strides[batch], x.strides[batch + 1]];
@@ -48,7 +47,7 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
     if walk.numel() == 0 || m == 0 || n == 0 {
         return Ok(());
     }
-    // SAFETY: offsets of the walk stay inside the views, whose liveness is the caller's promise.
+    // SAFETY: the offsets of the walk stay inside the views, which are live by the caller's contract.
     unsafe {
         match out.dtype {
             DType::F32 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
@@ -78,7 +77,7 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
             DType::I64 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
                 int::product::<i64>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile_i64)
             }),
-            // Complex products come here as four real ones.
+            // The operator computes complex products as four real ones.
             DType::Bool | DType::C64 | DType::C128 => {
                 let op = if batch == 0 { "addmm_impl_cpu_" } else { "bmm" };
                 Err(Fault::NoKernel { op, dtype: out.dtype }.into())
@@ -87,14 +86,14 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
     }
 }
 
-/// Sizes `[m, n, k]` and (row, column) strides of one product inside another kernel.
+/// Sizes `[m, n, k]` and strides of rows and columns of a product inside another kernel.
 #[derive(Clone, Copy)]
 pub struct Product {
     pub sizes: [usize; 3],
     pub out: [usize; 2],
     pub a: [usize; 2],
     pub b: [usize; 2],
-    /// Whether a large one may be shared among threads.
+    /// True if threads may split the product.
     pub threads: bool,
 }
 
@@ -116,7 +115,7 @@ macro_rules! inside {
             if m == 0 || n == 0 {
                 return Ok(());
             }
-            // SAFETY: handed on.
+            // SAFETY: the caller's contract.
             unsafe {
                 let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
                 float::$kernel::product(&sizes, out, a, b, alpha, beta, p.threads)
@@ -127,19 +126,19 @@ macro_rules! inside {
 inside!(product_f32, f32, single);
 inside!(product_f64, f64, double);
 
-/// `out = a @ b + beta * out` on this thread, without cutting its sums: for few terms.
+/// `out = a @ b + beta * out` on this thread, in one sum: for few terms.
 ///
 /// # Safety
-/// As [`product_f32`].
+/// See [`product_f32`].
 pub unsafe fn sum_f32(p: Product, out: *mut f32, a: *const f32, b: *const f32, beta: f32) {
     let [m, n, k] = p.sizes;
     let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { float::single::sum(&sizes, out, a, b, 1.0, beta, gemm::Parallelism::None) }
 }
 
-/// A batch that shares one right matrix, and whose left matrices lie one after another, is one taller
-/// product.
+/// Folds a batch dimension into the rows, if its products share the right matrix and the left matrices follow one
+/// another in memory.
 fn fold_batch(sizes: &mut Sizes, walk: &mut Walk<3>) {
     while let Some(last) = walk.shape.len().checked_sub(1) {
         let [out, a, b] = [0, 1, 2].map(|i| walk.strides[i][last]);
@@ -155,10 +154,10 @@ fn fold_batch(sizes: &mut Sizes, walk: &mut Walk<3>) {
     }
 }
 
-/// Runs `product` for every matrix of the batch; threads share either the batch or each product.
+/// Runs `product` for every matrix of the batch; threads split either the batch or each product.
 ///
 /// # Safety
-/// As [`matmul`], with `T` the element type.
+/// See [`matmul`]; `T` is the element type.
 unsafe fn each<T>(
     sizes: &Sizes,
     walk: &Walk<3>,
@@ -169,7 +168,7 @@ unsafe fn each<T>(
 ) -> Result<()> {
     let count = walk.numel();
     let run = |range: std::ops::Range<usize>, threads: bool| {
-        // Capturing the views whole keeps the closure shareable: they are Sync, bare pointers are not.
+        // Capturing the views whole keeps the closure shareable: they are Sync, raw pointers are not.
         let (out, a, b) = (&out, &a, &b);
         let mut outcome = Ok(());
         walk.each(range, |[o, x, y]| {

@@ -1,5 +1,5 @@
-//! Products with one right matrix again and again, as the steps of a recurrent layer need them: it is packed once, in panels of
-//! as many columns as registers hold.
+//! Repeated products with one right matrix, as the steps of a recurrent layer need them. The matrix is packed once, in
+//! panels of as many columns as registers hold.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
@@ -7,12 +7,12 @@ use crate::base::Result;
 use crate::cpu::element::scratch;
 use crate::cpu::simd::{Level, level, simd_fn};
 
-/// Rows that are multiplied together.
+/// Number of rows that are multiplied together.
 pub const ROWS: usize = 4;
-/// Terms that a register sums before its sum is put aside, so that long sums stay exact.
+/// Number of terms that a register sums before the sum is stored, so that long sums stay exact.
 const DEPTH: usize = 256;
 
-/// One panel's product, `out[i][j] = sum over p of a[i][p] * panel[p][j]`, or added to `out` where there is `more` than this.
+/// The product of one panel, `out[i][j] = sum over p of a[i][p] * panel[p][j]`; it is added to `out` if `more` is set.
 type Run<T> = unsafe fn(
     k: usize,
     a: *const T,
@@ -23,7 +23,7 @@ type Run<T> = unsafe fn(
     more: bool,
 );
 
-/// The loops for panels of one width: over [`ROWS`] rows, and over a single one.
+/// The loops for panels of one width: for [`ROWS`] rows, and for a single one.
 #[derive(Clone, Copy)]
 struct Loops<T> {
     columns: usize,
@@ -31,7 +31,7 @@ struct Loops<T> {
     row: Run<T>,
 }
 
-/// A packed matrix: its first columns are in wide panels, the rest in narrow ones, of which zeros fill the last.
+/// A packed matrix: its first columns are in wide panels, the rest in narrow ones; zeros fill the last.
 pub struct Panels<T> {
     depth: usize,
     columns: usize,
@@ -42,7 +42,7 @@ macro_rules! panels {
     ($name:ident, $T:ident, $wide:literal, $narrow:literal) => {
         mod $name {
             use super::*;
-            use crate::cpu::matmul::float::$name::turn;
+            use crate::cpu::matmul::float::$name::transpose;
 
             #[inline(always)]
             unsafe fn product<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
@@ -92,7 +92,7 @@ macro_rules! panels {
             run!([Level::V4] wide_row: 1, $wide);
             run!([Level::V3] narrow: ROWS, $narrow);
             run!([Level::V3] narrow_row: 1, $narrow);
-            /// Machines without a fused multiply-add, or whose baseline has it.
+            /// On x86-64 the baseline has no fused multiply-add; elsewhere it is used.
             const FUSED: bool = cfg!(not(target_arch = "x86_64"));
 
             const WIDE: Loops<$T> = Loops { columns: $wide, rows: wide, row: wide_row };
@@ -106,21 +106,21 @@ macro_rules! panels {
             }
 
             impl Panels<$T> {
-                /// Packs a matrix of `depth` rows whose elements are `steps` apart, down and along.
+                /// Packs a matrix of `depth` rows with strides `[down, along]`.
                 ///
                 /// # Safety
-                /// The matrix is live, and one of its steps is 1.
+                /// The matrix is live, and one of its strides is 1.
                 pub unsafe fn new(depth: usize, columns: usize, from: *const $T, [down, along]: [usize; 2]) -> Result<Self> {
                     let padded = columns.next_multiple_of($narrow);
                     let mut panels = Panels { depth, columns: padded, packed: scratch(depth * padded, 0.0)? };
                     let to = panels.packed.as_mut_ptr();
                     panels.each(|first, loops| {
                         let count = loops.columns.min(columns - first);
-                        // SAFETY: the panel's part of both.
+                        // SAFETY: the panel is a part of both matrices.
                         unsafe {
                             let (from, to) = (from.add(first * along), to.add(first * depth));
                             if down == 1 && count == loops.columns {
-                                turn(0, depth, count, from, along, to);
+                                transpose(0, depth, count, from, along, to);
                                 return;
                             }
                             for p in 0..depth {
@@ -133,7 +133,7 @@ macro_rules! panels {
                     Ok(panels)
                 }
 
-                /// Calls `body` with each panel's first column and its loops.
+                /// Calls `body` with the first column and the loops of each panel.
                 fn each(&self, mut body: impl FnMut(usize, Loops<$T>)) {
                     let mut first = 0;
                     while first < self.columns {
@@ -144,10 +144,10 @@ macro_rules! panels {
                     }
                 }
 
-                /// `out = a @ matrix`, for so many rows. Each row's bits are the same however many others there are.
+                /// `out = a @ matrix` for `rows` rows. The bits of a row do not depend on the other rows.
                 ///
                 /// # Safety
-                /// `a` has rows of `depth` elements, `out` rows of [`Panels::columns`], each dense.
+                /// `a` has dense rows of `depth` elements, `out` dense rows of [`Panels::columns`] elements.
                 pub unsafe fn multiply(&self, rows: usize, a: *const $T, out: *mut $T) {
                     for start in (0..self.depth.max(1)).step_by(DEPTH) {
                         let k = DEPTH.min(self.depth - start);
@@ -156,7 +156,7 @@ macro_rules! panels {
                             let together = rows - rows % ROWS;
                             let starts = (0..together).step_by(ROWS).map(|row| (row, loops.rows));
                             for (row, run) in starts.chain((together..rows).map(|row| (row, loops.row))) {
-                                // SAFETY: these rows' parts.
+                                // SAFETY: parts of the caller's rows.
                                 unsafe {
                                     let (a, out) = (a.add(row * self.depth + start), out.add(row * self.columns + first));
                                     run(k, a, self.depth, panel, out, self.columns, start > 0);
@@ -173,7 +173,7 @@ panels!(single, f32, 64, 16);
 panels!(double, f64, 32, 8);
 
 impl<T> Panels<T> {
-    /// How long the rows of results are: the columns, and what fills the last panel.
+    /// Length of a row of results: the columns, and the padding of the last panel.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -196,7 +196,7 @@ mod tests {
                 let panels = unsafe { Panels::<f32>::new(depth, columns, b.as_ptr(), steps) };
                 let panels = panels.expect("little memory");
                 let mut out = vec![0.0; rows * panels.columns()];
-                // SAFETY: the rows are as long.
+                // SAFETY: the rows have that length.
                 unsafe { panels.multiply(rows, a.as_ptr(), out.as_mut_ptr()) };
                 for i in 0..rows {
                     for j in 0..columns {
@@ -223,7 +223,7 @@ mod tests {
             unsafe { Panels::<f64>::new(depth, columns, b.as_ptr(), [columns, 1]) }.expect("little memory");
         let width = panels.columns();
         let (mut all, mut one) = (vec![0.0; rows * width], vec![0.0; width]);
-        // SAFETY: the rows are as long.
+        // SAFETY: the rows have that length.
         unsafe {
             panels.multiply(rows, a.as_ptr(), all.as_mut_ptr());
             panels.multiply(1, a.as_ptr().add(2 * depth), one.as_mut_ptr());

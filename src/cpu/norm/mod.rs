@@ -1,5 +1,6 @@
-//! Normalization of dense f32 and f64 tensors: means and spreads, what is made of them, and the gradients. Rows are
-//! normalized each; of `[n, sets, run]` each set, which is spread over `n` runs of neighbours.
+//! Normalization of dense f32 and f64 tensors: means and variances, the standardized results, and the gradients. Layer
+//! norm normalizes each row; batch norm normalizes each set of `[n, sets, run]` elements, which consists of `n` runs of
+//! consecutive elements.
 
 pub mod sets;
 
@@ -8,17 +9,17 @@ use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
 
-/// Shorter runs are taken as columns: many sets at once.
+/// Shorter runs are treated as columns: many sets at once.
 const SHORT: usize = 32;
-/// Elements of a run that are summed in their own type before they are added in f64.
+/// Number of elements of a run that are summed in their own type before they are added in f64.
 const BLOCK: usize = 4096;
-/// Rows whose columns one task sums: as many on any number of threads.
+/// Number of rows whose columns one task sums; fixed, so that results do not depend on the number of threads.
 const ROWS: usize = 64;
-/// Into how many parts rows are cut for sums over them: as many on any number of threads.
+/// Number of parts that rows are cut into for sums over them; fixed for the same reason.
 const PARTS: usize = 32;
 const LANES: usize = 32;
 
-/// `[n, sets, run]` elements.
+/// The sizes of `[n, sets, run]` elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Sets {
     pub n: usize,
@@ -31,7 +32,7 @@ impl Sets {
         self.n * self.sets * self.run
     }
 
-    /// How many elements a set has.
+    /// Number of elements in a set.
     pub fn each(&self) -> usize {
         self.n * self.run
     }
@@ -41,7 +42,7 @@ impl Sets {
     }
 }
 
-/// What rows are normalized with: their own means (none: they stay) and factors; weights and biases of the columns.
+/// Means (none, for RMS norm) and reciprocal standard deviations of the rows; weights and biases of the columns.
 #[derive(Clone, Copy)]
 pub struct Layer<'a> {
     pub mean: Option<Strided<'a>>,
@@ -50,7 +51,7 @@ pub struct Layer<'a> {
     pub bias: Option<Strided<'a>>,
 }
 
-/// The gradients to write, where they are wanted.
+/// The gradients to write, if they are wanted.
 #[derive(Clone, Copy)]
 pub struct LayerGrads<'a> {
     pub input: Option<Strided<'a>>,
@@ -68,75 +69,74 @@ macro_rules! by_float {
     };
 }
 
-/// Rows of `n` elements: less their mean, by their spread, times the weight, plus the bias. Writes `with.mean` and
-/// `with.rstd`.
+/// Standardizes rows of `n` elements, and applies the weight and the bias. Also writes `with.mean` and `with.rstd`.
 ///
 /// # Safety
-/// The views are dense, live, of one dtype, and of the given sizes; the outputs overlap nothing.
+/// The views are dense, live, of one dtype, and have matching sizes; the outputs overlap nothing.
 pub unsafe fn layer(out: Strided, x: Strided, with: Layer, n: usize, eps: f64) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_float!("layer_norm", x.dtype, layer(out, x, with, n, eps)) }
 }
 
-/// The gradients of [`layer`], from what it wrote.
+/// The gradients of [`layer`], given the means and factors that it wrote.
 ///
 /// # Safety
-/// As [`layer`].
+/// See [`layer`].
 pub unsafe fn layer_backward(to: LayerGrads, g: Strided, x: Strided, with: Layer, n: usize) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_float!("layer_norm_backward", x.dtype, layer_backward(to, g, x, with, n)) }
 }
 
-/// The mean of each set, and its variance.
+/// The mean and the variance of each set.
 ///
 /// # Safety
-/// `x` is dense, live, and of that size.
+/// `x` is dense, live, and has the size of `sets`.
 unsafe fn moments(x: Strided, sets: Sets) -> Result<Vec<[f64; 2]>> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_float!("batch_norm", x.dtype, moments(x, sets)) }
 }
 
-/// For each set the sum of `g`, and of `g * (x - mean)`.
+/// For each set, the sums of `g` and of `g * (x - mean)`.
 ///
 /// # Safety
-/// Both are dense, live, of one dtype and that size; there is a mean for each set.
-unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
-    // SAFETY: handed on.
-    unsafe { by_float!("batch_norm", x.dtype, dots(g, x, mean, sets)) }
+/// Both are dense, live, of one dtype and have the size of `sets`; `mean` has an element per set.
+unsafe fn gradient_sums(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
+    // SAFETY: the caller's contract.
+    unsafe { by_float!("batch_norm", x.dtype, gradient_sums(g, x, mean, sets)) }
 }
 
-/// `out = (x - mean) * scale + shift`, by the set that an element is in: `[mean, scale, shift]` each.
+/// `out = (x - mean) * scale + shift`; `by` holds `[mean, scale, shift]` for each set.
 ///
 /// # Safety
-/// Both are dense, live, of one dtype and that size; there are numbers for each set.
+/// Both are dense, live, of one dtype and have the size of `sets`; `by` has an element per set.
 unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_float!("batch_norm", x.dtype, affine(out, x, by, sets)) }
 }
 
-/// Normalizes sets that lie each in one piece, by their own moments, which come back: `by` says of a set and its moments the mean,
-/// scale and shift of each of its `parts`. A set stays in the cache from its sum to its result.
+/// Normalizes contiguous sets by their own moments, and returns those. `by(set, part, moments)` gives the mean, scale
+/// and shift of each of a set's `parts`. A set stays in the cache from its sum to its result.
 ///
 /// # Safety
-/// Both are dense, live, of one dtype and that size.
-unsafe fn by_own(
+/// Both are dense, live, of one dtype and have the size of `sets`.
+unsafe fn normalize_by_own(
     out: Strided,
     x: Strided,
     sets: Sets,
     parts: usize,
     by: impl Fn(usize, usize, [f64; 2]) -> [f64; 3] + Sync,
 ) -> Result<Vec<[f64; 2]>> {
-    // SAFETY: handed on.
-    unsafe { by_float!("batch_norm", x.dtype, by_own(out, x, sets, parts, by)) }
+    // SAFETY: the caller's contract.
+    unsafe { by_float!("batch_norm", x.dtype, normalize_by_own(out, x, sets, parts, by)) }
 }
 
-/// `out = g * scale + (x - mean) * slope + shift`: `[mean, scale, slope, shift]` of each set.
+/// `out = g * scale + (x - mean) * slope + shift`; `by` holds `[mean, scale, slope, shift]` for each set.
 ///
 /// # Safety
-/// All are dense, live, of one dtype and that size; there are numbers for each set.
-unsafe fn slope(out: Strided, g: Strided, x: Strided, by: &[[f64; 4]], sets: Sets) -> Result<()> {
-    // SAFETY: handed on.
-    unsafe { by_float!("batch_norm", x.dtype, slope(out, g, x, by, sets)) }
+/// All are dense, live, of one dtype and have the size of `sets`; `by` has an element per set.
+unsafe fn affine_backward(out: Strided, g: Strided, x: Strided, by: &[[f64; 4]], sets: Sets) -> Result<()> {
+    // SAFETY: the caller's contract.
+    unsafe { by_float!("batch_norm", x.dtype, affine_backward(out, g, x, by, sets)) }
 }
 
 macro_rules! kernels {
@@ -144,8 +144,8 @@ macro_rules! kernels {
         mod $name {
             use super::*;
 
-            /// The lanes' sum, in f64: it would lose most where it ends. (A call, so that the lanes end in memory: of sums that a
-            /// tree joins compilers make pairs.)
+            /// The sum of the lanes, in f64, because the last additions would lose most. It is a function that is not
+            /// inlined, so that the lanes end in memory: otherwise compilers add the lanes in pairs of registers.
             #[inline(never)]
             fn join(lanes: &[$T; LANES]) -> f64 {
                 let wide = |j: usize| f64::from(lanes[j]);
@@ -173,7 +173,7 @@ macro_rules! kernels {
                 join(&lanes)
             }
 
-            /// The sum of `term(i)` over `n`.
+            /// The sum of `term(i)` over `0..n`.
             #[inline(always)]
             fn total(n: usize, term: impl Fn(usize) -> $T) -> f64 {
                 (0..n).step_by(BLOCK).map(|first| block_total(first..n.min(first + BLOCK), &term)).sum()
@@ -199,7 +199,7 @@ macro_rules! kernels {
                 [join(&a), join(&b)]
             }
 
-            /// The sums of two terms.
+            /// The sums of two terms over `0..n`.
             #[inline(always)]
             fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [f64; 2] {
                 let mut sums = [0.0; 2];
@@ -212,16 +212,16 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// Normalizes a row; its mean and factor.
+                /// Normalizes a row; returns its mean and its reciprocal standard deviation.
                 unsafe fn layer_row(
                     n: usize, out: *mut $T, x: *const $T, weight: *const $T, bias: *const $T, centred: bool, eps: f64,
                 ) -> [$T; 2] {
                     let mean = if centred { (total(n, |i| *x.add(i)) / n as f64) as $T } else { 0.0 };
-                    let spread = total(n, |i| {
+                    let squares = total(n, |i| {
                         let d = *x.add(i) - mean;
                         d * d
                     });
-                    let scale = (1.0 / (spread / n as f64 + eps).sqrt()) as $T;
+                    let scale = (1.0 / (squares / n as f64 + eps).sqrt()) as $T;
                     if weight.is_null() {
                         for i in 0..n {
                             *out.add(i) = (*x.add(i) - mean) * scale;
@@ -275,7 +275,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// Adds what a row has to say of weight and bias.
+                /// Adds the contributions of a row to the gradients of weight and bias.
                 unsafe fn layer_row_sums(
                     n: usize, weight: *mut $T, bias: *mut $T, g: *const $T, x: *const $T, mean: $T, scale: $T,
                 ) {
@@ -310,7 +310,7 @@ macro_rules! kernels {
                 let (mean, rstd) = (start(with.mean), start(Some(with.rstd)));
                 par::ranges(rows, (par::GRAIN / n.max(1)).max(1), |range| {
                     for row in range {
-                        // SAFETY: the row is inside the views, and this task's own.
+                        // SAFETY: the row is inside the views, and belongs to this task alone.
                         unsafe {
                             let (out, x) = (at(&out, row * n), at(&x, row * n));
                             let centred = with.mean.is_some();
@@ -343,7 +343,7 @@ macro_rules! kernels {
                 par::ranges(parts, 1, |range| {
                     for which in range {
                         for row in which * part..((which + 1) * part).min(rows) {
-                            // SAFETY: the rows and sums are inside the views, and this task's own.
+                            // SAFETY: the rows and sums are inside the views, and belong to this task alone.
                             unsafe {
                                 let (g, x) = (at(&g, row * n), at(&x, row * n));
                                 let centred = with.mean.is_some();
@@ -369,7 +369,7 @@ macro_rules! kernels {
                         unsafe { add_to(n, all.as_mut_ptr(), partial.as_ptr().add((2 * at + half) * n)) };
                     }
                     for (i, sum) in all.into_iter().enumerate() {
-                        // SAFETY: the view has an element for each column.
+                        // SAFETY: the view has an element per column.
                         unsafe { *to.ptr.cast::<$T>().add(i) = sum as $T };
                     }
                 }
@@ -383,7 +383,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn run_spread(n: usize, x: *const $T, mean: $T) -> f64 {
+                unsafe fn run_square_sum(n: usize, x: *const $T, mean: $T) -> f64 {
                     total(n, |i| {
                         let d = *x.add(i) - mean;
                         d * d
@@ -392,7 +392,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn run_dots(n: usize, g: *const $T, x: *const $T, mean: $T) -> [f64; 2] {
+                unsafe fn run_gradient_sums(n: usize, g: *const $T, x: *const $T, mean: $T) -> [f64; 2] {
                     totals(n, |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)])
                 }
             }
@@ -406,7 +406,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn run_slope(
+                unsafe fn run_affine_backward(
                     n: usize, out: *mut $T, g: *const $T, x: *const $T, mean: $T, scale: $T, slope: $T, shift: $T,
                 ) {
                     for i in 0..n {
@@ -425,7 +425,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn columns_spread(w: usize, sums: *mut f64, x: *const $T, mean: *const $T) {
+                unsafe fn columns_square_sum(w: usize, sums: *mut f64, x: *const $T, mean: *const $T) {
                     for i in 0..w {
                         let d = *x.add(i) - *mean.add(i);
                         *sums.add(i) += f64::from(d * d);
@@ -434,7 +434,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn columns_dots(w: usize, sums: *mut f64, g: *const $T, x: *const $T, mean: *const $T) {
+                unsafe fn columns_gradient_sums(w: usize, sums: *mut f64, g: *const $T, x: *const $T, mean: *const $T) {
                     for i in 0..w {
                         *sums.add(i) += f64::from(*g.add(i));
                         *sums.add(w + i) += f64::from(*g.add(i) * (*x.add(i) - *mean.add(i)));
@@ -443,7 +443,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// A row of columns; `by` holds means, scales and shifts, a line each.
+                /// One row of columns; `by` holds rows of means, of scales and of shifts.
                 unsafe fn columns_affine(w: usize, out: *mut $T, x: *const $T, by: *const $T) {
                     for i in 0..w {
                         *out.add(i) = (*x.add(i) - *by.add(i)).mul_add(*by.add(w + i), *by.add(2 * w + i));
@@ -452,7 +452,7 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                unsafe fn columns_slope(w: usize, out: *mut $T, g: *const $T, x: *const $T, by: *const $T) {
+                unsafe fn columns_affine_backward(w: usize, out: *mut $T, g: *const $T, x: *const $T, by: *const $T) {
                     for i in 0..w {
                         let rest = (*x.add(i) - *by.add(i)).mul_add(*by.add(2 * w + i), *by.add(3 * w + i));
                         *out.add(i) = (*g.add(i)).mul_add(*by.add(w + i), rest);
@@ -460,7 +460,7 @@ macro_rules! kernels {
                 }
             }
 
-            /// Sums over the rows of columns, `lines` lines of them, and then for each set.
+            /// Sums over the rows of columns, `lines` sums for each column, then added up for each set.
             fn column_sums(
                 sets: Sets,
                 lines: usize,
@@ -483,8 +483,8 @@ macro_rules! kernels {
                 try_alloc::collect(all.chunks_exact(w.max(1)).map(set))
             }
 
-            /// Lines of what sets have in common, an element for each column.
-            fn spread_out<const N: usize>(by: &[[f64; N]], run: usize) -> Result<Vec<$T>> {
+            /// Expands numbers of sets to rows with an element per column.
+            fn expand_to_columns<const N: usize>(by: &[[f64; N]], run: usize) -> Result<Vec<$T>> {
                 let w = by.len() * run;
                 let mut lines = scratch(N * w, 0.0 as $T)?;
                 for (set, numbers) in by.iter().enumerate() {
@@ -495,7 +495,7 @@ macro_rules! kernels {
                 Ok(lines)
             }
 
-            /// The sums of a term of each run, over the runs of each set.
+            /// The sums of a term over the runs of each set.
             fn set_sums<const N: usize>(
                 sets: Sets,
                 term: impl Fn(usize, usize) -> [f64; N] + Sync,
@@ -515,42 +515,42 @@ macro_rules! kernels {
                 let count = sets.each() as f64;
                 if sets.as_columns() {
                     let w = sets.sets * sets.run;
-                    // SAFETY: rows of w elements, here and below.
+                    // SAFETY: rows have `w` elements, here and below.
                     let sums = column_sums(sets, 1, |row, to| unsafe { columns_sum(w, to, at(&x, row)) })?;
                     let mean: Vec<[f64; 1]> = try_alloc::all(sums[0].iter().map(|sum| [sum / count]))?;
-                    let wide = spread_out(&mean, sets.run)?;
-                    // SAFETY: rows of w elements; `wide` has as many.
-                    let spread = column_sums(sets, 1, |row, to| unsafe {
-                        columns_spread(w, to, at(&x, row), wide.as_ptr())
+                    let wide = expand_to_columns(&mean, sets.run)?;
+                    // SAFETY: rows have `w` elements, and so has `wide`.
+                    let squares = column_sums(sets, 1, |row, to| unsafe {
+                        columns_square_sum(w, to, at(&x, row), wide.as_ptr())
                     })?;
-                    return try_alloc::all(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]));
+                    return try_alloc::all(mean.iter().zip(&squares[0]).map(|(mean, sum)| [mean[0], sum / count]));
                 }
-                // SAFETY: runs inside the view.
+                // SAFETY: runs are inside the view.
                 let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] })?;
-                // SAFETY: runs inside the view.
-                let spread = set_sums(sets, |set, offset| unsafe {
-                    [run_spread(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
+                // SAFETY: runs are inside the view.
+                let squares = set_sums(sets, |set, offset| unsafe {
+                    [run_square_sum(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
                 })?;
-                try_alloc::all(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]))
+                try_alloc::all(sums.iter().zip(&squares).map(|(sum, squares)| [sum[0] / count, squares[0] / count]))
             }
 
-            pub unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
+            pub unsafe fn gradient_sums(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
                 if sets.as_columns() {
                     let mean: Vec<[f64; 1]> = try_alloc::all(mean.iter().map(|&mean| [mean]))?;
-                    let (w, wide) = (sets.sets * sets.run, spread_out(&mean, sets.run)?);
-                    // SAFETY: rows of w elements.
+                    let (w, wide) = (sets.sets * sets.run, expand_to_columns(&mean, sets.run)?);
+                    // SAFETY: rows have `w` elements.
                     let sums = column_sums(sets, 2, |row, to| unsafe {
-                        columns_dots(w, to, at(&g, row), at(&x, row), wide.as_ptr())
+                        columns_gradient_sums(w, to, at(&g, row), at(&x, row), wide.as_ptr())
                     })?;
                     return try_alloc::all(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]));
                 }
-                // SAFETY: runs inside the views.
+                // SAFETY: runs are inside the views.
                 set_sums(sets, |set, offset| unsafe {
-                    run_dots(sets.run, at(&g, offset), at(&x, offset), mean[set] as $T)
+                    run_gradient_sums(sets.run, at(&g, offset), at(&x, offset), mean[set] as $T)
                 })
             }
 
-            /// Calls `run` for each run with its set and offset, or `row` for each row of columns.
+            /// Calls `run` with the set and the offset of each run, or `row` with the offset of each row of columns.
             fn each(sets: Sets, run: impl Fn(usize, usize) + Sync, row: impl Fn(usize) + Sync) {
                 if sets.as_columns() {
                     let w = sets.sets * sets.run;
@@ -563,8 +563,8 @@ macro_rules! kernels {
                 }
             }
 
-            /// Numbers whose rounding costs least. A small mean is a part of the shift, which saves rounding the difference; what
-            /// another loses when it is rounded, the shift makes up for.
+            /// Rounds the numbers such that the result loses least. If the mean is small, the shift includes it, which
+            /// saves rounding the difference; if not, the shift corrects the rounding of the mean.
             fn rounded(&[mean, scale, shift]: &[f64; 3]) -> [f64; 3] {
                 let moved = mean * f64::from(scale as $T);
                 if moved.abs() < 0.5 {
@@ -574,7 +574,7 @@ macro_rules! kernels {
                 [near, scale, if near == mean { shift } else { shift + (near - mean) * scale }]
             }
 
-            pub unsafe fn by_own(
+            pub unsafe fn normalize_by_own(
                 out: Strided,
                 x: Strided,
                 sets: Sets,
@@ -584,10 +584,10 @@ macro_rules! kernels {
                 let (count, run) = (sets.run as f64, sets.run / parts.max(1));
                 par::map(sets.sets, (par::GRAIN / 2 / sets.run.max(1)).max(1), |set| {
                     let first = set * sets.run;
-                    // SAFETY: the set is inside the views, and this task's own.
+                    // SAFETY: the set is inside the views, and belongs to this task alone.
                     unsafe {
                         let mean = run_sum(sets.run, at(&x, first)) / count;
-                        let var = run_spread(sets.run, at(&x, first), mean as $T) / count;
+                        let var = run_square_sum(sets.run, at(&x, first), mean as $T) / count;
                         for part in 0..parts {
                             let by = rounded(&by(set, part, [mean, var]));
                             let ([mean, scale, shift], start) = (by.map(|number| number as $T), first + part * run);
@@ -602,21 +602,21 @@ macro_rules! kernels {
                 debug_assert_eq!(sets.numel(), x.numel());
                 let w = sets.sets * sets.run;
                 let by: Vec<[f64; 3]> = try_alloc::all(by.iter().map(rounded))?;
-                let lines = if sets.as_columns() { spread_out(&by, sets.run)? } else { Vec::new() };
+                let lines = if sets.as_columns() { expand_to_columns(&by, sets.run)? } else { Vec::new() };
                 each(
                     sets,
-                    // SAFETY: runs, or rows, inside the views, each of one task alone.
+                    // SAFETY: runs, or rows, are inside the views, and belong to one task each.
                     |set, offset| unsafe {
                         let [mean, scale, shift] = by[set].map(|number| number as $T);
                         run_affine(sets.run, at(&out, offset), at(&x, offset), mean, scale, shift);
                     },
-                    // SAFETY: likewise.
+                    // SAFETY: as above.
                     |row| unsafe { columns_affine(w, at(&out, row), at(&x, row), lines.as_ptr()) },
                 );
                 Ok(())
             }
 
-            pub unsafe fn slope(
+            pub unsafe fn affine_backward(
                 out: Strided,
                 g: Strided,
                 x: Strided,
@@ -625,18 +625,18 @@ macro_rules! kernels {
             ) -> Result<()> {
                 debug_assert_eq!(sets.numel(), x.numel());
                 let w = sets.sets * sets.run;
-                let lines = if sets.as_columns() { spread_out(by, sets.run)? } else { Vec::new() };
+                let lines = if sets.as_columns() { expand_to_columns(by, sets.run)? } else { Vec::new() };
                 each(
                     sets,
                     // SAFETY: as above.
                     |set, offset| unsafe {
                         let [mean, scale, slope, shift] = by[set].map(|number| number as $T);
                         let (out, g, x) = (at(&out, offset), at(&g, offset), at(&x, offset));
-                        run_slope(sets.run, out, g, x, mean, scale, slope, shift);
+                        run_affine_backward(sets.run, out, g, x, mean, scale, slope, shift);
                     },
-                    // SAFETY: likewise.
+                    // SAFETY: as above.
                     |row| unsafe {
-                        columns_slope(w, at(&out, row), at(&g, row), at(&x, row), lines.as_ptr());
+                        columns_affine_backward(w, at(&out, row), at(&g, row), at(&x, row), lines.as_ptr());
                     },
                 );
                 Ok(())

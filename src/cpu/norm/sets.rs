@@ -1,12 +1,12 @@
-//! Normalization of channels over a batch, and of groups of channels: each set's mean and factor.
+//! Batch norm and group norm: turns weights, biases and moments into the mean and factor of each set.
 
-use super::{Sets, affine, by_own, dots, moments, slope};
+use super::{Sets, affine, affine_backward, gradient_sums, moments, normalize_by_own};
 use crate::base::{DType, Result, Strided, try_alloc};
 
-/// So many sets are shared among threads whole; of fewer, the elements are.
+/// With at least this many sets, threads get whole sets; with fewer, they split the elements.
 const MANY: usize = 16;
 
-/// Numbers that are kept for sets or channels: dense, f32 or f64.
+/// Numbers of sets or channels: dense, f32 or f64.
 #[derive(Clone, Copy)]
 pub struct Line<'a>(pub Strided<'a>);
 
@@ -32,13 +32,13 @@ impl Line<'_> {
     }
 }
 
-/// Element `i` of a line, or `other` where there is no line.
+/// Element `i` of a line, or `other` if there is no line.
 unsafe fn or(line: Option<Line>, i: usize, other: f64) -> f64 {
     // SAFETY: the caller's element.
     line.map_or(other, |line| unsafe { line.get(i) })
 }
 
-/// Weights and biases of channels, means and factors of channels or groups.
+/// Weights and biases of channels; means and factors of channels or groups.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
     pub weight: Option<Line<'a>>,
@@ -48,7 +48,7 @@ pub struct With<'a> {
     pub scale: Line<'a>,
 }
 
-/// Where gradients go, if they are wanted.
+/// The gradients to write, if they are wanted.
 #[derive(Clone, Copy)]
 pub struct Grads<'a> {
     pub input: Option<Strided<'a>>,
@@ -56,19 +56,23 @@ pub struct Grads<'a> {
     pub bias: Option<Line<'a>>,
 }
 
-/// Each channel of a batch, normalized by its own mean and variance, which go to `with` and `spread`.
+/// Normalizes each channel of a batch by its own mean and variance, which are written to `with` and `spread`.
 ///
 /// # Safety
-/// The views are dense, live, `out` and `x` of one dtype and the size of `sets`, the lines of one for each set.
+/// The views are dense and live; `out` and `x` have one dtype and the size of `sets`, and lines have an element per
+/// set.
 pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Sets, eps: f64) -> Result<()> {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         let of = |i: usize, [mean, var]: [f64; 2]| {
             [mean, or(with.weight, i, 1.0) / (var + eps).sqrt(), or(with.bias, i, 0.0)]
         };
         let whole = sets.n == 1 && sets.sets >= MANY;
-        let found =
-            if whole { by_own(out, x, sets, 1, |i, _, found| of(i, found))? } else { moments(x, sets)? };
+        let found = if whole {
+            normalize_by_own(out, x, sets, 1, |i, _, found| of(i, found))?
+        } else {
+            moments(x, sets)?
+        };
         for (i, &[mean, var]) in found.iter().enumerate() {
             with.mean.set(i, mean);
             with.scale.set(i, 1.0 / (var + eps).sqrt());
@@ -82,12 +86,12 @@ pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Se
     }
 }
 
-/// The normalization with the means and factors that `with` holds.
+/// Normalizes with the means and factors in `with`.
 ///
 /// # Safety
-/// As [`batch`].
+/// See [`batch`].
 pub unsafe fn normalize_by(out: Strided, x: Strided, with: With, sets: Sets) -> Result<()> {
-    // SAFETY: handed on; a line has a number for each set.
+    // SAFETY: the caller's contract; a line has an element per set.
     unsafe {
         let of = |i| [with.mean.get(i), with.scale.get(i) * or(with.weight, i, 1.0), or(with.bias, i, 0.0)];
         let by: Vec<[f64; 3]> = try_alloc::all((0..sets.sets).map(of))?;
@@ -95,10 +99,10 @@ pub unsafe fn normalize_by(out: Strided, x: Strided, with: With, sets: Sets) -> 
     }
 }
 
-/// The gradients of [`batch`], or of [`normalize_by`] where the means are not the batch's own.
+/// The gradients of [`batch`] if the means are the batch's own, else of [`normalize_by`].
 ///
 /// # Safety
-/// As [`batch`].
+/// See [`batch`].
 pub unsafe fn batch_backward(
     to: Grads,
     g: Strided,
@@ -108,11 +112,11 @@ pub unsafe fn batch_backward(
     own: bool,
 ) -> Result<()> {
     let count = sets.each() as f64;
-    // SAFETY: handed on; a line has a number for each set.
+    // SAFETY: the caller's contract; a line has an element per set.
     unsafe {
         let mean: Vec<f64> = try_alloc::all((0..sets.sets).map(|i| with.mean.get(i)))?;
         let needed = own || to.weight.is_some() || to.bias.is_some();
-        let sums = if needed { dots(g, x, &mean, sets)? } else { Vec::new() };
+        let sums = if needed { gradient_sums(g, x, &mean, sets)? } else { Vec::new() };
         for (i, [plain, along]) in sums.iter().enumerate() {
             to.weight.inspect(|line| line.set(i, along * with.scale.get(i)));
             to.bias.inspect(|line| line.set(i, *plain));
@@ -129,11 +133,12 @@ pub unsafe fn batch_backward(
             [mean[i], factor, -factor * scale * scale * along / count, -factor * plain / count]
         };
         let by: Vec<[f64; 4]> = try_alloc::all((0..sets.sets).map(of))?;
-        slope(out, g, x, &by, sets)
+        affine_backward(out, g, x, &by, sets)
     }
 }
 
-/// `[n, channels, run]` elements; of each sample so many groups of neighbouring channels are normalized.
+/// The sizes of `[n, channels, run]` elements whose `groups` groups of neighbouring channels are normalized for each
+/// example.
 #[derive(Clone, Copy, Debug)]
 pub struct Groups {
     pub n: usize,
@@ -143,7 +148,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Every channel of every sample.
+    /// Every channel of every example as a set.
     fn planes(&self) -> Sets {
         Sets { n: 1, sets: self.n * self.channels, run: self.run }
     }
@@ -152,20 +157,20 @@ impl Groups {
         self.channels / self.groups.max(1)
     }
 
-    /// The group that such a channel belongs to.
+    /// The group that a plane belongs to.
     fn group(&self, plane: usize) -> usize {
         plane / self.each().max(1)
     }
 }
 
-/// Each group, normalized by its own mean and variance, which go to `with`.
+/// Normalizes each group by its own mean and variance, which are written to `with`.
 ///
 /// # Safety
-/// The views are dense, live, `out` and `x` of one dtype and that size; weights and biases are of channels, the other lines of
-/// groups of samples.
+/// The views are dense and live; `out` and `x` have one dtype and the size in `groups`. Weights and biases have an
+/// element per channel, the other lines one per group of each example.
 pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f64) -> Result<()> {
     let whole = Sets { n: 1, sets: groups.n * groups.groups, run: groups.each() * groups.run };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         let of = |channel: usize, [mean, var]: [f64; 2]| {
             [mean, or(with.weight, channel, 1.0) / (var + eps).sqrt(), or(with.bias, channel, 0.0)]
@@ -173,7 +178,7 @@ pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f
         let at_once = whole.sets >= MANY;
         let found = if at_once {
             let first = |set: usize| set % groups.groups * groups.each();
-            by_own(out, x, whole, groups.each(), |set, part, found| of(first(set) + part, found))?
+            normalize_by_own(out, x, whole, groups.each(), |set, part, found| of(first(set) + part, found))?
         } else {
             moments(x, whole)?
         };
@@ -193,14 +198,14 @@ pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f
 /// The gradients of [`group`].
 ///
 /// # Safety
-/// As [`group`].
+/// See [`group`].
 pub unsafe fn group_backward(to: Grads, g: Strided, x: Strided, with: With, groups: Groups) -> Result<()> {
     let planes = groups.n * groups.channels;
     let count = (groups.each() * groups.run) as f64;
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         let mean: Vec<f64> = try_alloc::all((0..planes).map(|plane| with.mean.get(groups.group(plane))))?;
-        let sums = dots(g, x, &mean, groups.planes())?;
+        let sums = gradient_sums(g, x, &mean, groups.planes())?;
         let mut all = try_alloc::filled([0.0; 2], groups.n * groups.groups)?;
         let mut of_channels = try_alloc::filled([0.0; 2], groups.channels)?;
         for (plane, [plain, along]) in sums.iter().enumerate() {
@@ -223,6 +228,6 @@ pub unsafe fn group_backward(to: Grads, g: Strided, x: Strided, with: With, grou
             [mean[plane], factor, -scale * scale * scale * along / count, -scale * plain / count]
         };
         let by: Vec<[f64; 4]> = try_alloc::all((0..planes).map(of))?;
-        slope(out, g, x, &by, groups.planes())
+        affine_backward(out, g, x, &by, groups.planes())
     }
 }

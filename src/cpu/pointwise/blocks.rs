@@ -1,7 +1,7 @@
-//! The general path of an expression: operands of any layout and dtype, in blocks, on several threads. Operands that are not laid out
-//! as the loop needs them go through tiles.
+//! The general path of a pointwise expression: operands of any layout and dtype, in blocks, on several threads.
+//! Operands that do not have the layout or dtype of the loop pass through tiles.
 
-use super::rows::{Line, Rows, SHORTEST};
+use super::rows::{InputRows, RowsLoop, SHORTEST};
 use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
@@ -14,60 +14,61 @@ use std::array::from_fn;
 use std::ops::Range;
 use std::ptr::{null, null_mut};
 
-/// How an input's block gets to the loop.
+/// How the blocks of an input are passed to the loop.
 #[derive(Clone, Copy)]
 enum Feed {
-    /// It is read in place.
+    /// The loop reads them in place.
     Direct,
-    /// One value for all elements: its tile is filled once.
+    /// The input has one value for all elements; a tile is filled with it once.
     Constant(Scalar),
-    /// Its block is gathered if it has gaps, and converted if it has another dtype.
+    /// Blocks are copied to a tile: gathered if they have gaps, and converted if they have another dtype.
     Packed { gather: bool, convert: Option<Convert> },
 }
 
-/// An input as the driver sees it.
+/// An input, and how it is passed to the loop.
 #[derive(Clone, Copy)]
 struct Input {
     at: *mut u8,
-    /// Bytes of an element in memory.
+    /// Size of an element in memory, in bytes.
     size: usize,
     feed: Feed,
 }
 
-struct Job<'a> {
+struct BlocksJob<'a> {
     each: Each,
-    /// Runs instead, where an input has one value for a row, or gaps between rows.
-    still: Option<Rows>,
+    /// The loop to use instead if an input has one value for each row, or gaps between rows.
+    rows_loop: Option<RowsLoop>,
     compute: DType,
     walk: Walk,
-    /// The most columns that are worked on at once.
+    /// The largest number of columns that are processed at once.
     piece: usize,
     ins: SmallVec<[Input; MAX_IN]>,
     out: Strided<'a>,
-    /// Whether the loop is called for each row of a block: rows have no gaps where blocks have.
+    /// True if the loop is called for each row of a block, because blocks have gaps that rows do not have.
     by_rows: bool,
-    /// Whether results go through a tile, as the output has gaps.
+    /// True if results go through a tile, because the output has gaps.
     scatter: bool,
-    /// Whether results go past the caches.
+    /// True if results are written past the caches.
     streams: bool,
-    /// Bytes of what the loop writes for one element.
+    /// Size in bytes of the loop's result for one element.
     result_size: usize,
     convert: Option<Conversion>,
 }
-// SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
-unsafe impl Sync for Job<'_> {}
+// SAFETY: the pointers are those of the operands, of whose blocks each thread has its own.
+unsafe impl Sync for BlocksJob<'_> {}
 
-/// The general path: operands are walked in blocks, and those of another layout or dtype than the loop's go through tiles.
+/// The general path: walks the operands in blocks; those with another layout or dtype than the loop's pass through
+/// tiles.
 ///
 /// # Safety
-/// As for `run`: the views describe live memory of one shape, and the loop is the one for `compute`.
+/// See [`super::run`]: the views are live and share a shape, and the loop is the one for `compute`.
 #[inline(never)]
 pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
     let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
     operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
     let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
     for (source, operand) in ins.iter().zip(&mut operands[1..]) {
-        // SAFETY: sources are valid, and there are elements.
+        // SAFETY: sources are valid, and there is at least one element.
         let value = unsafe { constant(source) };
         let unused = Input { at: null_mut(), size: 0, feed: Feed::Direct };
         inputs.push(match (source, value) {
@@ -83,7 +84,7 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
         && ins.iter().all(|source| {
             matches!(source, Source::Scalar(_)) || matches!(source, Source::Strided(s) if s.dtype == compute)
         });
-    // Conversions may pass through wider types.
+    // Conversions may go through wider types.
     let most = if as_they_are { size_of::<Tile>() / compute.size() } else { tile_len(compute.is_complex()) };
     let mut walk = Walk::new(out.shape, &operands[..=ins.len()], most);
     let mut in_place = false;
@@ -92,7 +93,7 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
     let large = !has_gaps(0) && out.numel() * out.dtype.size() >= STREAMED_FROM;
     let stays = |k: usize| operands[k].size > 0 && walk.cols.step[k] == 0;
     let apart = |source: &Source| !matches!(source, Source::Strided(s) if overlap(s, &out));
-    let still = element_loop.rows.filter(|_| {
+    let rows_loop = element_loop.rows.filter(|_| {
         as_they_are
             && !large
             && walk.block.1 >= SHORTEST
@@ -101,11 +102,11 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
             && (1..=ins.len()).all(|k| stays(k) || in_rows(k))
             && ins.iter().all(apart)
     });
-    let by_rows = still.is_none()
+    let by_rows = rows_loop.is_none()
         && walk.block.0 > 1
         && walk.block.1 >= WORTH_A_CALL
         && (0..=ins.len()).any(|k| in_rows(k) && has_gaps(k));
-    let fits = |k: usize| if by_rows { in_rows(k) } else { still.is_some() || !has_gaps(k) };
+    let fits = |k: usize| if by_rows { in_rows(k) } else { rows_loop.is_some() || !has_gaps(k) };
     for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
         if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
@@ -121,22 +122,22 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
     let large = large && !by_rows && !in_place;
     let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
     let direct = !scatter && convert.is_none() && fed == inputs.len();
-    // A single operand is read as fast through a tile.
+    // A single operand can be read as fast through a tile.
     let past = element_loop.past.filter(|_| large && convert.is_none() && fed > 1);
     let over = element_loop.over.filter(|_| in_place);
     let each = past.or(over).unwrap_or(element_loop.each);
     let streams = large && past.is_none();
-    // Blocks of one row can be long: they go through the tiles in pieces.
+    // Blocks of one row can be long, so they pass through the tiles in pieces.
     let piece = if direct && !streams { usize::MAX } else { walk.block.1 };
     let (n, share) = (out.numel(), share(out.numel()));
     if walk.block.0 == 1 {
         walk.block.1 = share;
-    } else if still.is_some() {
+    } else if rows_loop.is_some() {
         walk.block.0 = (share / walk.block.1).clamp(1, walk.rows.size);
     }
-    let job = Job {
+    let job = BlocksJob {
         each,
-        still,
+        rows_loop,
         compute,
         walk,
         piece,
@@ -159,15 +160,15 @@ pub unsafe fn blocks(element_loop: &Loop, result: DType, compute: DType, out: St
     });
 }
 
-/// How many of `n` elements a thread takes at a time: few enough that all end together.
+/// Number of elements that a thread takes at a time: few enough that all threads end together.
 fn share(n: usize) -> usize {
     const LEAST: usize = GRAIN / 8;
     (n / (4 * par::threads())).clamp(LEAST, GRAIN).next_multiple_of(LEAST)
 }
 
-impl Job<'_> {
+impl BlocksJob<'_> {
     /// # Safety
-    /// The operands are valid, and nobody else works on the blocks of `range`.
+    /// The operands are valid, and nobody else works on the blocks in `range`.
     unsafe fn run(&self, range: Range<usize>) {
         let mut tiles = [const { Tile::empty() }; MAX_IN];
         let (mut computed, mut converted, mut spare) = (Tile::empty(), Tile::empty(), Tile::empty());
@@ -175,7 +176,7 @@ impl Job<'_> {
         let (rows, cols) = self.walk.block;
         for (input, tile) in self.ins.iter().zip(&mut tiles) {
             if let Feed::Constant(value) = input.feed {
-                // SAFETY: a tile has room for a piece: pieces are larger only where no tile is used.
+                // SAFETY: a tile has room for a piece: pieces are larger only if no tile is used.
                 unsafe { splat_scalar(value, self.compute, rows * cols.min(self.piece), tile.at()) };
             }
         }
@@ -186,7 +187,7 @@ impl Job<'_> {
                 let n = rows * cols;
                 let at =
                     |k: usize, from: *mut u8| from.wrapping_add(offset[k] + start * self.walk.cols.step[k]);
-                // SAFETY: the walk stays within the operands, and a piece fits a tile wherever one is used.
+                // SAFETY: the walk stays within the operands, and a piece fits a tile if one is used.
                 unsafe {
                     for (k, input) in self.ins.iter().enumerate() {
                         pointers[k] = match input.feed {
@@ -210,11 +211,14 @@ impl Job<'_> {
                     let place = self.walk.place(0, at(0, self.out.ptr));
                     let dense = if self.scatter || self.streams { converted.at() } else { place.at };
                     let result = if self.convert.is_some() { computed.at() } else { dense };
-                    if let Some(still) = self.still {
+                    if let Some(rows_loop) = self.rows_loop {
                         let (row, col) = (&self.walk.rows.step, &self.walk.cols.step);
-                        let line =
-                            |k: usize| Line { at: pointers[k], row: row[k + 1], still: col[k + 1] == 0 };
-                        still(rows, cols, result, row[0], &from_fn(line));
+                        let line = |k: usize| InputRows {
+                            at: pointers[k],
+                            row: row[k + 1],
+                            constant: col[k + 1] == 0,
+                        };
+                        rows_loop(rows, cols, result, row[0], &from_fn(line));
                     } else if self.by_rows {
                         self.rows(rows, cols, result, pointers);
                     } else {
@@ -236,7 +240,7 @@ impl Job<'_> {
     /// Calls the loop for each row of a block.
     ///
     /// # Safety
-    /// As the loop's, for all of them.
+    /// The same as the loop's, for all rows.
     unsafe fn rows(&self, rows: usize, cols: usize, mut out: *mut u8, mut ins: [*const u8; MAX_IN]) {
         let packed = cols * self.compute.size();
         let direct = self.convert.is_none() && !self.scatter;
@@ -257,10 +261,10 @@ impl Job<'_> {
     }
 }
 
-/// Shorter rows are gathered first.
+/// Blocks with shorter rows are gathered first.
 const WORTH_A_CALL: usize = 16;
 
-/// Copies a block into `tile`, through `spare` when it is both gathered and converted.
+/// Copies a block into `tile`, through `spare` if it is both gathered and converted.
 #[allow(clippy::too_many_arguments, reason = "a struct of them would be made for each block")]
 unsafe fn pack(
     size: usize,
@@ -287,7 +291,7 @@ unsafe fn pack(
     tile.at()
 }
 
-/// Whether two operands share memory.
+/// Returns true if two operands may share memory.
 #[inline]
 fn overlap(a: &Strided, b: &Strided) -> bool {
     let end = |s: &Strided| {

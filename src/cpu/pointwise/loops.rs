@@ -1,37 +1,37 @@
-//! The loops themselves, generic over the expression, which a row gives as a function of one element of each operand. All of them
-//! inline it.
+//! The loops of pointwise expressions. They are generic over the expression, which is given as a function of one
+//! element of each operand and always inlined.
 
 use super::memory_bound::is_memory_bound;
-use super::rows::{Line, MAX_IN, Reader, Rows};
-use crate::cpu::math::fast_ranges::{Near, Ranges, SPAN, asked};
-use crate::cpu::simd::{Block, Level, REGISTER, put, put_past, simd_fn, to_register};
+use super::rows::{InputRows, MAX_IN, Reader, RowsLoop};
+use crate::cpu::math::fast_ranges::{Near, Ranges, SPAN, required_range};
+use crate::cpu::simd::{Level, REGISTER, Register, put, put_past, simd_fn, to_register};
 use std::mem::MaybeUninit;
 
-/// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
-/// bytes 0 and 1 for a predicate. The output overlaps no input.
+/// A dense inner loop over `n` elements. Inputs are packed in the compute type; so is the output, or it is bytes 0 and
+/// 1 for a predicate. The output overlaps no input.
 pub type Each = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
 
-/// The loops of one expression in one type. Those that wait for memory have more.
+/// The loops of one expression in one type. Memory-bound expressions have several.
 #[derive(Clone, Copy)]
 pub struct Loop {
     pub each: Each,
-    /// An input may be the output.
+    /// The output may be the same memory as an input.
     pub over: Option<Each>,
-    /// Results go past the caches, as by `simd::stream`.
+    /// Results are written past the caches, as by `simd::stream`.
     pub past: Option<Each>,
-    /// Rows, of which some inputs have one value each.
-    pub rows: Option<Rows>,
+    /// A loop over rows, in which some inputs have one value per row.
+    pub rows: Option<RowsLoop>,
 }
 
 /// An expression, as functions that are always inlined.
 pub trait Formula: 'static {
-    /// An element of each operand.
+    /// A tuple with an element of each operand.
     type X;
     type Result;
 
     fn of(x: Self::X) -> Self::Result;
 
-    /// The same by the fast functions, for elements that meet their condition.
+    /// The expression with the fast functions, for elements that meet their condition.
     #[inline(always)]
     fn near(x: Self::X) -> Self::Result {
         Self::of(x)
@@ -42,22 +42,22 @@ pub trait Formula: 'static {
 pub trait Elements<const N: usize>: Copy {
     type Element: Copy;
 
-    /// The `i`th ones.
+    /// The elements at index `i`.
     ///
     /// # Safety
-    /// They are valid.
+    /// The operands have such an element.
     unsafe fn at(x: &[*const Self::Element; N], i: usize) -> Self;
 
-    /// A register of results, of the elements from the `i`th ones on, which are read before any is computed.
+    /// A register of results, for the elements from index `i` on. All of them are read before any result is computed.
     ///
     /// # Safety
-    /// They are valid.
+    /// The operands have these elements.
     unsafe fn block<F: Formula<X = Self>, const LANES: usize>(
         x: &[*const Self::Element; N],
         i: usize,
-    ) -> Block<F::Result, LANES>;
+    ) -> Register<F::Result, LANES>;
 
-    /// Something of each operand.
+    /// Calls `of` for each operand.
     fn array<A>(of: impl FnMut(usize) -> A) -> [A; N];
 }
 
@@ -76,7 +76,7 @@ macro_rules! elements {
             unsafe fn block<F: Formula<X = Self>, const LANES: usize>(
                 x: &[*const T; $n],
                 i: usize,
-            ) -> Block<F::Result, LANES> {
+            ) -> Register<F::Result, LANES> {
                 // SAFETY: the caller's contract.
                 $(let $x = unsafe { x[$k].add(i).cast::<[T; LANES]>().read_unaligned() };)+
                 let mut block = [const { MaybeUninit::uninit() }; LANES];
@@ -102,7 +102,7 @@ elements! {
     6: a 0 T, b 1 T, c 2 T, d 3 T, e 4 T, f 5 T;
 }
 
-/// The loops of an expression, whose text tells which it needs.
+/// The loops of an expression; its text tells which of them it needs.
 pub const fn element_loop<F: Formula, const N: usize>(text: &str) -> Loop
 where
     F::X: Elements<N, Element: Ranges + Default>,
@@ -124,7 +124,7 @@ where
             }),
         };
     }
-    let each = match asked(text, <F::X as Elements<N>>::Element::FUNCTIONS) {
+    let each = match required_range(text, <F::X as Elements<N>>::Element::FUNCTIONS) {
         None => computed::<F, N>,
         Some(Near::Small) => small::<F, N>,
         Some(Near::Quotient) => quotient::<F, N>,
@@ -132,8 +132,8 @@ where
     Loop { each, over: None, past: None, rows: None }
 }
 
-/// The loop of an expression over complex numbers. It is compiled once: their pairs would gain little from wider registers, and the
-/// wheel would pay.
+/// The loop of an expression over complex numbers. It is compiled for one instruction set only: pairs would gain little
+/// from wider registers, and the binary would grow.
 pub const fn plain_loop<F: Formula<X: Elements<N>>, const N: usize>() -> Loop {
     Loop { each: plain::<F, N>, over: None, past: None, rows: None }
 }
@@ -157,7 +157,7 @@ const fn wide_loop<F: Formula<X: Elements<N>>, const N: usize>() -> Each {
 #[inline(always)]
 fn operands<T, const N: usize>(ins: &[*const u8; MAX_IN]) -> [*const T; N] {
     const { assert!(N <= MAX_IN) }
-    // SAFETY: these are the first of them.
+    // SAFETY: they are the first `N` of the list.
     unsafe { *ins.as_ptr().cast() }
 }
 
@@ -218,14 +218,15 @@ macro_rules! ranged_loop {
     };
 }
 
-// A loop that waits for memory; one that computes, in registers as wide as there are; and two that look at their operands first.
+// Four loops: for memory-bound expressions; for those that compute, in the widest registers; and two that check their
+// operands first.
 dense_loop!(each, Level::V3, |out, x| { elements_loop!(of, out, x) });
 dense_loop!(computed, Level::V4, |out, x| { elements_loop!(of, out, x) });
 dense_loop!(small, Level::V4, |out, x| { ranged_loop!(Near::Small, out, x) });
 dense_loop!(quotient, Level::V4, |out, x| { ranged_loop!(Near::Quotient, out, x) });
 
-/// Loops that read a register of each input before they write one. Plain loops are unrolled by the compiler, and then read one
-/// operand far ahead of the others, which fetches a fifth slower.
+/// Loops that read a register of each input before they write one. The compiler unrolls plain loops such that they read
+/// one operand far ahead of the others, which loads a fifth slower.
 macro_rules! by_registers {
     ($name:ident, $put:ident) => {
         simd_fn! {
@@ -253,37 +254,38 @@ macro_rules! by_registers {
 by_registers!(wide, put);
 by_registers!(past, put_past);
 
-/// What is still is known only when the loop runs.
+/// The constant operands are known only when the loop runs.
 const ANY: usize = usize::MAX;
 
-/// The loops over rows of an expression. Those of two operands have one for each choice of what is still, which then stays in a register.
+/// The loops over rows of an expression. With two operands there is one loop for each choice of the constant operand,
+/// which then stays in a register.
 unsafe fn rows<F, const N: usize, const LANES: usize>(
     rows: usize,
     cols: usize,
     out: *mut u8,
     out_row: usize,
-    ins: &[Line; MAX_IN],
+    ins: &[InputRows; MAX_IN],
 ) where
     F: Formula<X: Elements<N, Element: Default>>,
 {
-    let run = match (N, ins[0].still, ins[1].still) {
+    let run = match (N, ins[0].constant, ins[1].constant) {
         (2, true, false) => some_rows::<F, N, LANES, 1>,
         (2, false, true) => some_rows::<F, N, LANES, 2>,
         (2, false, false) => some_rows::<F, N, LANES, 0>,
         _ => some_rows::<F, N, LANES, ANY>,
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { run(rows, cols, out, out_row, ins) }
 }
 
 simd_fn! {
     [Level::V3]
-    unsafe fn some_rows<F; N, LANES, STILL>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN])
+    unsafe fn some_rows<F; N, LANES, CONSTANT>(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[InputRows; MAX_IN])
     where [F: Formula<X: Elements<N, Element: Default>>]
     {
         let mut readers = F::X::array(|k| {
-            let still = if STILL == ANY { ins[k].still } else { STILL >> k & 1 == 1 };
-            Reader::<<F::X as Elements<N>>::Element, LANES>::new(Line { still, ..ins[k] })
+            let constant = if CONSTANT == ANY { ins[k].constant } else { CONSTANT >> k & 1 == 1 };
+            Reader::<<F::X as Elements<N>>::Element, LANES>::new(InputRows { constant, ..ins[k] })
         });
         for row in 0..rows {
             let out = out.add(row * out_row).cast::<F::Result>();
@@ -295,13 +297,13 @@ simd_fn! {
                 }
                 continue;
             }
-            // The register `k` behind the place `i`.
+            // Computes register `k` after index `i`.
             let register = |i: usize, k: usize| {
                 let x = F::X::array(|n| x[n].0.add((i & x[n].1) + k * (LANES & x[n].1)));
                 put(&F::X::block::<F, LANES>(&x, 0), out.add(i + k * LANES));
             };
             let mut i = 0;
-            // Several share their addresses: fewer instructions let the machine read farther ahead.
+            // Several registers share their addresses: with fewer instructions, the machine reads farther ahead.
             while i + 4 * LANES <= cols {
                 (0..4).for_each(|k| register(i, k));
                 i += 4 * LANES;
@@ -310,7 +312,7 @@ simd_fn! {
                 register(i, 0);
                 i += LANES;
             }
-            // The last one may overlap the one before.
+            // The last register may overlap the one before.
             if i < cols {
                 register(cols - LANES, 0);
             }

@@ -1,7 +1,7 @@
-//! Whether a loop waits for memory, by its expression.
+//! Recognizes expressions that wait for memory.
 
-/// Whether an expression waits for memory more than it computes: it calls no expensive function. It fetches a fifth slower by registers
-/// wider than AVX2's.
+/// Returns true if an expression waits for memory more than it computes, because it calls no expensive function. With
+/// registers wider than AVX2's, it would load a fifth slower.
 pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {
@@ -13,7 +13,7 @@ pub const fn is_memory_bound(expression: &str) -> bool {
     true
 }
 
-/// Whether one of these names ends before `end`.
+/// Returns true if one of these names ends right before `end`.
 const fn is_called(names: &[&str], expression: &str, end: usize) -> bool {
     let (text, mut k) = (expression.as_bytes(), 0);
     while k < names.len() {

@@ -1,6 +1,6 @@
-//! Element by element: one dense loop per expression and type, and one driver that brings operands of any layout and
-//! dtype to it. The driver does the converting, broadcasting and sharing among threads, so a loop stays a few
-//! instructions, and an operator costs nothing but its loops.
+//! Pointwise kernels: one dense loop per expression and type, and one driver that prepares operands of any layout and
+//! dtype for it. The driver converts, broadcasts and splits the work over threads, so a loop stays a few instructions,
+//! and an operator costs nothing but its loops.
 
 mod blocks;
 pub mod loops;
@@ -19,7 +19,7 @@ use std::ptr::null;
 pub use loops::{Each, Loop};
 pub use rows::MAX_IN;
 
-/// The loops of one expression, per compute type (`None`: not defined for it).
+/// The loops of one expression for each compute type (`None` if it is not defined for that type).
 #[derive(Clone, Copy)]
 pub struct Loops {
     pub f32: Option<Loop>,
@@ -27,13 +27,13 @@ pub struct Loops {
     pub i64: Option<Loop>,
     pub c64: Option<Loop>,
     pub c128: Option<Loop>,
-    /// Whether the result is a truth value.
+    /// True if the result is a bool.
     pub predicate: bool,
-    /// Those for narrow integers, which else compute as I64.
+    /// Loops for narrow integers; without them, these are computed as I64.
     pub narrow: Option<&'static narrow::Narrow>,
-    /// Quicker ones for some constant exponents, the last operand.
+    /// Faster loops for some constant values of the last operand, which is an exponent.
     pub powers: &'static [powers::Power],
-    /// One over words of eight bytes, that of a predicate over truth values only.
+    /// A loop over words of eight bytes; for a predicate, of bools only.
     pub words: Option<Loop>,
 }
 
@@ -50,7 +50,7 @@ impl Loops {
         words: None,
     };
 
-    /// The loop over elements of `compute` (F32, F64, I64, C64 or C128).
+    /// The loop for elements of `compute` (F32, F64, I64, C64 or C128).
     #[inline]
     pub fn of(&self, compute: DType) -> Option<&Loop> {
         let found = match compute {
@@ -65,15 +65,16 @@ impl Loops {
     }
 }
 
-/// An operand: memory that is already broadcast to the output's shape (stride 0 where stretched), or a number.
+/// An operand: memory, already broadcast to the shape of the output (with stride 0), or a number.
 #[derive(Clone, Copy)]
 pub enum Source<'a> {
     Strided(Strided<'a>),
     Scalar(Scalar),
 }
 
-/// Compiles an expression into a [`Loop`]: `pointwise_loop!(f32; (a, b) a * b)`, and for a predicate
-/// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and `T`.
+/// Compiles an expression to a [`Loop`]: `pointwise_loop!(f32; (a, b) a * b)`, or, for a predicate,
+/// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and so is
+/// `T`.
 macro_rules! pointwise_loop {
     (@ $maker:ident($($text:expr)?) [$($functions:tt)+] $(near [$($near:tt)+])?; $out:ty; $names:tt $value:expr) => {{
         #[allow(unused_imports, reason = "a formula of signs alone names no function")]
@@ -129,20 +130,20 @@ macro_rules! operand {
 }
 pub(crate) use operand;
 
-/// Up to this many elements the call itself is the cost: no tiles, no threads.
+/// Up to this many elements, the call dominates the cost: use no tiles and no threads.
 const SMALL: usize = 16;
 
-/// Runs `element_loop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or C128), and the
-/// result, of that type or a truth value for a `predicate`, to the output's dtype.
+/// Runs `element_loop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or
+/// C128), and the result, which has that dtype or is a bool for a `predicate`, to the dtype of the output.
 ///
 /// # Safety
-/// Everything is valid and of the output's shape; there are at most [`MAX_IN`] sources; the output does not overlap
-/// itself; an input may be the output itself (same layout), or else does not overlap it.
+/// All views are valid and have the shape of the output; there are at most [`MAX_IN`] sources; the output does not
+/// overlap itself; an input either is the output itself (with the same layout), or does not overlap it.
 pub unsafe fn run(element_loop: &Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
     let n = out.numel();
     let result = if predicate { DType::Bool } else { compute };
     let direct = out.dtype == result && dense_layout(&out);
-    // SAFETY: the caller's contract is that of all three.
+    // SAFETY: the caller's contract, which is that of all three.
     unsafe {
         let done = match n {
             0 => true,
@@ -156,15 +157,15 @@ pub unsafe fn run(element_loop: &Loop, predicate: bool, compute: DType, out: Str
     }
 }
 
-/// Apart, so that its tiles do not make the frame of [`run`] large.
+/// A function of its own, so that its tiles do not make the stack frame of [`run`] large.
 #[inline(never)]
 unsafe fn dense_tiles(element_loop: &Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
     // SAFETY: the caller's contract.
     unsafe { dense::<{ TILE / 2 }>(element_loop, compute, n, out, ins) }
 }
 
-/// The fast path for operands without gaps; false if some operand has to be converted or gathered.
-/// Numbers, and inputs that are the output as well, pass through slots of `N` words.
+/// The fast path for contiguous operands; returns false if an operand must be converted or gathered. Numbers, and
+/// inputs that are also the output, pass through slots of `N` words.
 #[inline(always)]
 unsafe fn dense<const N: usize>(
     element_loop: &Loop,
@@ -238,7 +239,7 @@ fn dense_layout(s: &Strided) -> bool {
     true
 }
 
-/// The operand's value, if it is the same for all elements.
+/// The value of an operand, if it is the same for all elements.
 #[inline(always)]
 unsafe fn constant(source: &Source) -> Option<Scalar> {
     match source {
@@ -254,7 +255,7 @@ unsafe fn constant(source: &Source) -> Option<Scalar> {
 /// Writes `n` copies of `value`, which is converted to `compute` first.
 #[inline(always)]
 unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
-    // SAFETY: the caller's contract: there is room, aligned.
+    // SAFETY: the caller's contract: there is aligned room.
     unsafe {
         match compute {
             DType::F32 => splat(value.as_f64() as f32, n, to),
@@ -284,7 +285,7 @@ mod tests {
         Strided { ptr, dtype, shape: &layout.shape, strides: &layout.strides }
     }
 
-    /// The element at the `i`th place of the shape.
+    /// The element at linear index `i` of the shape.
     fn at(data: &[f32], layout: &Layout, mut i: usize) -> f32 {
         let mut offset = layout.offset;
         for (n, stride) in layout.shape.iter().zip(&layout.strides).rev() {
@@ -324,7 +325,7 @@ mod tests {
                     for b in layouts {
                         let sums = vec![0f32; plain.numel()];
                         let ins = [a, b].map(|l| Source::Strided(strided(&data, DType::F32, l)));
-                        // SAFETY: all are of this shape, and within their vectors.
+                        // SAFETY: all have this shape, and are within their vectors.
                         unsafe { run(ADD, false, DType::F32, strided(&sums, DType::F32, out), &ins) };
                         for i in 0..plain.numel() {
                             assert_eq!(
@@ -347,7 +348,7 @@ mod tests {
             let less = vec![2u8; n];
             let products = vec![0i16; n];
             let number = Source::Scalar(Scalar::Float(2.5));
-            // SAFETY: all are of this shape.
+            // SAFETY: all have this shape.
             unsafe {
                 let source = Source::Strided(strided(&bytes, DType::U8, &layout));
                 run(LESS, true, DType::F64, strided(&less, DType::Bool, &layout), &[source, number]);
@@ -384,7 +385,7 @@ mod tests {
         for start in [0, 3] {
             let out = layout(start);
             let sum = |ins: &[Source]| {
-                // SAFETY: all are of this shape, and within their vectors.
+                // SAFETY: all have this shape, and are within their vectors.
                 unsafe { run(ADD, false, DType::F32, strided(&sums, DType::F32, &out), ins) }
             };
             let ins = [&a, &b].map(|l| Source::Strided(strided(&data, DType::F32, l)));

@@ -1,9 +1,10 @@
-//! Narrow integers computed in their own width, where that gives the same numbers: sums, products, comparisons.
+//! Loops that compute narrow integers in their own width, if that gives the same result as i64: sums, products,
+//! comparisons.
 
 use super::{Loop, Source};
 use crate::base::{DType, Scalar, Strided};
 
-/// The loops of one expression over integers narrower than those of eight bytes.
+/// The loops of one expression over integers of less than eight bytes.
 pub struct Narrow {
     pub i32: Loop,
     pub i16: Loop,
@@ -11,7 +12,7 @@ pub struct Narrow {
     pub u8: Loop,
 }
 
-/// Compiles an expression into [`Narrow`] loops with elements of a type as their results.
+/// Compiles an expression to [`Narrow`] loops, whose results have the type of their elements.
 macro_rules! narrow {
     ($out:ty; $names:tt $value:expr) => {
         $crate::cpu::pointwise::narrow::Narrow {
@@ -25,7 +26,7 @@ macro_rules! narrow {
 pub(crate) use narrow;
 
 impl Narrow {
-    /// The type to compute in instead of I64, and its loop, if all operands have it.
+    /// The dtype to compute in instead of I64, and its loop, if all operands have that dtype.
     pub fn of(&self, predicate: bool, out: &Strided, ins: &[Source]) -> Option<(DType, &Loop)> {
         let strided = |source: &Source| if let Source::Strided(s) = source { Some(s.dtype) } else { None };
         let dtype = if predicate { ins.iter().find_map(strided)? } else { out.dtype };
@@ -34,7 +35,7 @@ impl Narrow {
             DType::I16 => (&self.i16, i64::from(i16::MIN), i64::from(i16::MAX)),
             DType::I8 => (&self.i8, i64::from(i8::MIN), i64::from(i8::MAX)),
             DType::U8 => (&self.u8, 0, i64::from(u8::MAX)),
-            // Truth values are the bytes 0 and 1.
+            // Bools are the bytes 0 and 1.
             DType::Bool if predicate => (&self.u8, 0, 1),
             _ => return None,
         };

@@ -1,14 +1,15 @@
-//! Logic of bits, and of truth values, which are bytes 0 and 1: of eight bytes at once, whatever the elements.
+//! Bitwise and boolean logic: eight bytes at once, whatever the elements.
 
 use super::{Loop, MAX_IN, Source};
 use crate::base::{DType, Strided};
 use crate::cpu::par::{self, GRAIN, Shared};
 use std::ptr::null;
 
-/// Does what the operator does, if the operands are words in a row; of a `predicate`, truth values.
+/// Runs the loop if the operands are contiguous, aligned words (and, for a `predicate`, bools). Returns false if they
+/// are not.
 ///
 /// # Safety
-/// They are valid and of the output's shape; an input may be the output itself, or else does not overlap it.
+/// The views are valid and have the shape of the output; an input either is the output itself, or does not overlap it.
 pub unsafe fn run(element_loop: &Loop, predicate: bool, out: Strided, ins: &[Source]) -> bool {
     let mut inputs = [null::<u8>(); MAX_IN];
     let whole = |s: &Strided| {

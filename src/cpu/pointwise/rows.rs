@@ -1,37 +1,38 @@
-//! Loops over rows of operands of which some have one value a row: it is read once, and stays in a register.
+//! Loops over rows, in which some operands have one value per row: it is read once, and stays in a register.
 
 use crate::cpu::cast::blocks::MAX_OPERANDS;
 
-/// The most operands that an expression can have.
+/// The largest number of operands of an expression.
 pub const MAX_IN: usize = MAX_OPERANDS - 1;
 
-/// Where rows lie, of an input: its first byte, the bytes from row to row, and whether a row is one value.
+/// The rows of an input: the first byte, the bytes from row to row, and whether all elements of a row are one value.
 #[derive(Clone, Copy)]
-pub struct Line {
+pub struct InputRows {
     pub at: *const u8,
     pub row: usize,
-    pub still: bool,
+    pub constant: bool,
 }
 
-/// A loop over rows of results, `out_row` bytes apart. The output overlaps no input.
-pub type Rows = unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN]);
+/// A loop over rows of results, which are `out_row` bytes apart. The output overlaps no input.
+pub type RowsLoop =
+    unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[InputRows; MAX_IN]);
 
 /// Shorter rows are gathered first.
 pub const SHORTEST: usize = 32;
 
-/// What a loop reads of an input: a row, or a register of copies again and again.
+/// Reads an input: a row, or the same register of copies again and again.
 pub struct Reader<T, const LANES: usize> {
-    line: Line,
+    line: InputRows,
     copies: [T; LANES],
 }
 
 impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
     #[inline(always)]
-    pub fn new(line: Line) -> Reader<T, LANES> {
+    pub fn new(line: InputRows) -> Reader<T, LANES> {
         Reader { line, copies: [T::default(); LANES] }
     }
 
-    /// The next row, and which bits of a place in it count.
+    /// The next row, and a mask for indices into it: all bits, or none if the row is one value.
     ///
     /// # Safety
     /// There is such a row.
@@ -39,7 +40,7 @@ impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
     pub unsafe fn next(&mut self) -> (*const T, usize) {
         let at = self.line.at.cast::<T>();
         self.line.at = self.line.at.wrapping_add(self.line.row);
-        if !self.line.still {
+        if !self.line.constant {
             return (at, usize::MAX);
         }
         // SAFETY: the caller's contract.

@@ -1,4 +1,4 @@
-//! Counts: samples of the Poisson and the binomial distribution, PyTorch's own.
+//! Samples of the Poisson and the binomial distribution, equal to PyTorch's.
 
 use super::{Generator, unit};
 use crate::cpu::math::f64::lgamma;
@@ -12,12 +12,12 @@ pub fn poisson(generator: &mut Generator, rate: f64) -> f64 {
     if rate == 0.0 {
         return 0.0;
     }
-    // Knuth's: as many uniform numbers as their product stays above exp(-rate).
+    // Knuth's algorithm: counts uniform numbers while their product stays above exp(-rate).
     let least = (-rate).exp();
     let (mut count, mut product) = (0.0, 1.0);
     loop {
         product *= unit(generator);
-        // A rate that is no number ends here, too.
+        // A NaN rate ends here, too.
         if product.partial_cmp(&least) != Some(std::cmp::Ordering::Greater) {
             return count;
         }
@@ -52,7 +52,7 @@ fn poisson_by_rejection(generator: &mut Generator, rate: f64) -> f64 {
     }
 }
 
-/// A sample of the binomial distribution; `round` is to the precision that PyTorch computes in.
+/// A sample of the binomial distribution; `round` rounds to the precision that PyTorch computes in.
 pub fn binomial(generator: &mut Generator, count: f64, probability: f64, round: fn(f64) -> f64) -> f64 {
     if count <= 0.0 || probability <= 0.0 {
         return 0.0;
@@ -60,7 +60,7 @@ pub fn binomial(generator: &mut Generator, count: f64, probability: f64, round: 
     if probability >= 1.0 {
         return count;
     }
-    // The waits for successes would never exceed NaN.
+    // The loop below would not end for a NaN or infinite count.
     if count.is_nan() || count.is_infinite() {
         return f64::NAN;
     }
@@ -80,7 +80,7 @@ pub fn binomial(generator: &mut Generator, count: f64, probability: f64, round: 
     }
 }
 
-/// How many waits for a success fit into the trials.
+/// Counts how many geometric waiting times fit into the trials.
 fn binomial_by_waiting(generator: &mut Generator, count: f64, p: f64, round: fn(f64) -> f64) -> f64 {
     let log_failure = round((-p).ln_1p());
     let (mut trials, mut successes) = (0.0, 0.0);

@@ -1,5 +1,5 @@
-//! PyTorch's CPU generator: the Mersenne twister, the normal sample kept for the next call, and the bytes
-//! that a state is saved as. Equal seeds give PyTorch's own numbers.
+//! PyTorch's CPU generator: the Mersenne Twister, the spare normal sample, and the saved state. Equal seeds give the
+//! same numbers as in PyTorch.
 
 use crate::base::{Error, Result};
 use crate::cpu::simd::simd_fn;
@@ -9,14 +9,14 @@ const N: usize = 624;
 const M: usize = 397;
 /// The seed of a generator that was not seeded.
 pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
-/// Bytes of a saved state, and of one saved by an old PyTorch, which had no single-precision sample.
+/// Size in bytes of a saved state, and of one saved by an old PyTorch, which had no spare sample in single precision.
 const STATE_BYTES: usize = 5056;
 const LEGACY_BYTES: usize = 5048;
 
 #[derive(Clone, Debug)]
 pub struct Generator {
     seed: u64,
-    /// Draws until the words are renewed, and the word that comes next.
+    /// Number of draws until the words are renewed, and the index of the next word.
     left: usize,
     next: usize,
     words: [u32; N],
@@ -25,7 +25,7 @@ pub struct Generator {
     spare_single: Option<f32>,
 }
 
-/// A word of the state as it is drawn.
+/// Tempers a word of the state, which gives the number that is drawn.
 #[inline(always)]
 fn temper(mut y: u32) -> u32 {
     y ^= y >> 11;
@@ -38,7 +38,7 @@ simd_fn! {
     /// [`temper`] for `n` words.
     ///
     /// # Safety
-    /// There are so many, and room for the results.
+    /// `from` has `n` words, and `to` has room for as many.
     unsafe fn temper_all(n: usize, from: *const u32, to: *mut u32) {
         for i in 0..n {
             *to.add(i) = temper(*from.add(i));
@@ -47,10 +47,10 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// Replaces each of `N` words by one of those that follow, mixed with itself and its neighbour.
+    /// Replaces each of `N` words by a mix of itself, its neighbour and a later word.
     ///
     /// # Safety
-    /// There are so many.
+    /// There are `N` words.
     unsafe fn twist(words: *mut u32) {
         let mix = |a: u32, b: u32| {
             let mixed = (a & 0x8000_0000) | (b & 0x7fff_ffff);
@@ -75,7 +75,7 @@ impl Default for Generator {
 impl Generator {
     pub fn new(seed: u64) -> Generator {
         let mut words = [0u32; N];
-        // The twister takes 32 bits of the seed.
+        // The twister uses only 32 bits of the seed.
         words[0] = seed as u32;
         for i in 1..N {
             let last = words[i - 1];
@@ -90,7 +90,7 @@ impl Generator {
 
     /// Seeds with an unpredictable number, and returns it.
     pub fn seed(&mut self) -> u64 {
-        // Hash keys come from the operating system; PyTorch's seeds have 53 bits, so that floats hold them.
+        // The hash keys come from the operating system. PyTorch's seeds have 53 bits, so that floats can hold them.
         let seed = RandomState::new().hash_one(std::time::SystemTime::now()) & ((1 << 53) - 1);
         self.manual_seed(seed);
         seed
@@ -112,7 +112,7 @@ impl Generator {
         temper(word)
     }
 
-    /// The next draws, many at a time.
+    /// Draws many numbers at a time.
     pub fn draw(&mut self, mut out: &mut [u32]) {
         while !out.is_empty() {
             if self.left == 1 {
@@ -122,13 +122,13 @@ impl Generator {
             let count = out.len().min(self.left - 1);
             let (now, later) = out.split_at_mut(count);
             let words = &self.words[self.next..self.next + count];
-            // SAFETY: both have so many.
+            // SAFETY: both have `count` elements.
             unsafe { temper_all(count, words.as_ptr(), now.as_mut_ptr()) };
             (self.left, self.next, out) = (self.left - count, self.next + count, later);
         }
     }
 
-    /// Two draws, the first one high.
+    /// Two draws, of which the first gives the high bits.
     #[inline]
     pub fn random64(&mut self) -> u64 {
         let high = u64::from(self.random());
@@ -142,7 +142,7 @@ impl Generator {
         (self.left, self.next) = (N, 0);
     }
 
-    /// The state in PyTorch's layout, word for word, so that either library reads what the other saved.
+    /// The state in PyTorch's layout, so that either library reads a state that the other one saved.
     pub fn state(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(STATE_BYTES);
         bytes.extend(self.seed.to_le_bytes());
@@ -163,7 +163,7 @@ impl Generator {
         bytes
     }
 
-    /// Takes over a state that [`Generator::state`] or PyTorch saved.
+    /// Restores a state that [`Generator::state`] or PyTorch saved.
     pub fn set_state(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() != STATE_BYTES && bytes.len() != LEGACY_BYTES {
             return Err(Error::runtime(format!(

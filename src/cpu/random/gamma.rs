@@ -1,17 +1,18 @@
-//! Gamma distributed samples, equal to PyTorch's, and the derivatives of gamma and beta samples by their parameters.
+//! Gamma distributed samples, equal to PyTorch's, and the derivatives of gamma and beta samples with respect to their
+//! parameters.
 
 use super::{Generator, normal, unit};
 use crate::cpu::math::f64::digamma;
 
-/// A sample of the gamma distribution with rate 1, by Marsaglia and Tsang's rejection. `round` is to the precision that
-/// the shape has: PyTorch computes with it there.
+/// A sample of the gamma distribution with rate 1, by Marsaglia and Tsang's rejection. `round` rounds to the precision
+/// of `alpha`, in which PyTorch computes.
 pub fn gamma(generator: &mut Generator, alpha: f64, round: fn(f64) -> f64) -> f64 {
     let (mut alpha, mut scale) = (alpha, 1.0);
     if alpha < 1.0 {
         if alpha == 0.0 {
             return 0.0;
         }
-        // A small shape is drawn one larger, and shrunk.
+        // For a small shape, draws with a shape larger by one, and scales the sample down.
         scale = (1.0 - unit(generator)).powf(round(1.0 / alpha));
         alpha = round(alpha + 1.0);
     }
@@ -32,9 +33,10 @@ pub fn gamma(generator: &mut Generator, alpha: f64, round: fn(f64) -> f64) -> f6
     }
 }
 
-/// The derivative of a sample `x` of the gamma distribution by its shape, at the same probability.
+/// The derivative of a sample `x` of the gamma distribution with respect to its shape, at the same probability.
 ///
-/// With the weights `(t/x)^(alpha-1) exp(x-t)` it is a sum over `t` on one side of `x`, where all terms have one sign.
+/// With the weights `(t/x)^(alpha-1) exp(x-t)`, it is an integral over `t` on one side of `x`, where all terms have one
+/// sign.
 pub fn gamma_slope(alpha: f64, x: f64) -> f64 {
     if alpha.is_nan() || x.is_nan() || alpha <= 0.0 || x < 0.0 || alpha.is_infinite() {
         return f64::NAN;
@@ -44,7 +46,7 @@ pub fn gamma_slope(alpha: f64, x: f64) -> f64 {
     }
     let push = x.ln() - digamma(alpha);
     let scale = 1.0 / ((alpha - x).abs() + alpha.sqrt());
-    // Below 1 the other side ends too suddenly to be summed; little cancels here.
+    // Below 1, the integrand on the other side ends too abruptly; little cancels here.
     if push < 0.0 || x < 0.8 {
         // t = x exp(-y)
         let [sum, first] = integrals(scale, |y| (-alpha * y - x * (-y).exp_m1(), y));
@@ -56,7 +58,8 @@ pub fn gamma_slope(alpha: f64, x: f64) -> f64 {
     }
 }
 
-/// The derivative of a sample `x` of the beta distribution by `alpha`, at the same probability, divided by `1 - x`.
+/// The derivative of a sample `x` of the beta distribution with respect to `alpha`, at the same probability, divided by
+/// `1 - x`.
 pub fn dirichlet_slope(x: f64, alpha: f64, total: f64) -> f64 {
     let beta = total - alpha;
     if !(x > 0.0 && x < 1.0 && alpha > 0.0 && beta > 0.0 && total.is_finite()) {
@@ -83,8 +86,8 @@ pub fn dirichlet_slope(x: f64, alpha: f64, total: f64) -> f64 {
     }
 }
 
-/// The integrals of `exp(e)` and `w exp(e)` over positive `y`, where `f(y)` is `(e, w)`, by the trapezoidal rule in
-/// `u` with `y = scale exp(u - exp(-u))`: it converges fast for what is smooth and decays about as fast as `scale` says.
+/// The integrals of `exp(e)` and `w exp(e)` over positive `y`, where `f(y)` is `(e, w)`, by the trapezoidal rule in `u`
+/// with `y = scale exp(u - exp(-u))`. It converges fast for smooth functions that decay at about the given scale.
 fn integrals(scale: f64, f: impl Fn(f64) -> (f64, f64)) -> [f64; 2] {
     const STEP: f64 = 0.1;
     let mut sums = [0.0f64; 2];
@@ -99,7 +102,7 @@ fn integrals(scale: f64, f: impl Fn(f64) -> (f64, f64)) -> [f64; 2] {
         }
         sums[0] += term;
         sums[1] += weight * term;
-        // Past the largest terms there is nothing more to find.
+        // Stop past the largest terms, once the rest is negligible.
         if u > 1.0 && (1.0 + weight.abs()) * term < 1e-17 * sums[0].min(sums[1].abs()) {
             break;
         }
@@ -111,7 +114,7 @@ fn integrals(scale: f64, f: impl Fn(f64) -> (f64, f64)) -> [f64; 2] {
 mod tests {
     use super::*;
 
-    /// From the definition, in 30 digits.
+    /// From the definition, in 30-digit arithmetic.
     #[test]
     fn slopes_of_samples() {
         let near = |found: f64, known: f64| assert!((found / known - 1.0).abs() < 1e-6, "{found} {known}");

@@ -1,4 +1,4 @@
-//! Random numbers: PyTorch's own, draw by draw, so that a seed means the same in both libraries.
+//! Random numbers that equal PyTorch's, draw by draw, so that a seed means the same in both libraries.
 
 mod counts;
 mod engine;
@@ -15,14 +15,14 @@ use std::mem::MaybeUninit;
 pub use engine::{DEFAULT_SEED, Generator};
 pub use normal::normal;
 
-/// Uniform numbers in `[low, high)`, for float dtypes.
+/// Fills `out` with uniform numbers in `[low, high)`, for float dtypes.
 ///
 /// # Safety
-/// `out` describes live memory; so for every function here.
+/// `out` is live; this holds for all functions of this module.
 pub unsafe fn uniform(generator: &mut Generator, out: Strided, low: f64, high: f64) {
     let single = (high as f32 - low as f32, low as f32);
     let (mut words, mut doubles) = ([0; BLOCK], [0; 2 * BLOCK]);
-    // SAFETY: handed on; there are as many draws as a block needs.
+    // SAFETY: the caller's contract; there are as many draws as a block needs.
     unsafe {
         match out.dtype {
             DType::F64 => in_blocks::<f64>(&out, |to, n| {
@@ -44,7 +44,7 @@ pub unsafe fn uniform(generator: &mut Generator, out: Strided, low: f64, high: f
 }
 
 simd_fn! {
-    /// [`fraction_of`] each word, scaled.
+    /// Converts each word by [`fraction_of`], and scales the result.
     ///
     /// # Safety
     /// There are `n` words, and room for as many numbers.
@@ -56,7 +56,7 @@ simd_fn! {
 }
 
 simd_fn! {
-    /// [`unit_of`] each pair of words, scaled.
+    /// Converts each pair of words by [`unit_of`], and scales the result.
     ///
     /// # Safety
     /// There are `n` pairs, and room for as many numbers.
@@ -67,10 +67,10 @@ simd_fn! {
     }
 }
 
-/// Draws numbers in `[low, high)` of half precision.
+/// Draws half-precision numbers in `[low, high)`.
 ///
 /// # Safety
-/// There is room for as many as there are words.
+/// There is room for as many numbers as there are words.
 unsafe fn halves<T: Element + PartialEq>(
     generator: &mut Generator,
     words: &mut [u32],
@@ -80,42 +80,42 @@ unsafe fn halves<T: Element + PartialEq>(
 ) {
     generator.draw(words);
     for (i, &mut word) in words.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's contract.
         unsafe { *to.add(i) = below(fraction_of(word).mul_add(high - low, low), low, high) };
     }
 }
 
-/// A half of a number in `[low, high)`; one that rounds up to `high` becomes `low`.
+/// Rounds a number in `[low, high)` to half precision; one that is rounded up to `high` becomes `low`.
 fn below<T: Element + PartialEq>(value: f32, low: f32, high: f32) -> T {
     let rounded = T::from_f32(value);
     if rounded == T::from_f32(high) { T::from_f32(low) } else { rounded }
 }
 
-/// Integers in `[low, high)`, in any dtype.
+/// Fills `out` with integers from `low` to `last`, both included, in any dtype.
 ///
 /// # Safety
-/// As [`uniform`]; `low <= last`.
+/// See [`uniform`]; `low <= last`.
 pub unsafe fn randint(generator: &mut Generator, out: Strided, low: i64, last: i64) {
-    // All numbers of 64 bits are more than they can count.
+    // `None` for the full range of 64 bits, whose size does not fit into 64 bits.
     let range = (last.wrapping_sub(low) as u64).checked_add(1);
-    // Where 32 bits would favour some numbers noticeably, PyTorch draws 64.
+    // PyTorch draws 64 bits if 32 bits would be noticeably uneven.
     if let Some(range) = range.filter(|&range| range < 1 << 28) {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         return unsafe { whole(&out, low, |to| below_limit(generator, to, range as u32)) };
     }
     let mut next = || {
         let draw = generator.random64();
         range.map_or(draw, |range| (draw % range).wrapping_add(low as u64)) as i64
     };
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }
 }
 
-/// Integers over the whole non-negative range of the dtype; for floats, over the integers that they hold
-/// exactly.
+/// Fills `out` with integers over the whole non-negative range of the dtype; for floats, over the integers that they
+/// hold exactly.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn random(generator: &mut Generator, out: Strided) {
     let bound: u64 = match out.dtype {
         DType::Bool => 2,
@@ -130,48 +130,48 @@ pub unsafe fn random(generator: &mut Generator, out: Strided) {
         DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
     };
     if out.dtype.size() != 8 && bound <= 1 << 31 {
-        // SAFETY: handed on.
+        // SAFETY: the caller's contract.
         return unsafe { whole(&out, 0, |to| below_limit(generator, to, bound as u32)) };
     }
     let wide = out.dtype.size() == 8;
     let mut next =
         || if wide { generator.random64() % bound } else { u64::from(generator.random()) % bound } as i64;
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_i64(next()))) }
 }
 
-/// Numbers below a limit, a draw each.
+/// Draws numbers below a limit, one draw for each.
 fn below_limit(generator: &mut Generator, to: &mut [u32], limit: u32) {
     generator.draw(to);
     if limit < 2 {
         return to.fill(0);
     }
-    // SAFETY: there are so many, and the divisor is at least 2.
+    // SAFETY: the list has that length, and the divisor is at least 2.
     unsafe { remainders(to.len(), to.as_mut_ptr(), limit, 0) };
 }
 
 simd_fn! {
-    /// The remainders of numbers by divisors, each of which is less than the last by `step`.
+    /// Replaces numbers by their remainders; the divisor starts at `first` and falls by `step` for each number.
     ///
     /// # Safety
     /// There are `n` numbers, and no divisor is less than 2.
     unsafe fn remainders(n: usize, x: *mut u32, first: u32, step: u32) {
         for i in 0..n {
             let (number, divisor) = (*x.add(i), first - step * i as u32);
-            // Double precision rounds no quotient of such numbers up to the next whole one.
+            // The quotient of two such numbers in double precision is never rounded up to the next integer.
             let quotient = (f64::from(number) / f64::from(divisor)).to_int_unchecked::<i32>() as u32;
             *x.add(i) = number.wrapping_sub(quotient.wrapping_mul(divisor));
         }
     }
 }
 
-/// Ones with probability `p`, zeros otherwise, in any dtype.
+/// Fills `out` with ones with probability `p`, else zeros, in any dtype.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn bernoulli(generator: &mut Generator, out: Strided, p: f64) {
     let mut doubles = [0; 2 * BLOCK];
-    // SAFETY: handed on; there are as many draws as a block needs.
+    // SAFETY: the caller's contract; there are as many draws as a block needs.
     unsafe {
         whole(&out, 0, |to| {
             generator.draw(&mut doubles[..2 * to.len()]);
@@ -181,7 +181,7 @@ pub unsafe fn bernoulli(generator: &mut Generator, out: Strided, p: f64) {
 }
 
 simd_fn! {
-    /// Ones where [`unit_of`] a pair of words is less than `p`, zeros elsewhere.
+    /// Ones where [`unit_of`] a pair of words is less than `p`, else zeros.
     ///
     /// # Safety
     /// There are `n` pairs, and room for as many numbers.
@@ -192,10 +192,10 @@ simd_fn! {
     }
 }
 
-/// Ones with probabilities of their own: `p` has `out`'s shape and a float dtype.
+/// Like [`bernoulli`], with a probability for each element: `p` has the shape of `out` and a float dtype.
 ///
 /// # Safety
-/// As [`uniform`], for both views.
+/// See [`uniform`]; the same holds for both views.
 pub unsafe fn bernoulli_tensor(generator: &mut Generator, out: Strided, p: Strided) {
     let walk = Walk::over(&memory_order(&out), out.shape, [out.strides, p.strides]);
     walk.each(0..walk.numel(), |[to, from]| {
@@ -208,14 +208,15 @@ pub unsafe fn bernoulli_tensor(generator: &mut Generator, out: Strided, p: Strid
     });
 }
 
-/// A random order of `0..n`, into a one-dimensional `out` of any dtype that holds these numbers.
+/// Fills `out`, which is one-dimensional and of any dtype that holds these numbers, with a random permutation of
+/// `0..n`.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn randperm(generator: &mut Generator, out: Strided) {
     let n = out.numel();
     let step = out.strides.first().map_or(1, |&s| s);
-    // SAFETY: handed on; all indices are below n.
+    // SAFETY: the caller's contract; all indices are below n.
     unsafe {
         by_dtype!(out.dtype, T => {
             let at = |i: usize| out.ptr.cast::<T>().add(i * step);
@@ -223,7 +224,7 @@ pub unsafe fn randperm(generator: &mut Generator, out: Strided) {
             let mut draws = [0; BLOCK];
             for first in (0..n.saturating_sub(1)).step_by(BLOCK) {
                 let count = BLOCK.min(n - 1 - first);
-                // Beyond this 32 bits would be noticeably uneven.
+                // Beyond this, 32 bits would be noticeably uneven.
                 if n < u32::MAX as usize / 20 {
                     generator.draw(&mut draws[..count]);
                     remainders(count, draws.as_mut_ptr(), (n - first) as u32, 1);
@@ -238,54 +239,54 @@ pub unsafe fn randperm(generator: &mut Generator, out: Strided) {
     }
 }
 
-/// Samples of the exponential distribution, for float dtypes.
+/// Fills `out` with samples of the exponential distribution, for float dtypes.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn exponential(generator: &mut Generator, out: Strided, rate: f64) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { floats(&out, &mut || -1.0 / rate * (-unit(generator)).ln_1p()) }
 }
 
-/// How many trials of probability `p` it takes until the first success, in any dtype but bool.
+/// Fills `out` with the number of trials of probability `p` up to the first success, in any dtype but bool.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn geometric(generator: &mut Generator, out: Strided, p: f64) {
     let mut next = || (unit(generator).ln() / (-p).ln_1p()).ceil();
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(out.dtype, T => each::<T>(&out, &mut || T::from_f64(next()))) }
 }
 
-/// Samples of the Cauchy distribution, for float dtypes.
+/// Fills `out` with samples of the Cauchy distribution, for float dtypes.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn cauchy(generator: &mut Generator, out: Strided, median: f64, sigma: f64) {
     let mut next = || median + sigma * (std::f64::consts::PI * (unit(generator) - 0.5)).tan();
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { floats(&out, &mut next) }
 }
 
-/// Samples whose logarithm is normal, for float dtypes.
+/// Fills `out` with samples of the log-normal distribution, for float dtypes.
 ///
 /// # Safety
-/// As [`uniform`].
+/// See [`uniform`].
 pub unsafe fn log_normal(generator: &mut Generator, out: Strided, mean: f64, std: f64) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { floats(&out, &mut || (normal::one(generator).mul_add(std, mean)).exp()) }
 }
 
-/// Writes samples that are made in double precision.
+/// Writes samples that are computed in double precision.
 unsafe fn floats(out: &Strided, next: &mut dyn FnMut() -> f64) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { by_dtype!(out.dtype, T => each::<T>(out, &mut || T::from_f64(next()))) }
 }
 
-/// A number drawn for each element of `from`, in row-major order, or computed from elements.
+/// Fills `out`, in row-major order, with `draw` of the elements of `from`.
 ///
 /// # Safety
-/// As [`uniform`], for all views; they have one shape and float dtypes.
+/// See [`uniform`]; the same holds for all views, which share a shape and have float dtypes.
 pub unsafe fn of_each<const N: usize>(
     out: Strided,
     from: [Strided; N],
@@ -306,7 +307,7 @@ pub unsafe fn of_each<const N: usize>(
     }
 }
 
-/// How PyTorch rounds what it computes for this dtype.
+/// Rounds as PyTorch rounds intermediate results for this dtype.
 fn precision(dtype: DType) -> fn(f64) -> f64 {
     if dtype == DType::F64 { |x| x } else { |x| f64::from(x as f32) }
 }
@@ -314,54 +315,54 @@ fn precision(dtype: DType) -> fn(f64) -> f64 {
 /// Samples of the Poisson distribution with the rates `rate`.
 ///
 /// # Safety
-/// As [`of_each`]; so for the rest.
+/// See [`of_each`]; this holds for the functions below, too.
 pub unsafe fn poisson(generator: &mut Generator, out: Strided, rate: Strided) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { of_each(out, [rate], |[rate]| counts::poisson(generator, rate)) }
 }
 
-/// How many of `count` trials of probability `p` succeed.
+/// Numbers of successes in `count` trials of probability `p`.
 ///
 /// # Safety
-/// As [`of_each`].
+/// See [`of_each`].
 pub unsafe fn binomial(generator: &mut Generator, out: Strided, count: Strided, p: Strided) {
     let round = precision(out.dtype);
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { of_each(out, [count, p], |[count, p]| counts::binomial(generator, count, p, round)) }
 }
 
 /// Samples of the gamma distribution with rate 1, never zero.
 ///
 /// # Safety
-/// As [`of_each`].
+/// See [`of_each`].
 pub unsafe fn gamma(generator: &mut Generator, out: Strided, alpha: Strided) {
     let (round, least) = (
         precision(alpha.dtype),
         if out.dtype == DType::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() },
     );
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { of_each(out, [alpha], |[alpha]| gamma::gamma(generator, alpha, round).max(least)) }
 }
 
-/// The derivatives of gamma samples by their shapes.
+/// The derivatives of gamma samples with respect to their shapes.
 ///
 /// # Safety
-/// As [`of_each`].
+/// See [`of_each`].
 pub unsafe fn gamma_slope(out: Strided, alpha: Strided, sample: Strided) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { of_each(out, [alpha, sample], |[alpha, x]| gamma::gamma_slope(alpha, x)) }
 }
 
-/// The derivatives of beta samples by their first shape.
+/// The derivatives of beta samples with respect to their first shape.
 ///
 /// # Safety
-/// As [`of_each`].
+/// See [`of_each`].
 pub unsafe fn dirichlet_slope(out: Strided, x: Strided, alpha: Strided, total: Strided) {
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { of_each(out, [x, alpha, total], |[x, alpha, total]| gamma::dirichlet_slope(x, alpha, total)) }
 }
 
-/// Dimensions as they lie in memory: the order in which PyTorch fills a tensor.
+/// The dimensions in memory order, in which PyTorch fills a tensor.
 fn memory_order(out: &Strided) -> Dims {
     let mut dims: Dims = (0..out.shape.len()).collect();
     dims.sort_by_key(|&d| std::cmp::Reverse(out.strides[d]));
@@ -374,10 +375,10 @@ unsafe fn each<T: Element>(out: &Strided, next: &mut dyn FnMut() -> T) {
     walk.each(0..walk.numel(), |[at]| unsafe { *out.ptr.cast::<T>().add(at) = next() });
 }
 
-/// So many numbers are drawn at a time.
+/// Number of elements that are drawn at a time.
 const BLOCK: usize = 256;
 
-/// Calls `make` for as many elements as a block has at most, in the order of [`each`].
+/// Calls `make` with room for at most a block of elements, in the order of [`each`].
 unsafe fn in_blocks<T: Element>(out: &Strided, mut make: impl FnMut(*mut T, usize)) {
     let walk = Walk::over(&memory_order(out), out.shape, [out.strides]);
     walk.runs(0..walk.numel(), |[start], [step], n| {
@@ -398,10 +399,10 @@ unsafe fn in_blocks<T: Element>(out: &Strided, mut make: impl FnMut(*mut T, usiz
     });
 }
 
-/// Writes whole numbers in any dtype: what `draw` writes, more than `low` by that.
+/// Writes integers in any dtype: `low` plus the numbers that `draw` writes.
 unsafe fn whole(out: &Strided, low: i64, mut draw: impl FnMut(&mut [u32])) {
     let mut drawn = [0; BLOCK];
-    // SAFETY: handed on; there is room for so many.
+    // SAFETY: the caller's contract; there is room for `n` elements.
     unsafe {
         by_dtype!(out.dtype, T => in_blocks::<T>(out, |to, n| {
             draw(&mut drawn[..n]);
@@ -412,25 +413,25 @@ unsafe fn whole(out: &Strided, low: i64, mut draw: impl FnMut(&mut [u32])) {
     }
 }
 
-/// A number in [0, 1) of 53 random bits.
+/// A number in [0, 1) with 53 random bits.
 fn unit(generator: &mut Generator) -> f64 {
     unit_of([generator.random(), generator.random()])
 }
 
-/// Of two draws, the first one high.
+/// The same, from two draws, of which the first gives the high bits.
 #[inline(always)]
 fn unit_of([high, low]: [u32; 2]) -> f64 {
     (f64::from(high & ((1 << 21) - 1)) * 2f64.powi(32) + f64::from(low)) * 2f64.powi(-53)
 }
 
-/// A number in [0, 1) of 24 random bits.
+/// A number in [0, 1) with 24 random bits.
 fn fraction(generator: &mut Generator) -> f32 {
     fraction_of(generator.random())
 }
 
 #[inline(always)]
 fn fraction_of(word: u32) -> f32 {
-    // A signed number: registers convert no others.
+    // By way of a signed integer, because SIMD instructions convert no others.
     (word & ((1 << 24) - 1)) as i32 as f32 * 2f32.powi(-24)
 }
 
@@ -443,7 +444,7 @@ mod tests {
         Strided { ptr: data.as_mut_ptr().cast(), dtype: T::DTYPE, shape, strides: &[1] }
     }
 
-    /// What PyTorch 2.15 gives after `manual_seed(0)`, in this order.
+    /// The numbers that PyTorch 2.15 gives after `manual_seed(0)`, in this order.
     #[test]
     fn numbers_are_pytorchs() {
         let generator = &mut Generator::new(0);

@@ -1,6 +1,6 @@
-//! Normal samples. PyTorch makes them by one of two recipes: sixteen at a time from uniform numbers that
-//! already lie in the output, or one by one in double precision, keeping every second one for the next call.
-//! Both are followed here operation by operation, so the bits are PyTorch's.
+//! Normal samples. PyTorch makes them in one of two ways: sixteen at a time, from uniform numbers that are already in
+//! the output, or one by one in double precision, keeping every second one for the next call. Both are reproduced
+//! operation by operation, so the bits are PyTorch's.
 
 use super::{Generator, fraction, unit};
 use crate::base::{DType, Strided};
@@ -9,13 +9,13 @@ use crate::cpu::simd::simd_fn;
 use half::{bf16, f16};
 use std::f64::consts::TAU;
 
-/// Samples of the normal distribution, for float dtypes.
+/// Fills `out` with samples of the normal distribution, for float dtypes.
 ///
 /// # Safety
-/// `out` describes live memory.
+/// `out` is live.
 pub unsafe fn normal(generator: &mut Generator, out: Strided, mean: f64, std: f64) {
     let blocks = out.is_contiguous() && out.numel() >= 16;
-    // SAFETY: handed on; contiguous memory of this many elements.
+    // SAFETY: the caller's contract; the memory is contiguous if blocks are filled.
     unsafe {
         match out.dtype {
             _ if !blocks => super::floats(&out, &mut || one(generator).mul_add(std, mean)),
@@ -39,8 +39,8 @@ pub(super) fn one(generator: &mut Generator) -> f64 {
     radius * theta.cos()
 }
 
-/// Uniform numbers everywhere, then pairs made of them in blocks of sixteen; the last sixteen are drawn
-/// afresh when the blocks do not come out even.
+/// Fills the output with uniform numbers, then turns them into pairs of samples in blocks of sixteen. If the length is
+/// not a multiple of sixteen, the last sixteen are drawn again.
 unsafe fn fill<T: Element>(
     generator: &mut Generator,
     out: &Strided,
@@ -61,8 +61,8 @@ unsafe fn fill<T: Element>(
     }
 }
 
-/// Normal samples in single precision, rounded to the type; blocks are drawn one by one, the last of them
-/// overlapping the one before.
+/// Normal samples in single precision, rounded to half precision. Blocks are drawn one by one; the last one may overlap
+/// the one before.
 unsafe fn fill_half<T: Element>(generator: &mut Generator, out: &Strided, mean: f32, std: f32) {
     let n = out.numel();
     for block in 0..n.div_ceil(16) {
@@ -94,8 +94,8 @@ fn pairs_f32(data: &mut [f32], mean: f32, std: f32) {
 }
 
 simd_fn! {
-    /// The one kernel with fused multiply-adds: PyTorch's numbers have them, and a machine without gets the
-    /// same bits from the library.
+    /// The multiply-adds are fused, because PyTorch's are; a machine without the instruction gets the same bits from
+    /// the library.
     unsafe fn blocks_f32(blocks: usize, data: *mut f32, mean: f32, std: f32) {
         for block in 0..blocks {
             let (first, second) = (data.add(16 * block), data.add(16 * block + 8));
@@ -109,7 +109,7 @@ simd_fn! {
     }
 }
 
-/// The Cephes polynomial for a logarithm of a number in (0, 1].
+/// The Cephes polynomial for the logarithm of a number in (0, 1].
 #[inline(always)]
 fn log(x: f32) -> f32 {
     let bits = x.max(f32::MIN_POSITIVE).to_bits();
@@ -137,7 +137,7 @@ fn log(x: f32) -> f32 {
 /// The Cephes polynomials for an angle in [0, 2 pi).
 #[inline(always)]
 fn sin_cos(x: f32) -> (f32, f32) {
-    // SAFETY: at most 8 octants.
+    // SAFETY: there are at most 8 octants.
     let octant = (unsafe { (x * 1.273_239_5).to_int_unchecked::<i32>() } + 1) & !1;
     let y = octant as f32;
     let x = y.mul_add(-0.785_156_25, x);

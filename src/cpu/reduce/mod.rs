@@ -1,30 +1,38 @@
-//! Reductions over any dimensions of any layout. How the work is cut into blocks depends on sizes and strides
-//! only, never on threads, so a reduction has the same bits on any number of them.
+//! Reductions over any dimensions of any layout. The division into blocks depends on sizes and strides only, never on
+//! threads, so a reduction has the same bits on any number of them.
 
-mod fold;
+mod loops;
 mod plan;
 mod steps;
 
 use super::element::scratch;
 use super::par::Shared;
-use super::strided_run::{Line, RunBuffers, TILE, compute_type};
+use super::strided_run::{RunBuffers, StridedRun, TILE, compute_type};
 use crate::base::{DType, Dims, Reduction, Result, Strided};
-use fold::Source;
-use plan::Plan;
+use loops::ReduceInput;
+use plan::ReducePlan;
 use steps::Wide;
 
-/// Folds `x` over `dims` into `out`, which has `x`'s shape with `dims` of size 1. `ArgMax` and `ArgMin` give
-/// the linear index within `dims`, the first where several are largest.
+/// Reduces `x` over `dims` into `out`, which has the shape of `x` with size 1 in `dims`. `ArgMax` and `ArgMin` give the
+/// linear index within `dims`; of several equal elements, that of the first.
 ///
 /// # Safety
-/// The views describe live memory, and `out` overlaps nothing.
-pub unsafe fn reduce(fold: Reduction, out: Strided, x: Strided, dims: &[usize]) {
-    // SAFETY: handed on.
+/// The views are live, and `out` overlaps nothing.
+pub unsafe fn reduce(reduction: Reduction, out: Strided, x: Strided, dims: &[usize]) {
+    // SAFETY: the caller's contract.
     unsafe {
-        if fold.is_arg() {
-            dispatch(Job { fold, values: None, indices: Some(out), finish: Finish::AsIs }, x, dims);
+        if reduction.is_arg() {
+            dispatch(
+                ReduceJob { reduction, values: None, indices: Some(out), finish: Finish::AsIs },
+                x,
+                dims,
+            );
         } else {
-            dispatch(Job { fold, values: Some(out), indices: None, finish: Finish::AsIs }, x, dims);
+            dispatch(
+                ReduceJob { reduction, values: Some(out), indices: None, finish: Finish::AsIs },
+                x,
+                dims,
+            );
         }
     }
 }
@@ -32,68 +40,72 @@ pub unsafe fn reduce(fold: Reduction, out: Strided, x: Strided, dims: &[usize]) 
 /// The arithmetic mean over `dims`, rounded once; for float dtypes.
 ///
 /// # Safety
-/// As [`reduce`].
+/// See [`reduce`].
 pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
     let count = count(&x, dims);
-    let job =
-        Job { fold: Reduction::Sum, values: Some(out), indices: None, finish: Finish::Over(count, false) };
-    // SAFETY: handed on.
+    let job = ReduceJob {
+        reduction: Reduction::Sum,
+        values: Some(out),
+        indices: None,
+        finish: Finish::Over(count, false),
+    };
+    // SAFETY: the caller's contract.
     unsafe { dispatch(job, x, dims) };
 }
 
-/// The variance over `dims` (or its square root), divided by the number of elements less `correction`; for
-/// float dtypes. Two passes in f64: as exact for data far from zero as near it.
+/// The variance over `dims` (or its square root), divided by the number of elements minus `correction`; for float
+/// dtypes. Two passes in f64 are as exact for data far from zero as for data near it.
 ///
 /// # Safety
-/// As [`reduce`].
+/// See [`reduce`].
 pub unsafe fn var(out: Strided, x: Strided, dims: &[usize], correction: f64, sqrt: bool) -> Result<()> {
     let count = count(&x, dims);
     let mut means = scratch(out.numel(), 0.0f64)?;
     let finish = Finish::Over((count - correction).max(0.0), sqrt);
-    let job = Job { fold: Reduction::SumSq, values: Some(out), indices: None, finish };
-    // SAFETY: handed on.
+    let job = ReduceJob { reduction: Reduction::SumSq, values: Some(out), indices: None, finish };
+    // SAFETY: the caller's contract.
     unsafe {
         match x.dtype {
-            DType::F64 => spread::<f64>(&job, x, dims, count, &mut means),
-            _ => spread::<f32>(&job, x, dims, count, &mut means),
+            DType::F64 => variance::<f64>(&job, x, dims, count, &mut means),
+            _ => variance::<f32>(&job, x, dims, count, &mut means),
         }
     }
     Ok(())
 }
 
-/// The largest (or smallest) element along `dim`, and the index of the first such; NaN wins.
+/// The largest (or smallest) element along `dim`, and the index of its first occurrence; NaN wins.
 ///
 /// # Safety
-/// As [`reduce`], for both outputs.
+/// See [`reduce`]; the same holds for both outputs.
 pub unsafe fn max_with_index(values: Strided, indices: Strided, x: Strided, dim: usize, largest: bool) {
-    let fold = if largest { Reduction::ArgMax } else { Reduction::ArgMin };
-    let job = Job { fold, values: Some(values), indices: Some(indices), finish: Finish::AsIs };
-    // SAFETY: handed on.
+    let reduction = if largest { Reduction::ArgMax } else { Reduction::ArgMin };
+    let job = ReduceJob { reduction, values: Some(values), indices: Some(indices), finish: Finish::AsIs };
+    // SAFETY: the caller's contract.
     unsafe { dispatch(job, x, &[dim]) };
 }
 
-/// How many elements each result comes from.
+/// Number of elements behind each result.
 fn count(x: &Strided, dims: &[usize]) -> f64 {
     dims.iter().filter_map(|&d| x.shape.get(d)).product::<usize>() as f64
 }
 
-/// What happens to a fold's value before it is stored.
+/// The last step before a value is stored.
 #[derive(Clone, Copy)]
 enum Finish {
     AsIs,
-    /// Division, and perhaps the square root.
+    /// Division by a number, followed by the square root if the flag is set.
     Over(f64, bool),
 }
 
-struct Job<'a> {
-    fold: Reduction,
+struct ReduceJob<'a> {
+    reduction: Reduction,
     values: Option<Strided<'a>>,
     indices: Option<Strided<'a>>,
     finish: Finish,
 }
 
-unsafe fn dispatch(job: Job, x: Strided, dims: &[usize]) {
-    // SAFETY: handed on.
+unsafe fn dispatch(job: ReduceJob, x: Strided, dims: &[usize]) {
+    // SAFETY: the caller's contract.
     unsafe {
         match compute_type(x.dtype) {
             DType::F32 => job.store(&job.plan::<f32>(&x, dims), None),
@@ -103,9 +115,9 @@ unsafe fn dispatch(job: Job, x: Strided, dims: &[usize]) {
     }
 }
 
-/// Both passes of a variance: the means, then the squares around them.
-unsafe fn spread<S: Source<Wide = f64>>(
-    job: &Job,
+/// Both passes of a variance: the means, then the sums of squared differences from them.
+unsafe fn variance<S: ReduceInput<Wide = f64>>(
+    job: &ReduceJob,
     x: Strided,
     dims: &[usize],
     count: f64,
@@ -113,30 +125,30 @@ unsafe fn spread<S: Source<Wide = f64>>(
 ) {
     let to = Shared::new(means.as_ptr());
     let plan = job.plan::<S>(&x, dims);
-    // SAFETY: there is a mean for each output, and groups of outputs are disjoint.
+    // SAFETY: there is a mean per output, and groups of outputs are disjoint.
     plan.run(Reduction::Sum, None, &|found| unsafe {
         found.values.iter().enumerate().for_each(|(i, sum)| *to.get().add(found.first + i) = sum / count);
     });
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe { job.store(&plan, Some(means)) };
 }
 
-impl Job<'_> {
-    fn plan<S: Source>(&self, x: &Strided, dims: &[usize]) -> Plan<S> {
+impl ReduceJob<'_> {
+    fn plan<S: ReduceInput>(&self, x: &Strided, dims: &[usize]) -> ReducePlan<S> {
         let nowhere: Dims = x.shape.iter().map(|_| 0).collect();
         let outs = [self.values, self.indices].map(|out| out.map_or(&nowhere[..], |out| out.strides));
-        Plan::new(self.fold, x, outs, dims)
+        ReducePlan::new(self.reduction, x, outs, dims)
     }
 
-    /// Runs the plan, and stores what it finds.
-    unsafe fn store<S: Source>(&self, plan: &Plan<S>, shift: Option<&[S::Wide]>) {
+    /// Runs the plan, and stores the results.
+    unsafe fn store<S: ReduceInput>(&self, plan: &ReducePlan<S>, shift: Option<&[S::Wide]>) {
         let [_, value_step, index_step] = plan.steps;
-        let values = self.values.map(|out| Line::writer(&out, value_step, S::Wide::DTYPE));
-        let indices = self.indices.map(|out| Line::writer(&out, index_step, DType::I64));
-        plan.run(self.fold, shift, &|found| {
+        let values = self.values.map(|out| StridedRun::writer(&out, value_step, S::Wide::DTYPE));
+        let indices = self.indices.map(|out| StridedRun::writer(&out, index_step, DType::I64));
+        plan.run(self.reduction, shift, &|found| {
             let mut room = RunBuffers::empty();
             let n = found.values.len();
-            // SAFETY: the group's outputs are inside `out`, and no other group's.
+            // SAFETY: the group's outputs are inside `out`, and belong to no other group.
             unsafe {
                 if let (Some(line), Finish::AsIs) = (&values, self.finish) {
                     line.write(found.values.as_ptr().cast(), found.at[0], n, &mut room);
@@ -161,7 +173,7 @@ mod tests {
     use super::*;
     use crate::base::contiguous_strides;
 
-    fn run(fold: Reduction, x: &[f32], shape: &[usize], dims: &[usize]) -> Vec<f32> {
+    fn run(reduction: Reduction, x: &[f32], shape: &[usize], dims: &[usize]) -> Vec<f32> {
         let kept: Dims = (0..shape.len()).map(|d| if dims.contains(&d) { 1 } else { shape[d] }).collect();
         let mut out = vec![0f32; kept.iter().product()];
         let (strides, out_strides) = (contiguous_strides(shape), contiguous_strides(&kept));
@@ -169,7 +181,12 @@ mod tests {
         let ptr = out.as_mut_ptr().cast();
         // SAFETY: the views cover the vectors above.
         unsafe {
-            reduce(fold, Strided { ptr, dtype: DType::F32, shape: &kept, strides: &out_strides }, x, dims)
+            reduce(
+                reduction,
+                Strided { ptr, dtype: DType::F32, shape: &kept, strides: &out_strides },
+                x,
+                dims,
+            )
         };
         out
     }

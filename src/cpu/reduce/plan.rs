@@ -1,30 +1,30 @@
-//! How a reduction is cut up: into groups of outputs, and the elements behind each group into blocks.
+//! Divides a reduction: outputs into groups, and the elements behind each group into blocks.
 
-use super::fold::{Columns, Source};
+use super::loops::{Columns, ReduceInput};
 use super::steps::{Partial, Wide};
 use crate::base::{Dims, Reduction, Strided};
 use crate::cpu::par;
-use crate::cpu::strided_run::{Line, RunBuffers, TILE};
+use crate::cpu::strided_run::{RunBuffers, StridedRun, TILE};
 use crate::cpu::walk::Walk;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Elements that are folded before the result joins those of other blocks.
+/// Number of elements that are reduced before the result is combined with that of other blocks.
 const BLOCK: usize = 32_768;
-/// Elements of a block where they are one dense row.
+/// The same for elements that are one dense row.
 const LONG_BLOCK: usize = 131_072;
-/// Shorter runs than this are not worth a call of their own.
+/// Shorter runs are not worth a call of their own.
 const SHORT: usize = 32;
 
-/// Rows of few columns are joined to rows of so many.
+/// Rows of few columns are joined to rows of up to this length.
 const JOINED: usize = 64;
-/// So many of these are left at least.
+/// At least this many joined rows must remain.
 const WORTH_JOINING: usize = 8;
 
-/// A group of outputs and what was found for them.
-pub struct Found<'a, A> {
-    /// The linear index of the first output, in the plan's order.
+/// A group of outputs and their values.
+pub struct GroupResult<'a, A> {
+    /// The linear index of the first output, in the order of the plan.
     pub first: usize,
     /// Its offsets in the two outputs.
     pub at: [usize; 2],
@@ -32,55 +32,71 @@ pub struct Found<'a, A> {
     pub indices: &'a [i64],
 }
 
-/// A reduction of elements read as `S`. Neighbouring outputs form tiles, which are folded output by output
-/// (rows), or side by side (columns) where neighbouring outputs lie denser in memory than the elements behind
-/// each.
-pub struct Plan<S> {
-    /// The dimensions that stay, over `x` and both outputs, without the last one: that is the one cut into
+/// A reduction of elements that are read as `S`. Neighbouring outputs form tiles. A tile is reduced output by output
+/// (rows), or side by side (columns) if neighbouring outputs are closer in memory than the elements behind each.
+pub struct ReducePlan<S> {
+    /// The dimensions that are kept, with the strides of `x` and both outputs, except the last one, which is cut into
     /// tiles.
     kept: Walk<3>,
     outputs: usize,
     pub steps: [usize; 3],
     tile: usize,
     by_columns: bool,
-    folded: Walk<1>,
-    /// How many rows of few columns are folded as one long row.
+    reduced: Walk<1>,
+    /// Number of rows of few columns that are joined to one long row.
     joined_rows: usize,
     block: usize,
-    line: Line,
+    line: StridedRun,
     source: PhantomData<S>,
 }
 
-impl<S: Source> Plan<S> {
-    /// `outs` are the strides of the two outputs, over `x`'s dimensions.
-    pub fn new(fold: Reduction, x: &Strided, outs: [&[usize]; 2], dims: &[usize]) -> Plan<S> {
-        let (mut folded, mut kept): (Dims, Dims) = (0..x.shape.len()).partition(|d| dims.contains(d));
+impl<S: ReduceInput> ReducePlan<S> {
+    /// `outs` are the strides of both outputs, in the dimensions of `x`.
+    pub fn new(reduction: Reduction, x: &Strided, outs: [&[usize]; 2], dims: &[usize]) -> ReducePlan<S> {
+        let (mut reduced, mut kept): (Dims, Dims) = (0..x.shape.len()).partition(|d| dims.contains(d));
         let densest_last = |dims: &mut Dims| dims.sort_by_key(|&d| std::cmp::Reverse(x.strides[d]));
         densest_last(&mut kept);
-        if !fold.is_arg() {
-            densest_last(&mut folded);
+        if !reduction.is_arg() {
+            densest_last(&mut reduced);
         }
         let mut kept = Walk::over(&kept, x.shape, [x.strides, outs[0], outs[1]]);
-        let folded = Walk::over(&folded, x.shape, [x.strides]);
+        let reduced = Walk::over(&reduced, x.shape, [x.strides]);
         let (outputs, steps) = kept.pop();
-        let (rows, row) = (folded.shape.last().map_or(1, |&n| n), folded.strides[0].last().map_or(0, |&s| s));
+        let (rows, row) =
+            (reduced.shape.last().map_or(1, |&n| n), reduced.strides[0].last().map_or(0, |&s| s));
         let column = steps[0];
-        let joins = !fold.is_arg() && column == 1 && row == outputs && x.dtype == S::DTYPE;
+        let joins = !reduction.is_arg() && column == 1 && row == outputs && x.dtype == S::DTYPE;
         let joined_rows = if joins { (JOINED / outputs.max(1)).min(rows / WORTH_JOINING).max(1) } else { 1 };
-        // So that they can be halved.
+        // A power of two, so that joined rows can be halved.
         let joined_rows = 1 << joined_rows.ilog2();
         let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
         let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
-        let line = Line::reader(x, if by_columns { column } else { row }, S::DTYPE);
+        let line = StridedRun::reader(x, if by_columns { column } else { row }, S::DTYPE);
         let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { LONG_BLOCK };
-        let tile = if by_columns { TILE } else { (BLOCK / folded.numel().max(1)).clamp(1, TILE) };
-        Plan { kept, outputs, steps, tile, by_columns, folded, joined_rows, block, line, source: PhantomData }
+        let tile = if by_columns { TILE } else { (BLOCK / reduced.numel().max(1)).clamp(1, TILE) };
+        ReducePlan {
+            kept,
+            outputs,
+            steps,
+            tile,
+            by_columns,
+            reduced,
+            joined_rows,
+            block,
+            line,
+            source: PhantomData,
+        }
     }
 
-    /// Folds every group, and hands what it finds to `sink`, which may be called on several threads. `shift`,
-    /// one for each output in the plan's order, is subtracted in sums of squares.
-    pub fn run(&self, fold: Reduction, shift: Option<&[S::Wide]>, sink: &(dyn Fn(Found<S::Wide>) + Sync)) {
-        let size = self.folded.numel();
+    /// Reduces every group, and passes the results to `sink`, which several threads may call. `shift` has an element
+    /// per output, in the order of the plan, which sums of squares subtract from the elements.
+    pub fn run(
+        &self,
+        reduction: Reduction,
+        shift: Option<&[S::Wide]>,
+        sink: &(dyn Fn(GroupResult<S::Wide>) + Sync),
+    ) {
+        let size = self.reduced.numel();
         let tiles = self.outputs.div_ceil(self.tile);
         let groups = self.kept.numel() * tiles;
         let blocks = size.div_ceil(self.block).max(1);
@@ -103,10 +119,10 @@ impl<S: Source> Plan<S> {
                 let mut next = State::new(if blocks > 1 { room } else { 1 });
                 for g in range {
                     let group = group(g);
-                    self.fold(fold, &group, shift, block(0), &mut state);
+                    self.reduce_block(reduction, &group, shift, block(0), &mut state);
                     for i in 1..blocks {
-                        self.fold(fold, &group, shift, block(i), &mut next);
-                        state.join(fold, &next, group.width);
+                        self.reduce_block(reduction, &group, shift, block(i), &mut next);
+                        state.join(reduction, &next, group.width);
                     }
                     sink(state.found(&group));
                 }
@@ -115,12 +131,12 @@ impl<S: Source> Plan<S> {
             for group in (0..groups).map(group) {
                 let part = |i: usize| {
                     let mut state = State::new(room);
-                    self.fold(fold, &group, shift, block(i), &mut state);
+                    self.reduce_block(reduction, &group, shift, block(i), &mut state);
                     state
                 };
                 let mut whole = None;
                 par::each(blocks, 1, part, |next| match &mut whole {
-                    Some(state) => State::join(state, fold, &next, group.width),
+                    Some(state) => State::join(state, reduction, &next, group.width),
                     None => whole = Some(next),
                 });
                 let Some(state) = whole else { return };
@@ -129,26 +145,26 @@ impl<S: Source> Plan<S> {
         }
     }
 
-    /// Folds a block of every output of a group.
-    fn fold(
+    /// Reduces a block for every output of a group.
+    fn reduce_block(
         &self,
-        fold: Reduction,
+        reduction: Reduction,
         group: &Group,
         shift: Option<&[S::Wide]>,
         block: Range<usize>,
         state: &mut State<S::Wide>,
     ) {
         if self.by_columns {
-            return self.fold_columns(fold, group, shift, block, state);
+            return self.reduce_columns(reduction, group, shift, block, state);
         }
         let State { values, indices, .. } = state;
         let shift = shift.map_or(&[][..], |all| &all[group.first..group.first + group.width]);
         let index = block.start as i64;
-        if self.line.is_direct() && self.folded.shape.len() == 1 {
+        if self.line.is_direct() && self.reduced.shape.len() == 1 {
             let mut tile = Columns { values: &mut values[..group.width], indices, shift };
             let x = self.line.at(group.at[0] + block.start).cast_const().cast();
             // SAFETY: each row's block is inside `x`.
-            unsafe { S::rows(fold, &mut tile, x, block.len(), self.steps[0], index) };
+            unsafe { S::rows(reduction, &mut tile, x, block.len(), self.steps[0], index) };
             return;
         }
         let mut room = RunBuffers::empty();
@@ -158,13 +174,13 @@ impl<S: Source> Plan<S> {
                 indices: &mut indices[i..=i],
                 shift: shift.get(i..=i).unwrap_or(&[]),
             };
-            self.fold_row(fold, group.at[0] + i * self.steps[0], &mut tile, block.clone(), &mut room);
+            self.reduce_row(reduction, group.at[0] + i * self.steps[0], &mut tile, block.clone(), &mut room);
         }
     }
 
-    fn fold_row(
+    fn reduce_row(
         &self,
-        fold: Reduction,
+        reduction: Reduction,
         from: usize,
         tile: &mut Columns<S::Wide>,
         block: Range<usize>,
@@ -173,28 +189,28 @@ impl<S: Source> Plan<S> {
         let longest = if self.line.is_direct() { usize::MAX } else { TILE };
         let mut index = block.start as i64;
         let mut state: Option<Partial<S::Wide>> = None;
-        self.folded.runs(block, |[start], [step], n| {
+        self.reduced.runs(block, |[start], [step], n| {
             let mut done = 0;
             while done < n {
                 let len = longest.min(n - done);
                 // SAFETY: the run is inside `x`.
                 unsafe {
                     let x = self.line.read(from + start + done * step, len, room);
-                    S::rows(fold, tile, x.cast(), len, 0, index);
+                    S::rows(reduction, tile, x.cast(), len, 0, index);
                 }
                 let part = Partial { value: tile.values[0], index: tile.indices[0] };
-                state = Some(state.map_or(part, |state| Partial::join(fold, state, part)));
+                state = Some(state.map_or(part, |state| Partial::join(reduction, state, part)));
                 done += len;
                 index += len as i64;
             }
         });
-        let found = state.unwrap_or(Partial { value: S::Wide::first(fold), index: 0 });
+        let found = state.unwrap_or(Partial { value: S::Wide::first(reduction), index: 0 });
         (tile.values[0], tile.indices[0]) = (found.value, found.index);
     }
 
-    fn fold_columns(
+    fn reduce_columns(
         &self,
-        fold: Reduction,
+        reduction: Reduction,
         group: &Group,
         shift: Option<&[S::Wide]>,
         block: Range<usize>,
@@ -205,7 +221,7 @@ impl<S: Source> Plan<S> {
         let mut shifts: SmallVec<[S::Wide; TILE]> = SmallVec::new();
         let mut room = RunBuffers::empty();
         let mut index = block.start as i64;
-        values[..width * joined].fill(S::Wide::first(fold));
+        values[..width * joined].fill(S::Wide::first(reduction));
         indices[..width].fill(index);
         if let Some(all) = shift {
             (0..width * joined).for_each(|i| shifts.push(all[group.first + i % width]));
@@ -213,10 +229,10 @@ impl<S: Source> Plan<S> {
         let mut columns = |x: *const S, columns: usize, rows: usize, stride: usize, index: i64| {
             let shift = shifts.get(..columns).unwrap_or(&[]);
             let mut tile = Columns { values: &mut values[..columns], indices: &mut indices[..], shift };
-            // SAFETY: the rows and columns are inside `x`, or in the room that they were read into.
-            unsafe { S::columns(fold, &mut tile, x, rows, stride, index) };
+            // SAFETY: the rows and columns are inside `x`, or in the buffer that they were read into.
+            unsafe { S::columns(reduction, &mut tile, x, rows, stride, index) };
         };
-        self.folded.runs(block, |[start], [step], n| {
+        self.reduced.runs(block, |[start], [step], n| {
             let from = group.at[0] + start;
             if self.line.is_direct() {
                 let x = self.line.at(from).cast_const().cast::<S>();
@@ -238,20 +254,20 @@ impl<S: Source> Plan<S> {
             half /= 2;
             let (sums, others) = values[..2 * half].split_at_mut(half);
             for i in 0..half {
-                sums[i] = S::Wide::join(fold, sums[i], others[i]);
+                sums[i] = S::Wide::join(reduction, sums[i], others[i]);
             }
         }
     }
 }
 
-/// Neighbouring outputs that are folded together.
+/// Neighbouring outputs that are reduced together.
 struct Group {
     first: usize,
     at: [usize; 3],
     width: usize,
 }
 
-/// The fold of a group under way; a few outputs need no heap.
+/// The intermediate values of a group; a few outputs need no heap.
 struct State<A> {
     values: SmallVec<[A; 8]>,
     indices: SmallVec<[i64; 8]>,
@@ -262,18 +278,21 @@ impl<A: Wide> State<A> {
         State { values: SmallVec::from_elem(A::ZERO, width), indices: SmallVec::from_elem(0, width) }
     }
 
-    fn join(&mut self, fold: Reduction, later: &State<A>, width: usize) {
+    fn join(&mut self, reduction: Reduction, later: &State<A>, width: usize) {
         for i in 0..width {
             let (a, b) = ((self.values[i], self.indices[i]), (later.values[i], later.indices[i]));
-            let joined =
-                Partial::join(fold, Partial { value: a.0, index: a.1 }, Partial { value: b.0, index: b.1 });
+            let joined = Partial::join(
+                reduction,
+                Partial { value: a.0, index: a.1 },
+                Partial { value: b.0, index: b.1 },
+            );
             (self.values[i], self.indices[i]) = (joined.value, joined.index);
         }
     }
 
-    fn found(&self, group: &Group) -> Found<'_, A> {
+    fn found(&self, group: &Group) -> GroupResult<'_, A> {
         let [_, values, indices] = group.at;
-        Found {
+        GroupResult {
             first: group.first,
             at: [values, indices],
             values: &self.values[..group.width],

@@ -1,36 +1,36 @@
-//! What folds do with one element, or with the values of two folds. Floats are folded in f64 and integers in i64, so results
-//! are as exact as their type allows in any order of summation.
+//! The steps of reductions: with one element, or with the values of two partial reductions. Floats are reduced in f64
+//! and integers in i64, so results are as exact as their type allows in any order of summation.
 
 use crate::base::{DType, Reduction};
 
-/// What a fold has come to: a value, and for `ArgMax` and `ArgMin` where it was found.
+/// The value of a partial reduction, and, for `ArgMax` and `ArgMin`, the index where it was found.
 #[derive(Clone, Copy, Debug)]
 pub struct Partial<A> {
     pub value: A,
     pub index: i64,
 }
 
-/// The two types that are folded in.
+/// The two types that reductions compute in.
 pub trait Wide: Copy + Send + Sync + PartialEq + 'static {
     const DTYPE: DType;
     const ZERO: Self;
-    /// What a fold starts from.
-    fn first(fold: Reduction) -> Self;
-    /// The values of two folds over different elements as one.
-    fn join(fold: Reduction, a: Self, b: Self) -> Self;
-    /// Whether `self` wins over `other` in an `ArgMax` or `ArgMin`.
+    /// The initial value.
+    fn first(reduction: Reduction) -> Self;
+    /// Combines the values of two reductions over different elements.
+    fn join(reduction: Reduction, a: Self, b: Self) -> Self;
+    /// Returns true if `self` wins over `other` in an `ArgMax` or `ArgMin`.
     fn beats(self, other: Self, largest: bool) -> bool;
-    /// Divided, and perhaps its square root; integers have no such results.
+    /// Divides, and takes the square root if `sqrt` is set; integers have no such results.
     fn over(self, divisor: f64, sqrt: bool) -> Self;
 }
 
 impl<A: Wide> Partial<A> {
     #[inline(always)]
-    pub fn join(fold: Reduction, a: Partial<A>, b: Partial<A>) -> Partial<A> {
-        if !fold.is_arg() {
-            return Partial { value: A::join(fold, a.value, b.value), index: 0 };
+    pub fn join(reduction: Reduction, a: Partial<A>, b: Partial<A>) -> Partial<A> {
+        if !reduction.is_arg() {
+            return Partial { value: A::join(reduction, a.value, b.value), index: 0 };
         }
-        let largest = fold == Reduction::ArgMax;
+        let largest = reduction == Reduction::ArgMax;
         let b_wins =
             b.value.beats(a.value, largest) || (!a.value.beats(b.value, largest) && b.index < a.index);
         if b_wins { b } else { a }
@@ -44,8 +44,8 @@ macro_rules! wide {
             const ZERO: $T = 0 as $T;
 
             #[inline(always)]
-            fn first(fold: Reduction) -> $T {
-                match fold {
+            fn first(reduction: Reduction) -> $T {
+                match reduction {
                     Reduction::Sum | Reduction::SumSq | Reduction::SumAbs | Reduction::Any => 0 as $T,
                     Reduction::Prod | Reduction::All => 1 as $T,
                     Reduction::Max | Reduction::ArgMax => $low,
@@ -54,8 +54,8 @@ macro_rules! wide {
             }
 
             #[inline(always)]
-            fn join(fold: Reduction, a: $T, b: $T) -> $T {
-                match fold {
+            fn join(reduction: Reduction, a: $T, b: $T) -> $T {
+                match reduction {
                     Reduction::Sum | Reduction::SumSq | Reduction::SumAbs => {
                         <$T as Steps>::sum(a, b, 0 as $T)
                     }
@@ -84,8 +84,8 @@ macro_rules! wide {
 wide!(f64, F64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan());
 wide!(i64, I64, i64::MIN, i64::MAX, |_| false);
 
-/// One step of every fold: the value so far, the next element, and for sums of squares what to subtract from
-/// it.
+/// One step of every reduction: the value so far, the next element, and, for sums of squares, the number to subtract
+/// from it.
 pub trait Steps: Wide {
     fn sum(a: Self, x: Self, shift: Self) -> Self;
     fn prod(a: Self, x: Self, shift: Self) -> Self;
@@ -126,8 +126,8 @@ steps! { i64:
     sum_abs |a, x, _s| a.wrapping_add(x.wrapping_abs());
 }
 
-/// What `f32` elements do among themselves before they are widened: one rounding in four additions costs no
-/// more than the rounding of the result, and three conversions less.
+/// Operations on `f32` elements before they are widened. One rounding in four additions costs no more precision than
+/// rounding the result, and saves three conversions.
 pub trait Pairs: Copy {
     fn pair_sum(a: Self, b: Self) -> Self;
     fn pair_max(a: Self, b: Self) -> Self;
@@ -138,7 +138,7 @@ macro_rules! pairs {
     ($($T:ident, $sum:expr, $nan:expr);*) => { $(impl Pairs for $T {
         #[inline(always)]
         fn pair_sum(a: $T, b: $T) -> $T { let sum: fn($T, $T) -> $T = $sum; sum(a, b) }
-        // In this form compilers make vectors of them, and of zeros the first wins.
+        // Compilers vectorize this form; of zeros with different signs, the first wins.
         #[inline(always)]
         fn pair_max(a: $T, b: $T) -> $T {
             let nan: fn($T) -> bool = $nan;

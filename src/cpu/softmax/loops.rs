@@ -1,10 +1,11 @@
-//! The loops of softmax and its derivative, over f32 and f64: whole lines, and rows of a tile of neighbouring lines.
+//! The loops of softmax and its derivative, for f32 and f64: over whole lines, and over the rows of a tile of
+//! neighbouring lines.
 
 use crate::base::DType;
 use crate::cpu::math;
 use crate::cpu::simd::{fetch, simd_fn};
 
-/// Where the results of lines that are computed together go: `count` lines of `n` elements, `step` apart.
+/// The results of lines that are computed together: `count` lines of `n` elements, `step` apart.
 #[derive(Clone, Copy)]
 pub(super) struct Lines<T> {
     pub(super) n: usize,
@@ -12,21 +13,21 @@ pub(super) struct Lines<T> {
     pub(super) out: *mut T,
     pub(super) step: usize,
 }
-/// The most lines that are computed together, and how many elements they have at most unless one alone has more.
-pub(super) const TOGETHER: usize = 16;
-pub(super) const ELEMENTS: usize = 4096;
-/// The loops over f32 and f64.
+/// Limits for lines that are computed together: their number, and their number of elements (unless a single line has
+/// more).
+pub(super) const MAX_LINES: usize = 16;
+pub(super) const MAX_ELEMENTS: usize = 4096;
 pub(super) trait Real: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     const ZERO: Self;
     const LOWEST: Self;
-    /// Of lines at `x`, `x_step` elements apart.
+    /// Reads lines at `x`, which are `x_step` elements apart.
     unsafe fn forward(lines: Lines<Self>, x: *const Self, x_step: usize, log: bool);
-    /// Of the result's gradient, and the result.
+    /// `ins` are the gradient of the result, and the result.
     unsafe fn backward(lines: Lines<Self>, ins: [*const Self; 2], steps: [usize; 2], log: bool);
     unsafe fn rows_max(width: usize, x: *const Self, largest: &mut [Self]);
     unsafe fn rows_exp_sum(width: usize, x: *const Self, largest: &[Self], sums: &mut [Self]);
-    /// What [`Real::rows_softmax`] needs of the sums: their logarithms or their reciprocals.
+    /// Turns the sums into their logarithms, or into their reciprocals, as [`Real::rows_softmax`] needs them.
     unsafe fn finish_sums(sums: &mut [Self], log: bool);
     unsafe fn rows_softmax(
         width: usize,
@@ -49,10 +50,10 @@ pub(super) trait Real: Copy + Send + Sync + 'static {
 
 const LANES: usize = 16;
 
-/// Lanes that go through memory: what was stored across two lines of the cache comes back tens of cycles later.
+/// Lanes in memory, aligned to a cache line: a store that crosses two lines can be read only tens of cycles later.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct InLine<A>(A);
+struct CacheLine<A>(A);
 
 macro_rules! real {
     ($T:ident, $bits:ident, $dtype:ident, $mod:ident) => {
@@ -73,7 +74,7 @@ macro_rules! real {
                 unsafe { out.add(i).cast::<[$T; LANES]>().write_unaligned(lanes) }
             }
 
-            /// Those of the lanes that are kept, and zeros.
+            /// The lanes whose bits are set in `kept`; zeros for the others.
             #[inline(always)]
             fn keep(mut lanes: [$T; LANES], kept: [$T; LANES]) -> [$T; LANES] {
                 for j in 0..LANES {
@@ -94,7 +95,7 @@ macro_rules! real {
                     };
                 }
                 const { assert!(LANES <= 16) }
-                // SAFETY: the caller's elements, n of each.
+                // SAFETY: the caller's `n` elements of each.
                 unsafe {
                     match n {
                         0 => (),
@@ -106,28 +107,28 @@ macro_rules! real {
                 }
             }
 
-            /// Fewer elements than there are lanes, in the last of them.
+            /// Loads fewer elements than there are lanes, into the last lanes.
             #[inline(always)]
             unsafe fn load_few(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
                 let mut lanes = [pad; LANES];
-                // SAFETY: the caller's n elements.
+                // SAFETY: the caller's `n` elements.
                 unsafe { copy_few(x, lanes.as_mut_ptr().add(LANES - n), n) };
                 lanes
             }
 
             #[inline(always)]
             unsafe fn store_few(out: *mut $T, n: usize, lanes: [$T; LANES]) {
-                // SAFETY: the caller's n elements.
+                // SAFETY: the caller's `n` elements.
                 unsafe { copy_few(lanes.as_ptr().add(LANES - n), out, n) }
             }
 
-            /// Where a block of a line starts: the last one may overlap the one before it.
+            /// The start of a block of a line; the last block may overlap the one before it.
             #[inline(always)]
             fn start(block: usize, n: usize) -> usize {
                 (block * LANES).min(n - LANES)
             }
 
-            /// The last lanes of a block, those that are not in the one before it, have all bits set.
+            /// A mask of the lanes of a block that are not in the block before it, which are its last.
             #[inline(always)]
             unsafe fn own_lanes(block: usize, n: usize) -> [$T; LANES] {
                 static BITS: [$bits; 2 * LANES] = {
@@ -139,18 +140,18 @@ macro_rules! real {
                     }
                     bits
                 };
-                // SAFETY: at most as many lanes as there are.
+                // SAFETY: the offset is at most `LANES`.
                 unsafe { load(BITS.as_ptr().cast(), (n - block * LANES).min(LANES)) }
             }
 
-            /// The blocks of a line by as many as may be summed up without much error.
+            /// Groups of a line's blocks, small enough to be summed without much error.
             #[inline(always)]
             fn chunks(n: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
                 let blocks = n.div_ceil(LANES);
                 (0..blocks).step_by(LANES).map(move |first| first..(first + LANES).min(blocks))
             }
 
-            /// Writes `make` of the elements of two lines, which are not the result's.
+            /// Writes `make` of the elements of two lines, which do not overlap the result.
             #[inline(always)]
             unsafe fn map(
                 n: usize,
@@ -160,18 +161,18 @@ macro_rules! real {
             ) {
                 for block in 0..n.div_ceil(LANES) {
                     let at = start(block, n);
-                    // SAFETY: the caller's n elements of each.
+                    // SAFETY: the caller's `n` elements of each.
                     unsafe { store(out, at, make(load(a, at), load(b, at))) };
                 }
             }
 
             #[inline(always)]
             fn larger(a: $T, b: $T) -> $T {
-                // A NaN need not win: it comes back with the sum.
+                // NaN need not win: it appears in the sum.
                 if b > a { b } else { a }
             }
 
-            /// Exponentials, of which the lanes that are `kept` add to the sums.
+            /// Exponentials; lanes in `kept` are added to the sums.
             #[inline(always)]
             fn exps(
                 mut x: [$T; LANES],
@@ -191,9 +192,9 @@ macro_rules! real {
 
             #[inline(always)]
             unsafe fn largest_of(n: usize, x: *const $T) -> $T {
-                // SAFETY: the caller's n elements.
+                // SAFETY: the caller's `n` elements.
                 unsafe {
-                    let mut lanes = InLine(load(x, 0));
+                    let mut lanes = CacheLine(load(x, 0));
                     for block in 1..n.div_ceil(LANES) {
                         let x = load(x, start(block, n));
                         for j in 0..LANES {
@@ -209,14 +210,14 @@ macro_rules! real {
             unsafe fn sum_of_exps(n: usize, out: *mut $T, x: *const $T, largest: $T, wanted: bool) -> $T {
                 let mut sum = 0.0;
                 for blocks in chunks(n) {
-                    let mut sums = InLine([0.0; LANES]);
+                    let mut sums = CacheLine([0.0; LANES]);
                     for block in blocks {
                         let at = start(block, n);
-                        // SAFETY: the caller's n elements of each; prefetching takes any address.
+                        // SAFETY: the caller's `n` elements of each; a prefetch takes any address.
                         unsafe {
                             let exps = exps(load(x, at), own_lanes(block, n), largest, &mut sums.0);
                             if wanted {
-                                // Memory is idle here: the next line is prefetched.
+                                // Memory is idle here, so prefetch the next line.
                                 fetch::<$T, LANES>(x.wrapping_add(n + at));
                                 fetch::<$T, LANES>(out.wrapping_add(n + at));
                                 store(out, at, exps);
@@ -228,16 +229,16 @@ macro_rules! real {
                 sum as $T
             }
 
-            /// Multiplies a line.
+            /// Multiplies a line by a factor.
             #[inline(always)]
             unsafe fn scale(n: usize, out: *mut $T, by: $T) {
                 for block in 0..n.div_ceil(LANES) {
                     let at = start(block, n);
-                    // SAFETY: the caller's n elements.
+                    // SAFETY: the caller's `n` elements.
                     unsafe {
                         let (own, mut y) = (own_lanes(block, n), load(out, at));
                         for j in 0..LANES {
-                            // What the block before has multiplied is multiplied by one.
+                            // Lanes that the block before has multiplied are multiplied by one.
                             let own = own[j].to_bits();
                             y[j] *= $T::from_bits(by.to_bits() & own | (1.0 as $T).to_bits() & !own);
                         }
@@ -248,10 +249,10 @@ macro_rules! real {
 
             simd_fn! {
                 /// Lines shorter than the lanes, which are loaded and stored once.
-                unsafe fn shorts(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
+                unsafe fn short_lines(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let mut rows = [InLine([0.0; LANES]); TOGETHER];
-                    let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
+                    let mut rows = [CacheLine([0.0; LANES]); MAX_LINES];
+                    let (mut largest, mut sums) = ([0.0; MAX_LINES], [1.0; MAX_LINES]);
                     for i in 0..count {
                         rows[i].0 = load_few(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
                     }
@@ -259,7 +260,7 @@ macro_rules! real {
                         largest[i] = most(&rows[i].0);
                     }
                     for i in 0..count {
-                        let mut exps = InLine([0.0; LANES]);
+                        let mut exps = CacheLine([0.0; LANES]);
                         for j in 0..LANES {
                             rows[i].0[j] -= largest[i];
                             exps.0[j] = exp(rows[i].0[j]);
@@ -282,17 +283,17 @@ macro_rules! real {
             }
 
             pub unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
-                // SAFETY: handed on.
+                // SAFETY: the caller's contract.
                 unsafe {
-                    if lines.n < LANES { shorts(lines, x, x_step, log) } else { longs(lines, x, x_step, log) }
+                    if lines.n < LANES { short_lines(lines, x, x_step, log) } else { long_lines(lines, x, x_step, log) }
                 }
             }
 
-            // A step for all lines before the next one: they do not wait for one another.
+            // Each step is done for all lines before the next step, so that lines do not wait for one another.
             simd_fn! {
-                unsafe fn longs(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
+                unsafe fn long_lines(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
+                    let (mut largest, mut sums) = ([0.0; MAX_LINES], [1.0; MAX_LINES]);
                     let from = |i: usize| x.wrapping_add(i.wrapping_mul(x_step));
                     let to = |i: usize| out.wrapping_add(i.wrapping_mul(step));
                     for i in 0..count {
@@ -326,22 +327,22 @@ macro_rules! real {
             }
 
             pub unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
-                // SAFETY: handed on.
+                // SAFETY: the caller's contract.
                 unsafe {
                     if lines.n < LANES {
-                        shorts_backward(lines, ins, steps, log)
+                        short_lines_backward(lines, ins, steps, log)
                     } else {
-                        longs_backward(lines, ins, steps, log)
+                        long_lines_backward(lines, ins, steps, log)
                     }
                 }
             }
 
             simd_fn! {
-                unsafe fn shorts_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                unsafe fn short_lines_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let mut grads = [InLine([0.0; LANES]); TOGETHER];
-                    let mut ys = [InLine([0.0; LANES]); TOGETHER];
-                    let mut totals = [0.0; TOGETHER];
+                    let mut grads = [CacheLine([0.0; LANES]); MAX_LINES];
+                    let mut ys = [CacheLine([0.0; LANES]); MAX_LINES];
+                    let mut totals = [0.0; MAX_LINES];
                     for i in 0..count {
                         grads[i].0 = load_few(ins[0].wrapping_add(i.wrapping_mul(steps[0])), n, 0.0);
                         ys[i].0 = load_few(ins[1].wrapping_add(i.wrapping_mul(steps[1])), n, 0.0);
@@ -372,16 +373,16 @@ macro_rules! real {
             }
 
             simd_fn! {
-                unsafe fn longs_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                unsafe fn long_lines_backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let mut totals = [0.0; TOGETHER];
+                    let mut totals = [0.0; MAX_LINES];
                     for i in 0..count {
                         let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
                         let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
                         let mut sum = 0.0;
                         for blocks in chunks(n) {
-                            let mut sums = InLine([0.0; LANES]);
-                            // Separate loops, since a branch inside would not vectorise.
+                            let mut sums = CacheLine([0.0; LANES]);
+                            // Separate loops, because compilers would not vectorize a branch inside.
                             if log {
                                 for block in blocks {
                                     let g = keep(load(grad, start(block, n)), own_lanes(block, n));
@@ -508,7 +509,7 @@ macro_rules! real {
             const ZERO: $T = 0.0;
             const LOWEST: $T = $T::NEG_INFINITY;
             unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
-                // SAFETY: handed on, here and below.
+                // SAFETY: the caller's contract, here and below.
                 unsafe { $mod::forward(lines, x, x_step, log) }
             }
             unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {

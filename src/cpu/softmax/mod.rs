@@ -1,44 +1,52 @@
-//! Softmax and its logarithm along one dimension, and their derivatives: fused, because the composition of
-//! four operators reads and writes memory four times as often. A dimension that is not the innermost is
-//! computed for a tile of neighbouring lines at once.
+//! Softmax and log-softmax along one dimension, and their derivatives. They are fused, because a composition of four
+//! operators reads and writes memory four times as often. If the dimension is not the innermost, a tile of neighbouring
+//! lines is computed at once.
 
 mod loops;
 
 use super::element::scratch;
 use super::par;
-use super::strided_run::{Line, RunBuffers, TILE, compute_type};
+use super::strided_run::{RunBuffers, StridedRun, TILE, compute_type};
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
-use loops::{ELEMENTS, Lines, Real, TOGETHER};
+use loops::{Lines, MAX_ELEMENTS, MAX_LINES, Real};
 use smallvec::SmallVec;
 
 /// `out = softmax(x)` along `dim`, or its logarithm; for float dtypes.
 ///
 /// # Safety
-/// The views describe live memory of one shape; `out` overlaps nothing.
+/// The views are live and share a shape; `out` overlaps nothing.
 pub unsafe fn softmax(out: Strided, x: Strided, dim: usize, log: bool) -> Result<()> {
-    // SAFETY: handed on.
-    unsafe { run(if log { "log_softmax" } else { "softmax" }, out, [x, x], dim, Kernel::Forward { log }) }
+    // SAFETY: the caller's contract.
+    unsafe {
+        run(if log { "log_softmax" } else { "softmax" }, out, [x, x], dim, SoftmaxKernel::Forward { log })
+    }
 }
 
-/// The gradient of [`softmax`]'s operand, from its result `y` and the result's gradient.
+/// The gradient of the operand of [`softmax`], given its result `y` and the gradient of that.
 ///
 /// # Safety
-/// As [`softmax`].
+/// See [`softmax`].
 pub unsafe fn softmax_backward(out: Strided, grad: Strided, y: Strided, dim: usize, log: bool) -> Result<()> {
-    // SAFETY: handed on.
-    unsafe { run("softmax_backward", out, [grad, y], dim, Kernel::Backward { log }) }
+    // SAFETY: the caller's contract.
+    unsafe { run("softmax_backward", out, [grad, y], dim, SoftmaxKernel::Backward { log }) }
 }
 
 #[derive(Clone, Copy)]
-enum Kernel {
+enum SoftmaxKernel {
     Forward { log: bool },
     Backward { log: bool },
 }
 
-unsafe fn run(op: &'static str, out: Strided, ins: [Strided; 2], dim: usize, kernel: Kernel) -> Result<()> {
+unsafe fn run(
+    op: &'static str,
+    out: Strided,
+    ins: [Strided; 2],
+    dim: usize,
+    kernel: SoftmaxKernel,
+) -> Result<()> {
     let dtype = ins[0].dtype;
-    // SAFETY: handed on.
+    // SAFETY: the caller's contract.
     unsafe {
         match compute_type(dtype) {
             DType::F32 => each_line::<f32>(out, ins, dim, kernel),
@@ -48,8 +56,13 @@ unsafe fn run(op: &'static str, out: Strided, ins: [Strided; 2], dim: usize, ker
     }
 }
 
-/// Cuts the tensor into lines along `dim` (when they are dense), or into tiles of lines.
-unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel: Kernel) -> Result<()> {
+/// Cuts the tensor into lines along `dim` (if they are dense), or into tiles of lines.
+unsafe fn each_line<T: Real>(
+    out: Strided,
+    ins: [Strided; 2],
+    dim: usize,
+    kernel: SoftmaxKernel,
+) -> Result<()> {
     let (n, along) = match out.shape.get(dim) {
         Some(&n) => (n, [out.strides[dim], ins[0].strides[dim], ins[1].strides[dim]]),
         None => (1, [1; 3]),
@@ -69,19 +82,19 @@ unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel
     let width = neighbours.min(TILE);
     let step = |i: usize| if neighbours == 1 { along[i] } else { across[i] };
     let lines = [
-        Line::reader(&ins[0], step(1), T::DTYPE),
-        Line::reader(&ins[1], step(2), T::DTYPE),
-        Line::writer(&out, step(0), T::DTYPE),
+        StridedRun::reader(&ins[0], step(1), T::DTYPE),
+        StridedRun::reader(&ins[1], step(2), T::DTYPE),
+        StridedRun::writer(&out, step(0), T::DTYPE),
     ];
     let grain = (par::GRAIN / (n * width)).max(1);
     par::try_ranges(walk.numel() * tiles, grain, |range| {
-        if neighbours == 1 && lines.iter().all(Line::is_direct) {
+        if neighbours == 1 && lines.iter().all(StridedRun::is_direct) {
             walk.runs(range, |at, steps, count| {
-                let most = (ELEMENTS / n).clamp(1, TOGETHER);
+                let most = (MAX_ELEMENTS / n).clamp(1, MAX_LINES);
                 for first in (0..count).step_by(most) {
                     let count = most.min(count - first);
                     let at = [0, 1, 2].map(|i| at[i].wrapping_add(first.wrapping_mul(steps[i])));
-                    // SAFETY: these lines are inside the views, and are this task's own.
+                    // SAFETY: the lines are inside the views, and belong to this task alone.
                     unsafe { several::<T>(&lines, at, steps, [n, count], kernel) };
                 }
             });
@@ -89,7 +102,7 @@ unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel
         }
         let mut buffers = Buffers::<T>::new(&lines, if neighbours == 1 { n } else { 0 })?;
         if neighbours == 1 {
-            // SAFETY: these lines are inside the views, and are this task's own.
+            // SAFETY: the lines are inside the views, and belong to this task alone.
             walk.each(range, |at| unsafe { one_line(&lines, at, n, kernel, &mut buffers) });
             return Ok(());
         }
@@ -112,8 +125,8 @@ struct Buffers<T> {
 }
 
 impl<T: Real> Buffers<T> {
-    fn new(lines: &[Line; 3], n: usize) -> Result<Buffers<T>> {
-        let copy = |line: &Line| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
+    fn new(lines: &[StridedRun; 3], n: usize) -> Result<Buffers<T>> {
+        let copy = |line: &StridedRun| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
         Ok(Buffers {
             lines: [copy(&lines[0])?, copy(&lines[1])?, copy(&lines[2])?],
             room: RunBuffers::empty(),
@@ -121,34 +134,34 @@ impl<T: Real> Buffers<T> {
     }
 }
 
-/// Lines in the layout and dtype of the loops.
+/// Computes several lines that already have the layout and dtype of the loops.
 unsafe fn several<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     [step, first, second]: [usize; 3],
     [n, count]: [usize; 2],
-    kernel: Kernel,
+    kernel: SoftmaxKernel,
 ) {
     let out = Lines { n, count, out: lines[2].at(at[0]).cast::<T>(), step };
     let ins = [0, 1].map(|i| lines[i].at(at[i + 1]).cast_const().cast::<T>());
     // SAFETY: the caller's lines.
     unsafe {
         match kernel {
-            Kernel::Forward { log } => T::forward(out, ins[0], first, log),
-            Kernel::Backward { log } => T::backward(out, ins, [first, second], log),
+            SoftmaxKernel::Forward { log } => T::forward(out, ins[0], first, log),
+            SoftmaxKernel::Backward { log } => T::backward(out, ins, [first, second], log),
         }
     }
 }
 
 unsafe fn one_line<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     n: usize,
-    kernel: Kernel,
+    kernel: SoftmaxKernel,
     buffers: &mut Buffers<T>,
 ) {
     let Buffers { lines: copies, room } = buffers;
-    let inputs = if matches!(kernel, Kernel::Forward { .. }) { 1 } else { 2 };
+    let inputs = if matches!(kernel, SoftmaxKernel::Forward { .. }) { 1 } else { 2 };
     let mut ins = [std::ptr::null::<T>(); 2];
     for i in 0..inputs {
         let (line, offset) = (&lines[i], at[i + 1]);
@@ -156,7 +169,7 @@ unsafe fn one_line<T: Real>(
         if !line.is_direct() {
             for first in (0..n).step_by(TILE) {
                 let len = TILE.min(n - first);
-                // SAFETY: part of the caller's line.
+                // SAFETY: a part of the caller's line.
                 unsafe {
                     let from = line.read(offset + first * line.step, len, room).cast::<T>();
                     copies[i][first..first + len].as_mut_ptr().copy_from_nonoverlapping(from, len);
@@ -167,11 +180,13 @@ unsafe fn one_line<T: Real>(
     }
     let line = &lines[2];
     let to = if line.is_direct() { line.at(at[0]).cast::<T>() } else { copies[2].as_mut_ptr() };
-    // SAFETY: n elements each, by the caller's promise or because the copies are that long.
+    // SAFETY: each has `n` elements, by the caller's contract or because it is a copy of that length.
     unsafe {
         match kernel {
-            Kernel::Forward { log } => T::forward(Lines { n, count: 1, out: to, step: 0 }, ins[0], 0, log),
-            Kernel::Backward { log } => {
+            SoftmaxKernel::Forward { log } => {
+                T::forward(Lines { n, count: 1, out: to, step: 0 }, ins[0], 0, log)
+            }
+            SoftmaxKernel::Backward { log } => {
                 T::backward(Lines { n, count: 1, out: to, step: 0 }, ins, [0; 2], log)
             }
         }
@@ -184,15 +199,15 @@ unsafe fn one_line<T: Real>(
     }
 }
 
-/// `width` neighbouring lines of `n` elements, row by row: a pass for the largest elements, one for the sums,
-/// and one for the result.
+/// Computes `width` neighbouring lines of `n` elements, row by row: one pass for the maxima, one for the sums, and one
+/// for the result.
 unsafe fn tile<T: Real>(
-    lines: &[Line; 3],
+    lines: &[StridedRun; 3],
     at: [usize; 3],
     along: [usize; 3],
     n: usize,
     width: usize,
-    kernel: Kernel,
+    kernel: SoftmaxKernel,
     buffers: &mut Buffers<T>,
 ) {
     let room = &mut buffers.room;
@@ -200,24 +215,24 @@ unsafe fn tile<T: Real>(
     let mut largest: SmallVec<[T; TILE]> = SmallVec::from_elem(T::LOWEST, width);
     let mut sums: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
     let mut result: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
-    // SAFETY: row i of the tile is inside each operand.
+    // SAFETY: row `i` of the tile is inside each operand.
     unsafe {
         let row = |input: usize, i: usize, room: &mut RunBuffers| {
             lines[input].read(at[input + 1] + i * along[input + 1], width, room).cast::<T>()
         };
-        if let Kernel::Forward { log } = kernel {
+        if let SoftmaxKernel::Forward { log } = kernel {
             (0..n).for_each(|i| T::rows_max(width, row(0, i, room), &mut largest));
             (0..n).for_each(|i| T::rows_exp_sum(width, row(0, i, room), &largest, &mut sums));
             T::finish_sums(&mut sums, log);
-        } else if let Kernel::Backward { log } = kernel {
+        } else if let SoftmaxKernel::Backward { log } = kernel {
             (0..n).for_each(|i| T::rows_dot(width, row(0, i, room), row(1, i, &mut other), log, &mut sums));
         }
         for i in 0..n {
             match kernel {
-                Kernel::Forward { log } => {
+                SoftmaxKernel::Forward { log } => {
                     T::rows_softmax(width, row(0, i, room), &largest, &sums, log, &mut result)
                 }
-                Kernel::Backward { log } => {
+                SoftmaxKernel::Backward { log } => {
                     T::rows_gradient(width, row(0, i, room), row(1, i, &mut other), &sums, log, &mut result);
                 }
             }

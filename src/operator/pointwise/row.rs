@@ -81,7 +81,7 @@ impl Expr {
         last: impl FnOnce() -> Option<Scalar>,
         compute: DType,
     ) -> Option<&'static Loop> {
-        if self.loops.powers.is_empty() { None } else { powers::chosen(&self.loops, last()?, compute) }
+        if self.loops.powers.is_empty() { None } else { powers::choose(&self.loops, last()?, compute) }
     }
 
     /// True if the formula is just its only input.

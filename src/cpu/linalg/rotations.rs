@@ -1,5 +1,5 @@
-//! Rotations of neighbouring columns, as QR steps make them by the thousand. They are gathered, and then done in a few rows at a
-//! time, which stay in the nearest cache meanwhile.
+//! Rotations of neighbouring columns, which QR steps make by the thousand. They are collected, and then applied to a
+//! few rows at a time, which stay in the first cache meanwhile.
 
 use super::number::Double;
 use crate::base::{Result, try_alloc};
@@ -7,34 +7,33 @@ use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
 
-/// So many rotations are gathered.
+/// Number of rotations that are collected.
 const GATHERED: usize = 8192;
-/// Rows of real numbers that are turned together.
+/// Number of rows of real numbers that are rotated together.
 const ROWS: usize = 16;
-/// As many, where a matrix has no more.
+/// The same, for matrices with at most this many rows.
 const FEW_ROWS: usize = 8;
 
-/// Makes columns `x` and `y`, `at` and the next, `c x + s y` and `c y - s x`.
+/// Replaces columns `x` and `y`, which are number `at` and the next, by `c x + s y` and `c y - s x`.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Rotation {
     at: usize,
     c: f64,
     s: f64,
 }
 
-/// A matrix whose columns are turned; without one, nothing is gathered.
-pub struct Turns<'a, T> {
+/// A matrix whose columns are rotated; without one, nothing is collected.
+pub struct Rotations<'a, T> {
     matrix: Option<&'a mut [T]>,
-    /// How many rows it has.
     rows: usize,
-    list: Vec<Turn>,
+    list: Vec<Rotation>,
 }
 
-impl<'a, T: Double> Turns<'a, T> {
-    /// Of the first `columns` columns of a matrix.
-    pub fn of(matrix: Option<&'a mut [T]>, rows: usize, columns: usize) -> Result<Turns<'a, T>> {
+impl<'a, T: Double> Rotations<'a, T> {
+    /// Rotations of the first `columns` columns of a matrix.
+    pub fn of(matrix: Option<&'a mut [T]>, rows: usize, columns: usize) -> Result<Rotations<'a, T>> {
         let most = if matrix.is_some() { GATHERED.min(columns.saturating_mul(columns)) } else { 0 };
-        Ok(Turns { matrix, rows, list: try_alloc::with_capacity(most)? })
+        Ok(Rotations { matrix, rows, list: try_alloc::with_capacity(most)? })
     }
 
     pub fn push(&mut self, at: usize, c: f64, s: f64) -> Result<()> {
@@ -44,12 +43,12 @@ impl<'a, T: Double> Turns<'a, T> {
         if self.list.len() == self.list.capacity() {
             self.flush()?;
         }
-        self.list.push(Turn { at, c, s });
+        self.list.push(Rotation { at, c, s });
         Ok(())
     }
 
-    /// The matrix with all that was gathered done to it.
-    pub fn done(mut self) -> Result<()> {
+    /// Applies the rotations that are left.
+    pub fn finish(mut self) -> Result<()> {
         self.flush()
     }
 
@@ -57,17 +56,17 @@ impl<'a, T: Double> Turns<'a, T> {
         let Some(matrix) = self.matrix.as_deref_mut() else { return Ok(()) };
         let lead = self.rows * if T::COMPLEX { 2 } else { 1 };
         if lead <= FEW_ROWS {
-            turn_all::<FEW_ROWS>(T::parts(matrix), lead, &self.list)?;
+            rotate_all::<FEW_ROWS>(T::parts(matrix), lead, &self.list)?;
         } else {
-            turn_all::<ROWS>(T::parts(matrix), lead, &self.list)?;
+            rotate_all::<ROWS>(T::parts(matrix), lead, &self.list)?;
         }
         self.list.clear();
         Ok(())
     }
 }
 
-/// Turns columns with `lead` rows, `N` rows at a time.
-fn turn_all<const N: usize>(matrix: &mut [f64], lead: usize, list: &[Turn]) -> Result<()> {
+/// Rotates columns with `lead` rows, `N` rows at a time.
+fn rotate_all<const N: usize>(matrix: &mut [f64], lead: usize, list: &[Rotation]) -> Result<()> {
     let (Some(first), Some(last)) = (list.iter().map(|t| t.at).min(), list.iter().map(|t| t.at + 1).max())
     else {
         return Ok(());
@@ -80,14 +79,14 @@ fn turn_all<const N: usize>(matrix: &mut [f64], lead: usize, list: &[Turn]) -> R
         let mut copy = scratch(columns, [0.0; N])?;
         for part in range {
             let (row, rows) = (part * N, N.min(lead - part * N));
-            // SAFETY: inside the matrix, and no other range has these rows.
+            // SAFETY: the element is inside the matrix, and no other range has these rows.
             let place = |j: usize| unsafe { whole.get().add((first + j) * lead + row) };
             for (j, to) in copy.iter_mut().enumerate() {
                 // SAFETY: as above, and there is room for `N` rows.
                 unsafe { place(j).copy_to_nonoverlapping(to.as_mut_ptr(), rows) };
             }
-            // SAFETY: all columns are in the copy.
-            unsafe { turn_few::<f64, N>(list.len(), list.as_ptr(), first, copy.as_mut_ptr().cast()) };
+            // SAFETY: the copy has all columns.
+            unsafe { rotate_few::<f64, N>(list.len(), list.as_ptr(), first, copy.as_mut_ptr().cast()) };
             for (j, from) in copy.iter().enumerate() {
                 // SAFETY: as above.
                 unsafe { place(j).copy_from_nonoverlapping(from.as_ptr(), rows) };
@@ -98,20 +97,20 @@ fn turn_all<const N: usize>(matrix: &mut [f64], lead: usize, list: &[Turn]) -> R
 }
 
 simd_fn! {
-    /// Turns the columns of `x`, each `N` numbers long; the first has the number `first`.
+    /// Rotates the columns of `x`, each `N` numbers long; its first column is number `first` of the matrix.
     ///
     /// # Safety
-    /// There are so many turns, and all columns that they name.
-    unsafe fn turn_few<T; N>(count: usize, list: *const Turn, first: usize, x: *mut T) where [T: Double] {
+    /// There are `count` rotations, and `x` has all columns that they name.
+    unsafe fn rotate_few<T; N>(count: usize, list: *const Rotation, first: usize, x: *mut T) where [T: Double] {
         let column = |at: usize| x.add((at - first) * N).cast::<[T; N]>();
         let mut i = 0;
         while i < count {
-            // A walk keeps the column that two turns in a row share.
+            // Keep the column that two rotations in a row share in registers.
             let mut at = (*list.add(i)).at;
             let leftwards = i + 1 < count && (*list.add(i + 1)).at + 1 == at;
             let mut shared = column(at + usize::from(leftwards)).read_unaligned();
             loop {
-                let Turn { c, s, .. } = *list.add(i);
+                let Rotation { c, s, .. } = *list.add(i);
                 let (c, s) = (T::real(c), T::real(s));
                 if leftwards {
                     let mut left = column(at).read_unaligned();
@@ -138,7 +137,7 @@ simd_fn! {
     }
 }
 
-/// The rotation (c, s) that turns (f, g) to (r, 0), and r.
+/// The rotation (c, s) that turns (f, g) into (r, 0), and r.
 #[inline]
 pub fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
     if g == 0.0 {
@@ -148,7 +147,7 @@ pub fn rotation(f: f64, g: f64) -> (f64, f64, f64) {
         return (0.0, g.signum(), g.abs());
     }
     let square = f * f + g * g;
-    // Squares that overflow, or lose digits because they nearly vanish, need more care.
+    // Squares that overflow, or lose digits because they nearly underflow, need more care.
     let size = if square > 1e-290 && square < 1e290 { square.sqrt() } else { f.hypot(g) };
     let r = size.copysign(f);
     (f / r, g / r, r)

@@ -7,22 +7,22 @@ use crate::base::{DType, Reduction};
 use crate::cpu::simd::f64::total;
 use crate::cpu::simd::{Level, simd_fn, total_of_few};
 
-/// A type that elements are read as.
-pub trait Source: Copy + Send + Sync + 'static {
+/// A type as which elements are read.
+pub trait ReduceInput: Copy + Send + Sync + 'static {
     type Wide: Wide;
     const DTYPE: DType;
-    /// Folds each of `tile.values.len()` rows of `n` elements, `stride` apart.
+    /// Reduces each of `tile.values.len()` rows of `n` elements, `stride` apart.
     unsafe fn rows(
-        fold: Reduction,
+        reduction: Reduction,
         tile: &mut Columns<Self::Wide>,
         x: *const Self,
         n: usize,
         stride: usize,
         index: i64,
     );
-    /// Folds `rows` rows, `stride` apart, into a tile of columns.
+    /// Reduces `rows` rows, `stride` apart, into a tile of columns.
     unsafe fn columns(
-        fold: Reduction,
+        reduction: Reduction,
         tile: &mut Columns<Self::Wide>,
         x: *const Self,
         rows: usize,
@@ -31,8 +31,7 @@ pub trait Source: Copy + Send + Sync + 'static {
     );
 }
 
-/// Folds side by side. The indices count for `ArgMax` and `ArgMin`; `shift`, unless empty, for sums of
-/// squares.
+/// Reductions side by side. `indices` are for `ArgMax` and `ArgMin`; `shift`, unless it is empty, for sums of squares.
 pub struct Columns<'a, A> {
     pub values: &'a mut [A],
     pub indices: &'a mut [i64],
@@ -41,10 +40,10 @@ pub struct Columns<'a, A> {
 
 const LANES: usize = 32;
 
-/// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
+/// Reduces `n` elements. `four` combines elements before they are widened, if that gives the same result.
 #[inline(always)]
 unsafe fn row<S: Copy, A: Wide>(
-    fold: Reduction,
+    reduction: Reduction,
     x: *const S,
     n: usize,
     shift: A,
@@ -52,9 +51,9 @@ unsafe fn row<S: Copy, A: Wide>(
     step: impl Fn(A, A, A) -> A,
     four: Option<impl Fn(S, S) -> S>,
 ) -> A {
-    // SAFETY: the caller's n elements.
+    // SAFETY: the caller's `n` elements.
     let at = |i: usize| unsafe { *x.add(i) };
-    let mut lanes = [A::first(fold); LANES];
+    let mut lanes = [A::first(reduction); LANES];
     let mut i = 0;
     if let Some(pair) = four {
         while i + 4 * LANES <= n {
@@ -72,8 +71,8 @@ unsafe fn row<S: Copy, A: Wide>(
         }
         i += LANES;
     }
-    let join = |a, b| A::join(fold, a, b);
-    let mut few = [A::first(fold); 4];
+    let join = |a, b| A::join(reduction, a, b);
+    let mut few = [A::first(reduction); 4];
     while i + 4 <= n {
         for j in 0..4 {
             few[j] = step(few[j], wide(at(i + j)), shift);
@@ -82,7 +81,7 @@ unsafe fn row<S: Copy, A: Wide>(
     }
     let mut rest = join(join(few[0], few[2]), join(few[1], few[3]));
     if n >= LANES {
-        let mut eight = [A::first(fold); 8];
+        let mut eight = [A::first(reduction); 8];
         for j in 0..8 {
             eight[j] = join(join(lanes[j], lanes[j + 8]), join(lanes[j + 16], lanes[j + 24]));
         }
@@ -96,14 +95,14 @@ unsafe fn row<S: Copy, A: Wide>(
     rest
 }
 
-/// Sums of `n` elements where their own type is exact enough for four of them.
-trait Fours: Source {
-    /// Of few elements.
+/// Sums of `n` elements, for types that are exact enough for sums of four.
+trait Fours: ReduceInput {
+    /// The sum, if there are few elements.
     #[inline(always)]
     unsafe fn few(_x: *const Self, _n: usize) -> Option<Self::Wide> {
         None
     }
-    /// Of their squares, unless some come too near the ends of the type.
+    /// The sum of the squares, unless they overflow or underflow in the type.
     #[inline(always)]
     unsafe fn squares(_x: *const Self, _n: usize) -> Option<Self::Wide> {
         None
@@ -114,31 +113,31 @@ impl Fours for i64 {}
 impl Fours for f32 {
     #[inline(always)]
     unsafe fn few(x: *const f32, n: usize) -> Option<f64> {
-        // SAFETY: the caller's n elements.
+        // SAFETY: the caller's `n` elements.
         (n < 4 * LANES).then(|| unsafe { total_of_few::<false>(x, n) })
     }
     #[inline(always)]
     unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
         let sum = if n < 4 * LANES {
-            // SAFETY: the caller's n elements.
+            // SAFETY: the caller's `n` elements.
             unsafe { total_of_few::<true>(x, n) }
         } else {
             // SAFETY: as above.
             unsafe { total_of_squares(x, n) }
         };
-        // Smaller squares may have lost digits, larger ones are infinite. (A NaN is one.)
+        // Smaller squares may have lost digits, larger ones are infinite. (A NaN passes as the result.)
         let far = sum < n as f64 * 1e-36 || sum == f64::INFINITY;
         (!far).then_some(sum)
     }
 }
 
-/// The sum of the squares of at least a register of elements: groups of four in the type's own digits.
+/// The sum of the squares of at least [`LANES`] elements: groups of four are added in f32.
 ///
 /// # Safety
-/// There are so many.
+/// `x` has `n` elements.
 #[inline(always)]
 unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
-    // SAFETY: the caller's n elements.
+    // SAFETY: the caller's `n` elements.
     let square = |i: usize| unsafe { *x.add(i) * *x.add(i) };
     let mut lanes = [0.0f64; LANES];
     let mut i = 0;
@@ -168,10 +167,10 @@ unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
     total(&lanes)
 }
 
-/// Folds `n` elements in any order and in their own type.
+/// Reduces `n` elements in any order and in their own type.
 #[inline(always)]
 unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S) -> S) -> S {
-    // SAFETY: the caller's n elements.
+    // SAFETY: the caller's `n` elements.
     let at = |i: usize| unsafe { *x.add(i) };
     let mut lanes = [first; LANES];
     let whole = n - n % LANES;
@@ -192,20 +191,20 @@ unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S)
     join(lanes[0], rest)
 }
 
-/// Folds `n` elements as rows of some columns: for steps that compilers turn into vectors only in loops whose length they
-/// do not know. Values are joined as elements are.
+/// Reduces `n` elements as rows of some columns, for steps that compilers vectorize only in loops of unknown length.
+/// Values are combined like elements.
 #[inline(always)]
 unsafe fn in_columns<S: Copy, A: Wide>(
-    fold: Reduction,
+    reduction: Reduction,
     x: *const S,
     n: usize,
     wide: impl Fn(S) -> A,
     step: impl Fn(A, A, A) -> A,
 ) -> A {
-    let mut values = [A::first(fold); 2 * LANES];
+    let mut values = [A::first(reduction); 2 * LANES];
     let mut width = (n / 8).clamp(1, 2 * LANES).next_power_of_two().min(2 * LANES);
     let row = &mut values[..width];
-    // SAFETY: the caller's n elements.
+    // SAFETY: the caller's `n` elements.
     unsafe {
         for start in (0..n / width).map(|i| i * width) {
             for j in 0..width {
@@ -226,7 +225,7 @@ unsafe fn in_columns<S: Copy, A: Wide>(
     values[0]
 }
 
-/// Finds the best value of a chunk at full speed, and looks for its place only when it is the best so far.
+/// Finds the best value of a chunk at full speed, and searches its index only if it is the best so far.
 #[inline(always)]
 unsafe fn row_index<S: Copy, A: Wide>(
     largest: bool,
@@ -237,15 +236,15 @@ unsafe fn row_index<S: Copy, A: Wide>(
     best_of: impl Fn(*const S, usize) -> A,
 ) -> Partial<A> {
     const CHUNK: usize = 2048;
-    let fold = if largest { Reduction::Max } else { Reduction::Min };
-    let mut best = Partial { value: A::first(fold), index };
+    let reduction = if largest { Reduction::Max } else { Reduction::Min };
+    let mut best = Partial { value: A::first(reduction), index };
     let mut done = 0;
     while done < n {
         let len = CHUNK.min(n - done);
         let start = x.wrapping_add(done);
         let value = best_of(start, len);
         if value.beats(best.value, largest) {
-            // SAFETY: the caller's n elements.
+            // SAFETY: the caller's `n` elements.
             let same = |i: usize| unsafe { !value.beats(wide(*start.add(i)), largest) };
             let mut i = 0;
             while i + LANES <= len {
@@ -261,7 +260,7 @@ unsafe fn row_index<S: Copy, A: Wide>(
             while !same(i) {
                 i += 1;
             }
-            // SAFETY: as above. Of zeros the one that is there.
+            // SAFETY: as above. Read the element itself, because the best value may be a zero of the other sign.
             let value = unsafe { wide(*start.add(i)) };
             best = Partial { value, index: index + (done + i) as i64 };
         }
@@ -270,7 +269,7 @@ unsafe fn row_index<S: Copy, A: Wide>(
     best
 }
 
-/// Folds rows of columns; `N` of them (4 or 16) at a time by `pair`, where that gives the same.
+/// Reduces rows of columns; `N` rows (4 or 16) at a time by `pair`, if that gives the same result.
 #[inline(always)]
 unsafe fn columns<const N: usize, S: Copy, A: Wide>(
     tile: &mut Columns<A>,
@@ -346,7 +345,7 @@ macro_rules! source {
         simd_fn! {
             [$most]
             unsafe fn $rows(
-                fold: Reduction,
+                reduction: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 n: usize,
@@ -357,7 +356,7 @@ macro_rules! source {
                 let none = None::<fn($S, $S) -> $S>;
                 #[inline(always)]
                 unsafe fn largest(x: *const $S, n: usize) -> $A {
-                    // SAFETY: the caller's n elements, here and below.
+                    // SAFETY: the caller's `n` elements, here and below.
                     unsafe { in_lanes($low, x, n, $S::pair_max) as $A }
                 }
                 #[inline(always)]
@@ -368,7 +367,7 @@ macro_rules! source {
                 for i in 0..tile.values.len() {
                     let x = x.add(i * stride);
                     let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
-                    tile.values[i] = match fold {
+                    tile.values[i] = match reduction {
                         Reduction::Sum => match $S::few(x, n) {
                             Some(sum) => sum,
                             None => row(Reduction::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum)),
@@ -384,7 +383,7 @@ macro_rules! source {
                         },
                         Reduction::SumAbs => row(Reduction::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
                         Reduction::ArgMax | Reduction::ArgMin => {
-                            let best = if fold == Reduction::ArgMax {
+                            let best = if reduction == Reduction::ArgMax {
                                 row_index(true, x, n, index, wide, |x, n| largest(x, n))
                             } else {
                                 row_index(false, x, n, index, wide, |x, n| smallest(x, n))
@@ -398,7 +397,7 @@ macro_rules! source {
         }
         simd_fn! {
             unsafe fn $columns(
-                fold: Reduction,
+                reduction: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 rows: usize,
@@ -407,7 +406,7 @@ macro_rules! source {
             ) {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
-                match fold {
+                match reduction {
                     Reduction::Sum => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
                     Reduction::Prod => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
                     Reduction::Max => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
@@ -421,35 +420,35 @@ macro_rules! source {
                 }
             }
         }
-        impl Source for $S {
+        impl ReduceInput for $S {
             type Wide = $A;
             const DTYPE: DType = DType::$dtype;
             unsafe fn rows(
-                fold: Reduction,
+                reduction: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 n: usize,
                 stride: usize,
                 index: i64,
             ) {
-                // SAFETY: handed on.
-                unsafe { $rows(fold, tile, x, n, stride, index) }
+                // SAFETY: the caller's contract.
+                unsafe { $rows(reduction, tile, x, n, stride, index) }
             }
             unsafe fn columns(
-                fold: Reduction,
+                reduction: Reduction,
                 tile: &mut Columns<$A>,
                 x: *const $S,
                 rows: usize,
                 stride: usize,
                 index: i64,
             ) {
-                // SAFETY: handed on.
-                unsafe { $columns(fold, tile, x, rows, stride, index) }
+                // SAFETY: the caller's contract.
+                unsafe { $columns(reduction, tile, x, rows, stride, index) }
             }
         }
     };
 }
 source!(f32, F32, f64, f32::NEG_INFINITY, f32::INFINITY, rows_f32, columns_f32, Level::V4);
 source!(f64, F64, f64, f64::NEG_INFINITY, f64::INFINITY, rows_f64, columns_f64, Level::V4);
-// (In wider registers the compiler gathers integers one by one.)
+// With wider registers, the compiler would gather integers one by one.
 source!(i64, I64, i64, i64::MIN, i64::MAX, rows_i64, columns_i64, Level::V3);
