@@ -1,13 +1,13 @@
-//! Writing WGSL: bindings, parameters and the indices of a strided walk, the same way in every kernel.
+//! Writes the WGSL that all kernels share: bindings, parameters and strided indices.
 
 use super::prelude;
 use super::stored::{Stored, Value};
 use std::fmt::Write as _;
 
-/// Invocations per workgroup, in every kernel that does not say otherwise.
+/// Invocations per workgroup, unless a kernel says otherwise.
 pub(super) const GROUP: usize = 256;
 
-/// How many invocations share a row of so many elements that lie beside one another.
+/// Returns the number of invocations that share a row of `length` elements that are adjacent in memory.
 pub(super) fn lanes(length: usize) -> usize {
     match length {
         0..=16 => 1,
@@ -16,22 +16,23 @@ pub(super) fn lanes(length: usize) -> usize {
     }
 }
 
-/// Words of immediates that every adapter in use takes: Vulkan's minimum is 128 bytes.
+/// Words of immediates that every adapter supports: Vulkan guarantees 128 bytes.
 pub(super) const IMMEDIATE_WORDS: usize = 32;
-/// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
+/// Parameters that fit into immediates. The last word is always zero; see `pin` in wgsl/f32.wgsl.
 pub(super) const INLINE_WORDS: usize = IMMEDIATE_WORDS - 1;
 
-/// How an index becomes a place.
+/// WGSL that resolves the value of an index.
 pub(super) const INDEX: &str = include_str!("wgsl/index.wgsl");
 
-/// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
+/// The WGSL of a kernel. All bindings are storage buffers; the set bits of `read_only` mark those that it
+/// only reads.
 pub(super) struct Shader {
     pub text: String,
     pub bindings: usize,
     pub read_only: u32,
 }
 
-/// A kernel being written.
+/// Builds the WGSL of a kernel.
 pub(super) struct Code {
     text: String,
     bindings: usize,
@@ -44,8 +45,8 @@ pub(super) struct Code {
 }
 
 impl Code {
-    /// A kernel with `words` words of parameters (beyond what immediates hold, they lie in a ring buffer), whose
-    /// scalar functions compute in `language`: there the name `T`.
+    /// Begins a kernel with `words` words of parameters (in a ring buffer if immediates cannot hold them).
+    /// Its scalar functions compute in `language`, which is called `T` there.
     pub fn new(words: usize, language: Value) -> Code {
         Code {
             text: String::new(),
@@ -59,7 +60,7 @@ impl Code {
         }
     }
 
-    /// A binding of `array<element>`.
+    /// Adds a binding of `array<element>`.
     pub fn bind(&mut self, name: &str, element: &str, write: bool) {
         let access = if write { "read_write" } else { "read" };
         let at = self.bindings;
@@ -69,27 +70,29 @@ impl Code {
         self.bindings += 1;
     }
 
-    /// An operand, an element at a time: the binding and its `NAME_get`, `NAME_set`. `shared`: the operand's memory
-    /// is also written through another binding, which forbids declaring this one read-only.
+    /// Adds an operand that is accessed one element at a time: its binding, and its functions `NAME_get`
+    /// and `NAME_set`. If `shared`, the operand's memory is also written through another binding, so this
+    /// one must not be declared read-only.
     pub fn operand(&mut self, name: &str, stored: Stored, write: bool, shared: bool) {
         let element = stored.single_binding(write);
         self.bind(name, element, write || shared);
         self.text += &stored.single_access(name, write);
     }
 
-    /// The record of the first fault; see `fault`.
+    /// Adds the binding for the record of the first fault; see `fault`.
     pub fn flags(&mut self) {
         self.flags = true;
     }
 
-    /// How many words [`Code::indexed`] takes.
+    /// Returns the number of words that [`Code::indexed`] uses.
     pub fn indexed_words(rank: usize, indices: usize) -> usize {
         let place = 1 + rank;
         1 + rank + 2 * place + indices * (place + 3)
     }
 
-    /// Index operands, and the beginning of `main`: `AT` is where element `i` lies in each of the operands named `at`, and
-    /// each index moves `moved`, one of them, to the place that it means. A bad one ends in `missing`, after a record of it.
+    /// Adds index operands and the beginning of `main`. `NAME_at` becomes the position of element `i` in
+    /// each operand of `at`; each index adds its offset to `moved`, which is one of them. A bad index is
+    /// recorded, and then runs `missing`.
     pub fn indexed(
         &mut self,
         (rank, indices, negative): (usize, &[Stored], bool),
@@ -126,7 +129,8 @@ impl Code {
         self.text += text;
     }
 
-    /// The text of the next parameter word. Parameters are named in the order in which a launch pushes them.
+    /// Returns the WGSL of the next parameter word. Parameters are read in the order in which a launch
+    /// pushes them.
     pub fn word(&mut self) -> String {
         let k = self.used;
         self.used += 1;
@@ -141,8 +145,8 @@ impl Code {
         (0..count).map(|_| self.word()).collect()
     }
 
-    /// Statements that split the linear index `linear` over `dims` (all sizes but the first dimension's) into
-    /// `PREFIX0`, `PREFIX1`...
+    /// Returns statements that split the linear index `linear` into the coordinates `PREFIX0`, `PREFIX1`...
+    /// `dims` holds all sizes except that of the first dimension.
     pub fn split(linear: &str, prefix: &str, dims: &[String]) -> String {
         let rank = dims.len() + 1;
         let mut text = String::new();
@@ -157,8 +161,8 @@ impl Code {
         text
     }
 
-    /// The first statements of an invocation: it ends beyond the `n` elements (four an invocation for `quads`), else knows its
-    /// coordinates `c0`, `c1`...
+    /// Adds the first statements of an invocation: it returns beyond the `n` elements (four per invocation
+    /// for `quads`); otherwise it gets its coordinates `c0`, `c1`...
     pub fn enter(&mut self, rank: usize, quads: bool) {
         let n = self.word();
         self.push(&format!("  let n = {n};\n"));
@@ -171,13 +175,14 @@ impl Code {
         self.push(&Code::split("i", "c", &dims));
     }
 
-    /// The offset that coordinates `PREFIX0..` mean under `strides`.
+    /// Returns the offset of the coordinates `PREFIX0`... under `strides`.
     pub fn dot(prefix: &str, strides: &[String]) -> String {
         let terms: Vec<_> = strides.iter().enumerate().map(|(d, s)| format!("{prefix}{d} * {s}")).collect();
         terms.join(" + ")
     }
 
-    /// The head of `main`: `i` is the invocation's number in a launch of [`super::index_space::groups`].
+    /// Begins `main` for one invocation per item: `i` is its number in a launch of
+    /// [`super::index_space::groups`].
     pub fn main_by_item(&mut self) {
         let _ = write!(
             self.text,
@@ -187,7 +192,8 @@ impl Code {
         self.base();
     }
 
-    /// The head of `main` for kernels in which a workgroup shares a job: `row` is its number, `me` the invocation's.
+    /// Begins `main` for one workgroup per job: `row` is the number of the job, `me` that of the
+    /// invocation.
     pub fn main_by_group(&mut self) {
         let _ = write!(
             self.text,
@@ -198,9 +204,9 @@ impl Code {
         self.base();
     }
 
-    /// A function `NAME(v, me)` that joins the values of a workgroup, in a fixed order: sixteen at a time, since barriers
-    /// cost more than steps. Every invocation gets the result where `all` says so, otherwise only the first; `acc`
-    /// and `next` are what `join` joins.
+    /// Adds a function `NAME(v, me)` that reduces the values of a workgroup in a fixed order, sixteen at a
+    /// time, since barriers cost more than steps. If `all`, every invocation gets the result, otherwise
+    /// only the first. The expression `join` combines `acc` and `next`.
     pub fn group_join(&mut self, name: &str, value: &str, join: &str, all: bool) {
         const WIDTH: usize = 16;
         let (stop, wait) =
@@ -217,8 +223,8 @@ impl Code {
         );
     }
 
-    /// A function `NAME(v, me)` that joins the values of each `lanes` neighbours, in a fixed order, for all of them; `acc`
-    /// and `next` are two values in the expression `join`.
+    /// Adds a function `NAME(v, me)` that reduces the values of each group of `lanes` adjacent invocations
+    /// in a fixed order; all of them get the result. The expression `join` combines `acc` and `next`.
     pub fn lanes_join(&mut self, name: &str, value: &str, join: &str, lanes: usize) {
         match lanes {
             1 => {
@@ -238,22 +244,23 @@ impl Code {
         }
     }
 
-    /// The head of `main` for kernels in which `lanes` neighbours share a job: `row` is its number, `me` the invocation's in
-    /// the workgroup, `lane` among those that share.
+    /// Begins `main` for `lanes` adjacent invocations per job: `job` is the number of the job, `me` that of
+    /// the invocation in the workgroup, `lane` that among the invocations of the job.
     pub fn main_by_lanes(&mut self, lanes: usize) {
         self.main_by_group();
         let per = GROUP / lanes;
         let _ = write!(self.text, "  let job = row * {per}u + me / {lanes}u;\n  let lane = me % {lanes}u;\n");
     }
 
-    /// Defines `base` where the ring is used: for mains that are written by hand.
+    /// Defines `base` if the ring buffer is used. Only for kernels that write their own `main`.
     pub fn base(&mut self) {
         if self.ringed {
             self.text += "  let base = given[0].x;\n";
         }
     }
 
-    /// The finished kernel; the ring, then the flags are its last bindings, as a launch binds them.
+    /// Finishes the kernel. The ring and then the fault record are its last bindings, in the order in which
+    /// a launch binds them.
     pub fn finish(mut self) -> Shader {
         debug_assert_eq!(self.used, self.words, "as many parameters as declared");
         self.text += "var<immediate> given: array<vec4<u32>, 8>;\n";

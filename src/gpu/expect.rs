@@ -1,4 +1,4 @@
-//! Values that must be what an operator expects: looked at by a kernel, told of when the host next waits.
+//! Checks of values by a kernel; a violation is reported when the host next waits.
 
 use super::View;
 use super::code::{Code, GROUP, Shader};
@@ -10,7 +10,7 @@ use super::stored::Stored;
 use super::stream::Launch;
 use crate::base::Result;
 
-/// Leaves a fault of `origin` where the WGSL condition `holds` is false of a value `x`.
+/// Records a fault of `origin` if the WGSL condition `holds` is false for any value `x`.
 pub fn expect(origin: Origin, values: View<'_>, holds: &'static str) -> Result<()> {
     let gpu = gpu()?;
     gpu.supports(origin.op, values.dtype)?;

@@ -1,5 +1,5 @@
-//! The kernels of [`super::map`]: which choices tell them apart, and their code. The code names its parameters in
-//! the order in which a launch pushes them.
+//! The code of the kernels of [`super::map`], and the choices that distinguish them. The code reads its
+//! parameters in the order in which a launch pushes them.
 
 use super::code::{Code, Shader};
 use super::index_space::Words;
@@ -9,7 +9,8 @@ use super::stored::{Stored, Value};
 use crate::base::Scalar;
 use smallvec::SmallVec;
 
-/// How an operand is read: a number among the parameters, four elements at a time, one for all four, or one.
+/// The way in which a kernel reads an operand: as a number among the parameters, four elements at a time, one element
+/// for all four, or one element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Access {
     Number,
@@ -22,20 +23,20 @@ pub(super) enum Access {
 pub(super) struct Plan<'a> {
     pub map: &'a Map<'a>,
     pub out: Stored,
-    /// Dimensions walked.
+    /// The number of dimensions walked.
     pub rank: usize,
-    /// Whether an invocation does four elements.
+    /// True if an invocation computes four elements.
     pub quads: bool,
-    /// How each input is read, and whether its memory is the output's.
+    /// The access to each input, and true if it shares the output's memory.
     pub inputs: SmallVec<[(Access, bool); 6]>,
 }
 
-/// How many strides of each operand are passed to a kernel: those within a quad are known.
+/// Returns the number of strides that a kernel needs for each operand: within a quad they are known.
 pub(super) const fn plan_strides(rank: usize, quads: bool) -> usize {
     if quads { rank - 1 } else { rank }
 }
 
-/// A scalar as parameter words: one, or two (low first) for eight-byte types.
+/// Pushes a scalar as parameter words: one, or two (low first) for eight-byte types.
 pub(super) fn push_number(value: Value, scalar: Scalar, words: &mut Words) {
     let wide = match value {
         Value::F32 => return words.push((scalar.as_f64() as f32).to_bits()),
@@ -46,7 +47,7 @@ pub(super) fn push_number(value: Value, scalar: Scalar, words: &mut Words) {
     words.extend([wide as u32, (wide >> 32) as u32]);
 }
 
-/// The expression that reads a scalar back.
+/// Returns the expression that reads a scalar back.
 pub(super) fn number(value: Value, code: &mut Code) -> String {
     let low = code.word();
     match value {
@@ -77,7 +78,7 @@ impl Plan<'_> {
         key
     }
 
-    /// How many parameters `launch` pushes.
+    /// Returns the number of parameter words that `launch` pushes.
     pub fn words(&self) -> usize {
         let place = 1 + plan_strides(self.rank, self.quads);
         let wide = usize::from(matches!(self.map.compute, Value::I64 | Value::F64));
@@ -111,7 +112,7 @@ impl Plan<'_> {
         code.finish()
     }
 
-    /// The function computed per element.
+    /// Returns the function that is computed for each element.
     fn function(&self) -> String {
         let map = self.map;
         let mut parameters = String::from("at: u32");
@@ -128,7 +129,7 @@ impl Plan<'_> {
         let map = self.map;
         code.enter(self.rank, self.quads);
         self.place("o", code);
-        // What `element` is called with, per lane.
+        // The arguments of `element`, for each lane.
         let lanes = if self.quads { 4 } else { 1 };
         let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
         for (name, (access, _)) in names.iter().zip(&self.inputs) {
@@ -166,7 +167,8 @@ impl Plan<'_> {
         code.push("}\n");
     }
 
-    /// Defines `NAME_at`, where the operand's element (or the first of its quad) lies; and `NAME_quad`, the quad's.
+    /// Defines `NAME_at`, the position of the operand's element (or of the first of its quad), and
+    /// `NAME_quad`, that of the quad.
     fn place(&self, name: &str, code: &mut Code) {
         let offset = code.word();
         let strides = code.words(plan_strides(self.rank, self.quads));
@@ -179,8 +181,8 @@ impl Plan<'_> {
     }
 }
 
-/// Checks, without a GPU, that the kernels of an expression are valid over every kind of operand. False: the
-/// expression has no shader for `dtype`, and `pointwise` would refuse it.
+/// Checks, without a GPU, that the kernels of an expression are valid for every kind of operand. Returns
+/// false if the expression has no shader for `dtype`, so that `pointwise` would refuse it.
 #[cfg(test)]
 pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType) -> bool {
     use super::prelude;

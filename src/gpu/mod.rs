@@ -1,9 +1,9 @@
-//! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
-//! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
+//! The GPU, through wgpu: kernels over buffers and layouts, without tensors. Nothing here happens before
+//! the first call. An operator without a shader for a dtype raises; nothing is moved to the CPU implicitly.
 //!
-//! A launch is recorded, not run: `stream` batches launches and only a read waits. `stored` knows how dtypes lie in
-//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `index_space` turns shapes into parameters, `fault`
-//! tells what kernels found wrong with values.
+//! A launch is recorded, not run: `stream` batches launches, and only a read waits. `stored` defines how
+//! dtypes are stored in buffers, `code` writes WGSL, `prelude` holds the scalar functions, `index_space`
+//! turns shapes into parameters, and `fault` reports faults that kernels find in values.
 
 mod code;
 mod conv;
@@ -77,7 +77,7 @@ pub use unfold::{fold, unfold};
 
 use crate::base::{DType, Scalar, numel};
 
-/// GPU memory seen through a layout. Strides and offset count elements.
+/// GPU memory with a layout. Strides and offset count elements.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
     pub buffer: &'a Buffer,
@@ -93,7 +93,7 @@ impl View<'_> {
     }
 }
 
-/// An operand: memory, or a number.
+/// An operand: a view, or a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
     View(View<'a>),

@@ -1,4 +1,5 @@
-//! Compiled kernels, made once per kind. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
+//! Compiled kernels, cached by key. Shapes, strides and scalars are parameters of a launch, never part of a
+//! kernel.
 
 use super::code::{GROUP, IMMEDIATE_WORDS, Shader};
 use super::device::Gpu;
@@ -10,7 +11,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// What tells one kernel from another: its family, the expression inside, and the choices of its code.
+/// Distinguishes one kernel from another: its family, its expression, and the choices in its code.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Key {
     pub family: &'static str,
@@ -29,7 +30,7 @@ impl Key {
     }
 }
 
-/// Bytes of the host that compiling a kernel may take.
+/// Host memory in bytes that compiling a kernel may take.
 const COMPILING: usize = 24 << 20;
 
 pub(super) struct Kernel {
@@ -43,7 +44,7 @@ pub(super) struct Kernels {
 }
 
 impl Gpu {
-    /// The kernel named `key`, compiled from `shader` when it is met for the first time.
+    /// Returns the kernel for `key`; compiles it from `shader` on first use.
     pub fn kernel(&self, key: &Key, shader: impl FnOnce() -> Result<Shader>) -> Result<Arc<Kernel>> {
         if let Some(kernel) = lock(&self.kernels.made).get(key) {
             return Ok(Arc::clone(kernel));
@@ -59,13 +60,13 @@ impl Gpu {
         } else {
             wgpu::ShaderRuntimeChecks::unchecked()
         };
-        // What wgpu and the driver make of a shader; a driver that runs out of memory while it compiles ends the process.
+        // Check for memory first: a driver that runs out of memory while it compiles ends the process.
         try_alloc::check(1, COMPILING)?;
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
         let fails = |error: &dyn std::fmt::Display| {
             Error::runtime(format!(
-                "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",
+                "GPU error: the kernel {} {} does not compile on this GPU: {error}\n{}",
                 key.family, key.name, shader.text
             ))
         };
@@ -75,7 +76,8 @@ impl Gpu {
                 name: "main".into(),
                 workgroup_size: (GROUP as u32, 1, 1),
             };
-            // SAFETY: naga made the code of a module that it found valid, and every kernel guards its own indices.
+            // SAFETY: naga generated the code from a module that it validated, and every kernel guards its
+            // own indices.
             unsafe {
                 self.device.create_shader_module_passthrough(wgpu::ShaderModuleDescriptorPassthrough {
                     entry_points: [main].as_slice().into(),
@@ -85,7 +87,7 @@ impl Gpu {
             }
         } else {
             let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
-            // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
+            // SAFETY: every kernel guards its own indices, so bounds checks can be omitted.
             unsafe {
                 self.device.create_shader_module_trusted(
                     wgpu::ShaderModuleDescriptor { label: None, source },
@@ -135,7 +137,7 @@ impl Gpu {
     }
 }
 
-/// Checks a kernel as wgpu will, without a GPU.
+/// Validates a kernel as wgpu will, without a GPU.
 #[cfg(test)]
 pub(super) fn validate(shader: &Shader) {
     use wgpu::naga::{front::wgsl, valid};

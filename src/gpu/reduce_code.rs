@@ -1,5 +1,5 @@
-//! The kernels of [`super::reduce`]: which choices tell them apart, and their code. The code names its parameters in
-//! the order in which a launch pushes them.
+//! The code of the kernels of [`super::reduce`], and the choices that distinguish them. The code reads its
+//! parameters in the order in which a launch pushes them.
 
 use super::code::{Code, GROUP, Shader};
 use super::map_code::number;
@@ -8,7 +8,7 @@ use super::reduce::name;
 use super::stored::{Stored, Value};
 use crate::base::Reduction;
 
-/// What tells one kernel from another.
+/// Distinguishes one kernel from another.
 #[derive(Clone, Copy)]
 pub(super) struct Kind {
     pub fold: Reduction,
@@ -17,7 +17,7 @@ pub(super) struct Kind {
     pub out: Stored,
     pub row_rank: usize,
     pub rank: usize,
-    /// How many invocations share a row.
+    /// The number of invocations that share a row.
     pub lanes: usize,
     pub parted: bool,
     pub candidates: bool,
@@ -51,7 +51,7 @@ impl Kind {
         5 + row + (2 * self.rank - 1) + usize::from(self.candidates) + scale
     }
 
-    /// `Acc`, `nothing()`, `join(a, b)`: how two partial results become one.
+    /// Returns the WGSL of `Acc`, `nothing()` and `join(a, b)`, which combines two partial results.
     fn algebra(&self) -> String {
         let t = self.sum.name();
         if self.fold.is_arg() {
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// An element, read as `x` at position `k`, as a partial result.
+    /// Returns the partial result of a single element, which is read as `x` at position `k`.
     fn lift(&self) -> String {
         let value = self.x.value();
         if matches!(self.fold, Reduction::All | Reduction::Any) {
@@ -139,7 +139,8 @@ impl Kind {
 
     fn main(&self, code: &mut Code) {
         let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
-        // Every invocation comes to the barriers; those beyond the last row have nothing to do before them. Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
+        // Every invocation must reach the barriers; those beyond the last row do no work before them.
+        // Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
         code.push(&format!(
             "  let there = job < {rows} * {parts};\n  let m = job % {rows};\n  let part = job / {rows};\n  \
              let low = part * {chunk};\n  let high = select(low, min(low + {chunk}, {count}), there);\n"

@@ -1,4 +1,4 @@
-//! Binary search: an invocation for each value that is sought.
+//! Binary search, one invocation per value.
 
 use super::View;
 use super::code::{Code, GROUP, Shader};
@@ -9,7 +9,7 @@ use super::stored::{Stored, Value};
 use super::stream::Launch;
 use crate::base::{DType, Result};
 
-/// See [`crate::cpu::search::search`]; all operands are contiguous.
+/// Like [`crate::cpu::search::search`]; all operands are contiguous.
 pub fn search(
     out: View<'_>,
     sorted: View<'_>,
@@ -47,7 +47,7 @@ pub fn search(
 #[derive(Clone, Copy)]
 struct Kind {
     x: Stored,
-    /// Whether places are int64.
+    /// True if the resulting indices are int64.
     wide: bool,
     sorter: bool,
     right: bool,
@@ -84,7 +84,7 @@ impl Kind {
             "  if (i >= {n}) {{ return; }}\n  let line = (i / {own}) * {stride};\n  let value = x_get({x_at} + i);\n  \
              var low = 0u;\n  var high = {length};\n  while (low < high) {{\n    \
              let middle = low + (high - low) / 2u;\n    let seen = sorted_get({sorted_at} + line + {middle});\n    \
-             // Nothing is known of NaN: the search goes on behind it.\n    \
+             // If either is NaN, the search continues to the right.\n    \
              if ({nan}{order}) {{ low = middle + 1u; }} else {{ high = middle; }}\n  }}\n  o[{o_at} + i] = {place};\n}}\n"
         ));
         code.finish()

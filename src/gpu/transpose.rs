@@ -1,5 +1,5 @@
-//! Copies between layouts whose dense dimensions differ, tile by tile through shared memory: both the reads and the
-//! writes of neighbouring invocations are then of neighbouring memory.
+//! Copies between layouts with different contiguous dimensions, tile by tile through shared memory, so that
+//! neighbouring invocations both read and write neighbouring memory.
 
 use super::View;
 use super::code::{Code, GROUP, Shader};
@@ -13,12 +13,12 @@ use crate::base::Result;
 /// The side of a tile.
 const SIDE: usize = 32;
 
-/// Copies `src` to `out`, of the same dtype and shape, if the tiles help; says whether it did.
+/// Copies `src` to `out`, of the same dtype and shape, if tiles help; returns true if it did.
 pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool> {
     let stored = Stored::bits(out.dtype);
     let space = Space::new(out.shape, &[out.strides, src.strides]);
     let last = space.rank() - 1;
-    // Words shared by several elements would need atomic writes, and overlapping views a copy.
+    // Elements that share words would need atomic writes, and overlapping views a copy.
     if last == 0 || stored.packed() || out.buffer.same(src.buffer) {
         return Ok(false);
     }
@@ -47,13 +47,13 @@ pub(super) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool>
     Ok(true)
 }
 
-/// `rank` dimensions beside the two of the tiles.
+/// `rank` is the number of dimensions in addition to the two of the tiles.
 fn shader(stored: Stored, rank: usize) -> Shader {
     let mut code = Code::new(9 + rank.saturating_sub(1) + 2 * rank, stored.value());
     let element = stored.single();
     code.bind("o", element, true);
     code.bind("x", element, false);
-    // One column more than needed: a column's elements then lie in different banks.
+    // One more column than needed, so that the elements of a column lie in different banks.
     code.push(&format!("var<workgroup> tile: array<{element}, {}>;\n", SIDE * (SIDE + 1)));
     code.main_by_group();
     let [rows, columns, across, tiles, batch] = [(); 5].map(|()| code.word());
