@@ -1,5 +1,5 @@
-//! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
-//! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
+//! The GPU, through wgpu: kernels over buffers and layouts, without tensors. Nothing here happens before
+//! the first call. An operator without a shader for a dtype raises; nothing is moved to the CPU implicitly.
 //!
 //! `shader` writes WGSL. `device` holds the adapter, its memory, its compiled shaders and its queue: a launch is recorded, and
 //! only a read waits. `launch` turns shapes into parameters. `kernels` has one file for each kind, named as in `src/cpu`.

@@ -1,16 +1,16 @@
-//! Numbers from the GPU beside numbers from plain Rust. They need an adapter: Mesa's software one will do.
+//! Tests that compare the GPU with plain Rust. They need an adapter; Mesa's software adapter suffices.
 
 use super::*;
 use crate::base::{Dims, Put, contiguous_strides};
 
-/// Without an adapter the numeric tests cannot speak; they fail rather than pass in silence.
+/// Without an adapter the numeric tests fail rather than pass silently.
 fn ready() {
-    // SAFETY: tests set the same value from every thread, before the GPU is first used.
+    // SAFETY: every test sets the same value, before the GPU is first used.
     unsafe { std::env::set_var("GRADIRON_SOFTWARE_GPU", "1") };
     assert!(available(), "these tests need a Vulkan adapter, for instance Mesa's lavapipe");
 }
 
-/// Runs the test of this name in a process of its own, and says whether this is that process.
+/// Runs the test of this name in its own process; returns true in that process.
 fn alone(name: &str) -> bool {
     if std::env::var_os("GRADIRON_TEST_ALONE").is_some() {
         return true;
@@ -65,7 +65,7 @@ impl Array {
         Source::View(self.view())
     }
 
-    /// The memory of a matrix read with its dimensions swapped.
+    /// The same memory with two dimensions swapped.
     pub fn swap(&self, a: usize, b: usize) -> Array {
         let mut other = Array {
             buffer: self.buffer.clone(),
@@ -88,7 +88,7 @@ impl Array {
         }
     }
 
-    /// All bytes of the memory, as numbers.
+    /// Reads all bytes of the memory, as numbers.
     pub fn read<E: bytemuck::Pod>(&self) -> Vec<E> {
         let mut bytes = vec![0u8; self.buffer.len()];
         download(&self.buffer, 0, &mut bytes).unwrap();
@@ -96,7 +96,7 @@ impl Array {
     }
 }
 
-/// Numbers that repeat nowhere soon.
+/// Pseudo-random numbers.
 pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(1);
     (0..n)

@@ -1,5 +1,6 @@
-//! PyO3 as our `pyfunction` and `pymethods` show it to PyO3's macros: with a guard in every entry. Where Python has no memory
-//! left PyO3 panics, also where it turns an error into an exception, and there nobody catches it.
+//! Wraps PyO3 for our `pyfunction` and `pymethods` macros: each entry point runs inside a guard that
+//! catches panics. PyO3 panics when Python has no memory left, even while it turns an error into an
+//! exception, where nothing else would catch the panic.
 
 use crate::base::try_alloc;
 use crate::python::errors::out_of_memory;
@@ -10,7 +11,7 @@ pub use pyo3::*;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What PyO3's macros name.
+/// The paths that PyO3's macros expand to.
 pub mod impl_ {
     pub use pyo3::impl_::*;
 
@@ -25,7 +26,7 @@ pub mod impl_ {
                 pyo3::impl_::trampoline::$kind::<Def>
             }};
         }
-        /// The entry in a guard, with as many arguments as its kind has.
+        /// Wraps an entry point in `guard`, with the arguments of its calling convention.
         macro_rules! with_guard {
             (fastcall_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b c] [names] $entry) };
             (cfunc_kw, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a b] [names] $entry) };
@@ -37,8 +38,9 @@ pub mod impl_ {
             ($one:ident, $entry:path) => { $crate::python::entry::impl_::trampoline::with_guard!([a] [] $entry) };
             ([$($argument:ident)*] [$($names:ident)?] $entry:path) => {
                 |py, $($argument,)* $($names)?| {
-                    // SAFETY: Python calls PyO3, and PyO3 this, with what the entry takes; the last may name keywords.
-                    $crate::python::entry::guarded(|| unsafe {
+                    // SAFETY: Python calls PyO3 with valid arguments for this entry, and PyO3 passes them
+                    // on; the last may be keyword names.
+                    $crate::python::entry::guard(|| unsafe {
                         $(if !$names.is_null() { $crate::python::entry::check_names(py, $names)?; })?
                         $entry(py, $($argument,)* $($names)?)
                     })
@@ -50,19 +52,20 @@ pub mod impl_ {
     }
 }
 
-/// The result of an entry, or the exception for a panic in it.
+/// Runs an entry point; a panic becomes an exception.
 #[inline]
-pub fn guarded<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(|| entry().map_err(normalized)))
+pub fn guard<T>(entry: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(|| entry().map_err(normalize)))
         .unwrap_or_else(|panic| Err(panic_error(&*panic)))
 }
 
-/// Refuses a keyword too long for the memory that is left: PyO3's messages repeat it.
+/// Refuses a keyword that is too long for the remaining memory: PyO3 repeats keywords in its messages.
 ///
 /// # Safety
-/// `names` is an object: a tuple of names, a dictionary with them as keys, or none of either (`pow`'s third operand).
+/// `names` is a valid object: a tuple of names, a dictionary with names as keys, or neither (`pow`'s third
+/// operand).
 pub unsafe fn check_names(py: Python<'_>, names: *mut ffi::PyObject) -> PyResult<()> {
-    // SAFETY: as the caller promises.
+    // SAFETY: the caller guarantees it.
     let names = unsafe { Bound::from_borrowed_ptr(py, names) };
     if let Ok(names) = names.cast::<PyTuple>() {
         names.iter_borrowed().try_for_each(|name| check_name(&name))
@@ -78,9 +81,9 @@ fn check_name(name: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(try_alloc::check_text(length)?)
 }
 
-/// The error with its exception object made.
+/// Creates the exception object now, inside the guard, rather than lazily.
 #[cold]
-fn normalized(error: PyErr) -> PyErr {
+fn normalize(error: PyErr) -> PyErr {
     Python::attach(|py| {
         error.restore(py);
         PyErr::fetch(py)
@@ -90,26 +93,27 @@ fn normalized(error: PyErr) -> PyErr {
 #[cold]
 fn panic_error(panic: &(dyn Any + Send)) -> PyErr {
     let no_memory = || out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left");
-    if is_for_memory(panic) {
+    if is_out_of_memory(panic) {
         return no_memory();
     }
     let error =
-        || normalized(PyRuntimeError::new_err("an internal check of gradiron failed; please report it"));
+        || normalize(PyRuntimeError::new_err("an internal check of gradiron failed; please report it"));
     catch_unwind(error).unwrap_or_else(|_| no_memory())
 }
 
-/// Whether PyO3 panicked since an object of Python's could not be made: Python had no memory for it.
-fn is_for_memory(panic: &(dyn Any + Send)) -> bool {
+/// Returns true if PyO3 panicked because Python had no memory for an object.
+fn is_out_of_memory(panic: &(dyn Any + Send)) -> bool {
     let text = panic.downcast_ref::<String>().map(|text| &**text);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or_default();
     text.starts_with("PyObject pointer is null") || text.starts_with("Converting PyErr arguments failed")
 }
 
-/// Panics for memory become errors and say nothing by themselves. Python gets the reserve, to make that error of.
-pub fn quiet_panics_for_memory() {
+/// Silences panics for missing memory, which become errors. The reserve is freed so that Python can make
+/// the exception.
+pub fn silence_memory_panics() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        if is_for_memory(info.payload()) {
+        if is_out_of_memory(info.payload()) {
             crate::storage::reserve::spend();
         } else {
             usual(info);

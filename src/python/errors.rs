@@ -1,8 +1,8 @@
-//! Faults become PyTorch's exceptions here, and nowhere else.
+//! Turns `Fault`s into PyTorch's exceptions. No other module does.
 
 use crate::base::{Error, Fault, Guidance};
 use crate::python::modes::anomaly;
-use crate::python::objects::{made, tuple};
+use crate::python::objects::{to_object, tuple};
 use crate::storage::reserve;
 use pyo3::PyErrArguments;
 use pyo3::exceptions::{
@@ -12,14 +12,14 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 
-/// `gradiron.OutOfMemoryError`, a RuntimeError; made on the Python side.
+/// `gradiron.OutOfMemoryError`, a RuntimeError that the Python side defines.
 pub static OUT_OF_MEMORY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 pyo3::create_exception!(
     gradiron._core,
     _LinAlgError,
     PyRuntimeError,
-    "A factorisation or a system of equations without an answer."
+    "Raised when a linear algebra operator fails, as for a singular matrix."
 );
 
 impl From<Error> for PyErr {
@@ -42,31 +42,33 @@ impl From<Error> for PyErr {
                 PyNotImplementedError::new_err(text)
             }
             Fault::OutOfMemory { .. } => out_of_memory(&text),
-            Fault::Guided(guidance) => PyRuntimeError::new_err(Told(guidance)),
+            Fault::Guided(guidance) => PyRuntimeError::new_err(GuidedText(guidance)),
             _ => PyRuntimeError::new_err(text),
         }
     }
 }
 
-/// A guided error's text, with the user's lines read only when Python wants it: files are not read under locks.
-struct Told(Guidance);
+/// The text of a guided error. The user's source lines are read only when Python asks for the text, so that
+/// no file is read under a lock.
+struct GuidedText(Guidance);
 
-impl PyErrArguments for Told {
+impl PyErrArguments for GuidedText {
     fn arguments(self, py: Python<'_>) -> Py<PyAny> {
         let text = self.0.render(|line| anomaly::source(py, line));
         PyString::new(py, &text).into_any().unbind()
     }
 }
 
-/// Made by Python alone, of what the reserve held: there may be no memory for it.
+/// Makes the exception with Python's allocator only, from the memory that the reserve frees: nothing else
+/// may be left.
 pub fn out_of_memory(text: &str) -> PyErr {
     reserve::spend();
     let instance = |py: Python<'_>| match OUT_OF_MEMORY.get(py) {
-        Some(class) => class.call1(py, tuple(py, [made(py, text)?])?),
+        Some(class) => class.call1(py, tuple(py, [to_object(py, text)?])?),
         None => Ok(py.get_type::<PyMemoryError>().call0()?.unbind()),
     };
     Python::attach(|py| {
-        // A panic may have left an exception behind.
+        // A panic may have left an exception set.
         drop(PyErr::take(py));
         instance(py).map_or_else(|error| error, |made| PyErr::from_value(made.into_bound(py)))
     })
@@ -79,12 +81,12 @@ impl From<PyErr> for Error {
     }
 }
 
-/// An exception on its way through the core.
+/// Wraps a Python exception so that it can pass through the core.
 pub fn carry(error: PyErr) -> Error {
     Fault::Foreign(Box::new(error)).into()
 }
 
-/// Tells a user what the core warns of.
+/// Issues a warning of the core as a Python `UserWarning`.
 pub fn warn(text: &str) -> crate::base::Result<()> {
     let tell = |py: Python<'_>| {
         let message = std::ffi::CString::new(text)?;

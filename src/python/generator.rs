@@ -1,4 +1,4 @@
-//! Generators of random numbers, as Python holds them.
+//! Random number generators as Python objects.
 
 use crate::base::{DType, Device};
 use crate::operator::generator::Generator;
@@ -13,11 +13,11 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// A source of random numbers with a state of its own.
+/// A random number generator with its own state.
 #[pyclass(frozen, name = "Generator", module = "gradiron")]
 pub struct PyGenerator(pub Generator);
 
-/// A seed as PyTorch takes it: negative ones count from the end.
+/// Reads a seed as PyTorch does: a negative seed is taken modulo 2^64.
 fn seed_from(object: &Bound<'_, PyAny>) -> PyResult<u64> {
     let whole = object.py().get_type::<pyo3::types::PyInt>().call1((object,))?;
     if let Ok(seed) = whole.extract::<i64>() {
@@ -29,7 +29,7 @@ fn seed_from(object: &Bound<'_, PyAny>) -> PyResult<u64> {
 fn state_tensor(generator: &Generator) -> PyResult<Tensor> {
     let bytes = generator.stream().cpu.state();
     let body = Body::new(&[bytes.len()], DType::U8, Device::Cpu)?;
-    // SAFETY: the body has just been made with room for these bytes.
+    // SAFETY: the body was just allocated with room for these bytes.
     unsafe { body.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(Tensor::new(body))
 }
@@ -41,7 +41,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     };
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::kernel::duplicate(&host.body())?;
-    // SAFETY: the body is dense and holds that many bytes.
+    // SAFETY: the body is contiguous and holds that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
     generator.stream().cpu.set_state(bytes)?;
     Ok(())
@@ -68,19 +68,19 @@ impl PyGenerator {
         slf.get().0.stream().manual_seed(seed);
         Ok(slf.clone())
     }
-    /// Seeds the generator with an unpredictable number, and returns it.
+    /// Seeds the generator with an unpredictable number, and returns that number.
     fn seed(&self) -> u64 {
         self.0.stream().seed()
     }
-    /// The last seed.
+    /// Returns the last seed.
     fn initial_seed(&self) -> u64 {
         self.0.stream().cpu.initial_seed()
     }
-    /// The state, as bytes.
+    /// Returns the state as a tensor of bytes.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         class::wrap(py, state_tensor(&self.0)?)
     }
-    /// Goes back to a state that `get_state` gave.
+    /// Restores a state that `get_state` returned.
     fn set_state<'py>(
         slf: &Bound<'py, PyGenerator>,
         new_state: &Bound<'py, PyAny>,
@@ -88,18 +88,18 @@ impl PyGenerator {
         restore(&slf.get().0, new_state)?;
         Ok(slf.clone())
     }
-    /// Another generator in the same state.
+    /// Returns a new generator in the same state.
     fn clone_state(&self) -> PyGenerator {
         PyGenerator(self.0.copy())
     }
-    /// Where the numbers are drawn.
+    /// The device on which the numbers are drawn.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Py<PyDevice>> {
         device_object(py, self.0.device)
     }
 }
 
-/// The generator of operators that are given none; always the same object.
+/// Returns the default generator, always the same object.
 #[pyfunction]
 pub fn global_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
     static OBJECT: PyOnceLock<Py<PyGenerator>> = PyOnceLock::new();

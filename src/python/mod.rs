@@ -1,4 +1,4 @@
-//! The Python bindings: the only module that knows PyO3.
+//! The Python bindings: the only module that uses PyO3.
 
 mod autograd;
 mod call;
@@ -28,13 +28,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyType};
 
-/// The floating point dtype of numbers and of new tensors.
+/// Returns the default floating point dtype of Python numbers and new tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::methods::default_dtype(py)
 }
 
-/// Makes another floating point dtype the default.
+/// Sets the default floating point dtype.
 #[pyfunction]
 #[pyo3(signature = (d, /))]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -47,7 +47,7 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The dtype that both convert to without loss of range.
+/// Returns the smallest dtype to which both can be converted without loss of range.
 #[pyfunction]
 fn promote_types(
     py: Python<'_>,
@@ -59,7 +59,7 @@ fn promote_types(
     types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
 
-/// Whether warnings that are told once are told each time from now on.
+/// If true, warnings that normally appear once appear every time.
 #[pyfunction]
 fn set_warn_always(b: bool) {
     crate::base::warning::set_always(b);
@@ -70,7 +70,8 @@ fn is_warn_always_enabled() -> bool {
     crate::base::warning::is_always()
 }
 
-/// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
+/// Converts a Python type to the dtype that it stands for (`float` is float64). Returns any other object
+/// unchanged.
 #[pyfunction]
 fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match types::dtype_of(&object)? {
@@ -79,7 +80,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// Copies to a dtype and device; the gradient follows.
+/// Converts to a dtype and device; differentiable.
 #[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
@@ -95,7 +96,7 @@ fn convert<'py>(
         let copy = PyBool::new(py, copy).to_owned().into_any();
         let named = [("dtype", dtype.cloned()), ("device", device.cloned()), ("copy", Some(copy))];
         let named: Vec<_> = named.into_iter().filter_map(|(name, x)| Some((name.to_owned(), x?))).collect();
-        if let Some(taken) = call::overrides::Asked::of_method("to", tensor, &named) {
+        if let Some(taken) = call::overrides::OverrideCall::of_method("to", tensor, &named) {
             return taken;
         }
         _span = modes::profile::named(|| "to", [tensor.as_any()]);
@@ -119,11 +120,11 @@ fn convert<'py>(
     wrapper::class::wrap(py, made)
 }
 
-/// A parameter as stubs read it: name, kind, whether it is optional, default, whether it must be named.
+/// A parameter for the stubs: name, kind, whether it is optional, default, whether it is keyword-only.
 type ParamFacts = (&'static str, String, bool, Option<String>, bool);
 
-/// A signature: its parameters, what it returns, whether it takes `out=`; which of the parameters takes several arguments one by
-/// one in a function, and which (counted after the receiver) in a method.
+/// A signature for the stubs: its parameters, its return type, whether it takes `out=`, and the parameters that take several
+/// arguments one by one (`x.permute(0, 1)`): as a function, and as a method (counted after `self`).
 type SignatureFacts = (Vec<ParamFacts>, &'static str, bool, [Option<usize>; 2]);
 
 fn signature_facts(row: &'static Row) -> SignatureFacts {
@@ -141,7 +142,7 @@ fn signature_facts(row: &'static Row) -> SignatureFacts {
     (row.params.iter().map(facts).collect(), row.returns, row.forms.has(Forms::OUT), spread)
 }
 
-/// What the tests and the stubs are generated from: one dict per row.
+/// Describes each row as a dict; tests and stubs are generated from them.
 #[pyfunction]
 fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
@@ -182,7 +183,7 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// What the Python side hands over at import.
+/// Receives the classes that the Python side defines; called at import.
 #[pyfunction]
 fn register(
     py: Python<'_>,
@@ -196,9 +197,9 @@ fn register(
     Ok(())
 }
 
-/// Tensors belong to the process, and so to its first interpreter.
+/// Refuses subinterpreters: tensors belong to the process, and so to its first interpreter.
 fn refuse_subinterpreter() -> PyResult<()> {
-    // SAFETY: this thread holds the lock of an interpreter, which both calls ask about.
+    // SAFETY: this thread is attached to an interpreter, which both calls query.
     let number = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
     if number == 0 {
         return Ok(());
@@ -216,13 +217,13 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::storage::reserve::check()?;
     crate::base::warning::set_host(errors::warn);
     crate::base::signals::set_host(autograd::nested_backward::poll);
-    entry::quiet_panics_for_memory();
+    entry::silence_memory_panics();
     module.add_class::<wrapper::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
     module.add_class::<graph::node::PyNode>()?;
     module.add_class::<generator::PyGenerator>()?;
-    // Names that PyTorch does not have at the top of its package are set, but not listed in `__all__`.
+    // Names that PyTorch does not have in its top-level package are set but not listed in `__all__`.
     module.setattr("Sizes", size::base(py)?)?;
     for class in [
         py.get_type::<function::context::Ctx>(),
@@ -235,7 +236,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.setattr(class.name()?, class)?;
     }
-    // Classes that Python does not name are made now, since later there may be no memory for them.
+    // Python never names these classes. They are created now because memory may be missing later.
     py.get_type::<autograd::graph_task::NodeName>();
     py.get_type::<graph::hooks::Assigned>();
     py.get_type::<transforms::vmap::SampleHook>();

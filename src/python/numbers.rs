@@ -1,4 +1,4 @@
-//! Python's numbers as ours.
+//! Conversion of Python numbers to scalars and integers.
 
 use crate::base::{Scalar, warn_once};
 use crate::operator::Ints;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::sync::atomic::AtomicBool;
 
-/// A Python number as a scalar; NumPy's numbers too.
+/// Reads a Python or NumPy number as a scalar.
 pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     if object.is_exact_instance_of::<PyFloat>() {
         return object.extract().ok().map(Scalar::Float);
@@ -28,7 +28,7 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     if let Ok(number) = object.cast::<PyComplex>() {
         return Some(Scalar::Complex(number.real(), number.imag()));
     }
-    // NumPy's complex64 is no complex of Python's, and as a float would lose its imaginary part.
+    // NumPy's complex64 is not a Python complex; reading it as a float would lose its imaginary part.
     if object.hasattr("__complex__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
         let number = object.call_method0("__complex__").ok()?;
         let kind: String =
@@ -46,7 +46,7 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     None
 }
 
-/// Lists are asked for first: the attempts to read one as a number would each make an exception.
+/// Callers check for lists first: each failed attempt to read a list as a number would create an exception.
 pub fn is_list(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
 }
@@ -78,7 +78,7 @@ pub fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
     None
 }
 
-/// Warns, once, that a number has no history, where one is kept.
+/// Warns once if a tensor that requires a gradient is converted to a number, which is not in the graph.
 pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if mode::grad_enabled() && tensor.requires_grad() {

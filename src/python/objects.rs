@@ -1,31 +1,32 @@
-//! Python's numbers, texts, tuples and lists, made in ways that can fail: where memory is gone, PyO3's own panic.
+//! Fallible constructors of Python numbers, strings, tuples and lists: PyO3's own panic when memory is
+//! missing.
 
 use crate::base::try_alloc;
-use crate::python::sequences::look_up;
+use crate::python::sequences::poll_signals;
 use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
-/// A result of ours, whose object may fail to be made.
-pub struct Made<T>(pub T);
+/// A return value whose conversion to a Python object may fail.
+pub struct ToObject<T>(pub T);
 
-macro_rules! made {
+macro_rules! impl_to_object {
     ($($ty:ty, |$value:ident| $make:expr;)*) => { $(
-        impl<'py> IntoPyObject<'py> for Made<$ty> {
+        impl<'py> IntoPyObject<'py> for ToObject<$ty> {
             type Target = PyAny;
             type Output = Bound<'py, PyAny>;
             type Error = PyErr;
             fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
                 let $value = self.0;
-                // SAFETY: a new object, or null and an exception.
+                // SAFETY: the call returns a new object, or null with an exception set.
                 unsafe { Bound::from_owned_ptr_or_err(py, $make) }
             }
         }
     )* };
 }
-made! {
+impl_to_object! {
     i64, |n| ffi::PyLong_FromLongLong(n);
     u32, |n| ffi::PyLong_FromUnsignedLongLong(n.into());
     u64, |n| ffi::PyLong_FromUnsignedLongLong(n);
@@ -35,15 +36,15 @@ made! {
     String, |text| ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize);
 }
 
-/// An object, of a number or a text.
+/// Converts a number or string to a Python object.
 pub fn made<'py, T>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>>
 where
-    Made<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
+    ToObject<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
 {
-    Made(value).into_pyobject(py)
+    ToObject(value).into_pyobject(py)
 }
 
-/// The text of a Python string, unless it is too long to be repeated in messages.
+/// Returns the text of a Python string; raises if it is too long to be repeated in messages.
 pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Ok(text) = object.cast::<PyString>() else { return Ok(None) };
     match text.to_str() {
@@ -56,33 +57,32 @@ pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     }
 }
 
-/// How much of a name goes into messages: names of classes come from outside, and may be as long as memory.
+/// The maximal length of a name in a message: class names come from the user, and may be arbitrarily long.
 const LONGEST_NAME: usize = 1 << 12;
 
-/// An object's `__name__`, as far as messages show it.
+/// Returns an object's `__name__`, truncated for messages.
 pub fn name_of(object: &Bound<'_, PyAny>, otherwise: &str) -> String {
     let name = object.getattr(intern!(object.py(), "__name__"));
-    name.and_then(|name| start_of(name.cast::<PyString>()?)).unwrap_or_else(|_| otherwise.into())
+    name.and_then(|name| truncate(name.cast::<PyString>()?)).unwrap_or_else(|_| otherwise.into())
 }
 
-/// A text, as far as messages show it.
-pub fn start_of(name: &Bound<'_, PyString>) -> PyResult<String> {
+/// Truncates a string for messages.
+pub fn truncate(name: &Bound<'_, PyString>) -> PyResult<String> {
     let name = name.to_str()?;
     Ok(name[..name.floor_char_boundary(LONGEST_NAME)].to_owned())
 }
 
 pub trait ClassName {
-    /// The name of the object's class, as far as messages show it.
+    /// Returns the name of the object's class, truncated for messages.
     fn class_name(&self) -> PyResult<String>;
 }
 
 impl<T> ClassName for Bound<'_, T> {
     fn class_name(&self) -> PyResult<String> {
-        start_of(&self.as_any().get_type().name()?)
+        truncate(&self.as_any().get_type().name()?)
     }
 }
 
-/// A list of these objects.
 pub fn list<'py, T>(
     py: Python<'py>,
     items: impl IntoIterator<Item = Bound<'py, T>, IntoIter: ExactSizeIterator>,
@@ -91,7 +91,6 @@ pub fn list<'py, T>(
     to_list(py, items.len(), items.map(Ok))
 }
 
-/// A tuple of these objects.
 pub fn tuple<'py, T>(
     py: Python<'py>,
     items: impl IntoIterator<Item = Bound<'py, T>, IntoIter: ExactSizeIterator>,
@@ -100,24 +99,25 @@ pub fn tuple<'py, T>(
     to_tuple(py, items.len(), items.map(Ok))
 }
 
-/// A list of so many objects, up to the first error.
+/// Makes a list of `count` objects; stops at the first error.
 pub fn to_list<'py, T>(
     py: Python<'py>,
     count: usize,
     items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
 ) -> PyResult<Bound<'py, PyList>> {
-    // SAFETY: a new list or an exception; its places are empty until they are filled, which Python's own code expects.
+    // SAFETY: the call returns a new list or an exception; its slots are null until they are set, which
+    // Python's own code expects.
     unsafe {
         let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(count as isize))?.cast_into_unchecked();
         for (i, item) in items.into_iter().enumerate().take(count) {
-            look_up(py, i)?;
+            poll_signals(py, i)?;
             ffi::PyList_SetItem(list.as_ptr(), i as isize, item?.into_ptr());
         }
         Ok(list)
     }
 }
 
-/// A tuple of so many objects, up to the first error.
+/// Makes a tuple of `count` objects; stops at the first error.
 pub fn to_tuple<'py, T>(
     py: Python<'py>,
     count: usize,
@@ -133,10 +133,9 @@ pub fn to_tuple<'py, T>(
     }
 }
 
-/// A tuple of numbers.
 pub fn numbers<'py, T: Copy>(py: Python<'py>, all: &[T]) -> PyResult<Bound<'py, PyTuple>>
 where
-    Made<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
+    ToObject<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
 {
-    to_tuple(py, all.len(), all.iter().map(|&n| made(py, n)))
+    to_tuple(py, all.len(), all.iter().map(|&n| to_object(py, n)))
 }

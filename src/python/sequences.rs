@@ -1,5 +1,5 @@
-//! Sequences from Python, which may claim any length: what they give is taken as it comes, in memory that may be refused, and
-//! Ctrl-C ends it.
+//! Reading of sequences from Python, which may claim any length: elements are taken one by one into memory
+//! that may run out, and Ctrl-C interrupts.
 
 use crate::base::try_alloc;
 use crate::python::numbers::int_from;
@@ -8,27 +8,27 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// After this many elements, a check whether Ctrl-C was pressed.
+/// Number of elements between two checks for Ctrl-C.
 const PATIENCE: usize = 1 << 14;
 
-/// Lets Ctrl-C end what has taken `count` elements so far.
+/// Checks for Ctrl-C now and then; `count` elements were read so far.
 #[inline]
-pub fn look_up(py: Python<'_>, count: usize) -> PyResult<()> {
+pub fn poll_signals(py: Python<'_>, count: usize) -> PyResult<()> {
     if count % PATIENCE == PATIENCE - 1 { py.check_signals() } else { Ok(()) }
 }
 
-/// Everything that an iterable gives.
-pub fn collected<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+/// Collects all elements of an iterable.
+pub fn collect<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let mut all = Vec::new();
     for item in object.try_iter()? {
         try_alloc::push(&mut all, item?)?;
-        look_up(object.py(), all.len())?;
+        poll_signals(object.py(), all.len())?;
     }
     Ok(all)
 }
 
-/// `read` of each element of a tuple or list; None for any other object, or where `read` gives None.
-pub fn each<'py, T>(
+/// Applies `read` to each element of a tuple or list. Returns None for any other object.
+pub fn read_items<'py, T>(
     object: &Bound<'py, PyAny>,
     read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
 ) -> PyResult<Option<Vec<T>>> {
@@ -44,24 +44,24 @@ pub fn each<'py, T>(
     Ok(Some(all))
 }
 
-/// The elements of a tuple or list, in a function's signature.
-pub struct Listed<T>(pub Vec<T>);
+/// A function argument that is a tuple or list.
+pub struct ListArg<T>(pub Vec<T>);
 
-impl<'a, 'py, T> FromPyObject<'a, 'py> for Listed<T>
+impl<'a, 'py, T> FromPyObject<'a, 'py> for ListArg<T>
 where
     T: for<'b> FromPyObject<'b, 'py>,
 {
     type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Listed<T>> {
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<ListArg<T>> {
         let read = |item: &Bound<'py, PyAny>| item.extract::<T>().map_err(Into::into);
-        match each(&object, read)? {
-            Some(all) => Ok(Listed(all)),
+        match read_items(&object, read)? {
+            Some(all) => Ok(ListArg(all)),
             None => Err(PyTypeError::new_err(format!("must be a tuple or list, not {}", type_name(&object)))),
         }
     }
 }
 
-/// Whole numbers in a tuple or list, for a `function` with a parameter `name`.
+/// Reads a tuple or list of ints, the argument `name` of `function`.
 pub fn ints(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let wrong = |what: String| {
         PyTypeError::new_err(format!("{function}(): argument '{name}' must be tuple of ints, {what}"))
@@ -69,5 +69,5 @@ pub fn ints(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<V
     let read = |item: &Bound<'_, PyAny>| {
         int_from(item).ok_or_else(|| wrong(format!("but found element of type {}", type_name(item))))
     };
-    each(object, read)?.ok_or_else(|| wrong(format!("not {}", type_name(object))))
+    read_items(object, read)?.ok_or_else(|| wrong(format!("not {}", type_name(object))))
 }

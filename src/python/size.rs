@@ -1,5 +1,5 @@
-//! `torch.Size`: a tuple whose slices are sizes again. Shapes are read often, so the latest ones are
-//! kept, and the type that the class of the Python side is built on gives items without a call of Python.
+//! `torch.Size`: a tuple whose slices are sizes again. Shapes are read often, so the latest objects are
+//! cached, and the base class of `Size` has a native subscript.
 
 use crate::base::lock;
 use crate::python::objects::numbers;
@@ -11,16 +11,16 @@ use pyo3::types::{PyTuple, PyType};
 use std::ffi::c_void;
 use std::sync::Mutex;
 
-/// `torch.Size`, and `tuple.__new__`, which goes past the class's own check of its items.
+/// `torch.Size`, and `tuple.__new__`, which skips the check of the items in `Size.__new__`.
 static CLASS: PyOnceLock<(Py<PyType>, Py<PyAny>)> = PyOnceLock::new();
 
-/// What is kept: so many shapes, of at most so many dimensions.
-const KEPT: usize = 16;
+/// The cache holds this many shapes, of at most `DIMS` dimensions.
+const CACHE_SIZE: usize = 16;
 const DIMS: usize = 4;
 
-/// A shape, with its length, and its object.
-type Lately = Option<([usize; DIMS], usize, Py<PyAny>)>;
-static LATELY: Mutex<[Lately; KEPT]> = Mutex::new([const { None }; KEPT]);
+/// A cached shape, its number of dimensions, and its object.
+type CacheEntry = Option<([usize; DIMS], usize, Py<PyAny>)>;
+static CACHE: Mutex<[CacheEntry; CACHE_SIZE]> = Mutex::new([const { None }; CACHE_SIZE]);
 
 pub fn register(py: Python<'_>, class: Bound<'_, PyType>) -> PyResult<()> {
     let make = py.get_type::<PyTuple>().getattr("__new__")?;
@@ -28,7 +28,7 @@ pub fn register(py: Python<'_>, class: Bound<'_, PyType>) -> PyResult<()> {
     Ok(())
 }
 
-/// A `torch.Size` of what are sizes already.
+/// Makes a `torch.Size` from a tuple that holds only valid sizes.
 fn from_tuple<'py>(tuple: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let py = tuple.py();
     match CLASS.get(py) {
@@ -37,15 +37,15 @@ fn from_tuple<'py>(tuple: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     }
 }
 
-/// A `torch.Size`.
+/// Returns the `torch.Size` of these dimensions, from the cache if possible.
 pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let mut key = [0; DIMS];
     let Some(sizes) = key.get_mut(..dims.len()) else { return from_tuple(numbers(py, dims)?) };
     sizes.copy_from_slice(dims);
-    let place = key.iter().fold(dims.len(), |hash, &n| hash.wrapping_mul(31).wrapping_add(n)) % KEPT;
+    let place = key.iter().fold(dims.len(), |hash, &n| hash.wrapping_mul(31).wrapping_add(n)) % CACHE_SIZE;
     {
-        let lately = lock(&LATELY);
-        if let Some((kept, n, size)) = &lately[place]
+        let cache = lock(&CACHE);
+        if let Some((kept, n, size)) = &cache[place]
             && (kept, *n) == (&key, dims.len())
         {
             return Ok(size.bind(py).clone());
@@ -53,14 +53,14 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
     }
     let size = from_tuple(numbers(py, dims)?)?;
     let newest = Some((key, dims.len(), size.clone().unbind()));
-    // The old one is dropped after the lock.
-    let _last = std::mem::replace(&mut lock(&LATELY)[place], newest);
+    // The replaced object is dropped after the lock is released.
+    let _last = std::mem::replace(&mut lock(&CACHE)[place], newest);
     Ok(size)
 }
 
-/// `sizes[index]`: what a tuple gives, and for a slice a size.
+/// `sizes[index]`: an int, or a size for a slice.
 unsafe extern "C" fn item(sizes: *mut ffi::PyObject, index: *mut ffi::PyObject) -> *mut ffi::PyObject {
-    // SAFETY: the interpreter calls this attached, with two objects of which the first is a tuple.
+    // SAFETY: the interpreter calls this with two objects, the first of them a tuple.
     unsafe {
         let slot = ffi::PyType_GetSlot(&raw mut ffi::PyTuple_Type, ffi::Py_mp_subscript);
         let of_tuple: ffi::binaryfunc = std::mem::transmute::<*mut c_void, ffi::binaryfunc>(slot);
@@ -80,7 +80,7 @@ unsafe extern "C" fn item(sizes: *mut ffi::PyObject, index: *mut ffi::PyObject) 
     }
 }
 
-/// The type below `torch.Size`.
+/// Creates the base class of `torch.Size`.
 pub fn base(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
     let mut slots = [
         ffi::PyType_Slot { slot: ffi::Py_mp_subscript, pfunc: item as *mut c_void },
@@ -94,9 +94,9 @@ pub fn base(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
         slots: slots.as_mut_ptr(),
     };
     let bases = PyTuple::new(py, [py.get_type::<PyTuple>()])?;
-    // SAFETY: the specification is whole, and copied.
+    // SAFETY: the specification is complete, and Python copies it.
     let made = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyType_FromSpecWithBases(&raw mut spec, bases.as_ptr()))?
     };
-    made.cast_into::<PyType>().map_err(|_| PyTypeError::new_err("a type's type is no type"))
+    made.cast_into::<PyType>().map_err(|_| PyTypeError::new_err("PyType_FromSpecWithBases returned no type"))
 }

@@ -1,7 +1,7 @@
-//! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
+//! `dtype`, `device`, and the classes that the Python side registers (named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, try_alloc, warn_once};
-use crate::python::objects::{ClassName, Made};
+use crate::python::objects::{ClassName, ToObject};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -21,27 +21,27 @@ impl PyDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.name())
     }
-    /// Whether it holds fractions.
+    /// True for floating point types.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
-    /// Whether it holds complex numbers.
+    /// True for complex types.
     #[getter]
     fn is_complex(&self) -> bool {
         self.0.is_complex()
     }
-    /// Its name in most of PyTorch's messages: `Float`.
+    /// The name in most of PyTorch's messages: `Float`.
     #[getter]
     fn _scalar_name(&self) -> PyResult<&'static str> {
         Ok(self.0.scalar_name())
     }
-    /// Its name in the others, after C: `float`.
+    /// The C name, in the other messages: `float`.
     #[getter]
     fn _c_name(&self) -> PyResult<&'static str> {
         Ok(self.0.c_name())
     }
-    /// The complex type of the same precision.
+    /// Returns the complex type of the same precision.
     #[allow(clippy::wrong_self_convention, reason = "Python's name, and a Python object")]
     fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         if !self.0.is_differentiable() {
@@ -50,31 +50,32 @@ impl PyDType {
         }
         dtype_object(py, self.0.to_complex())
     }
-    /// The real type of the same precision.
+    /// Returns the real type of the same precision.
     #[allow(clippy::wrong_self_convention, reason = "as above")]
     fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         dtype_object(py, self.0.to_real())
     }
-    /// Whether it holds negative numbers.
+    /// True for types with negative numbers.
     #[getter]
     fn is_signed(&self) -> bool {
         !matches!(self.0, DType::U8 | DType::Bool)
     }
-    /// The bytes of one element.
+    /// The size of an element in bytes.
     #[getter]
-    fn itemsize(&self) -> Made<usize> {
-        Made(self.0.size())
+    fn itemsize(&self) -> ToObject<usize> {
+        ToObject(self.0.size())
     }
     fn __reduce__(&self) -> String {
         self.0.name().into()
     }
 }
 
-/// An element type that no tensor has here. Programs look its name up and compare with it; a tensor of it is refused.
+/// A dtype that gradiron has no tensors of. Programs can look up its name and compare it; making a tensor
+/// of it raises.
 #[pyclass(frozen, name = "AbsentDType", module = "gradiron._core")]
 pub struct PyAbsentDType(Absent);
 
-/// Its name, the bytes of an element, whether it holds fractions and whether it holds negative numbers.
+/// Its name, the size of an element in bytes, whether it is floating point, and whether it is signed.
 type Absent = (&'static str, usize, bool, bool);
 
 const ABSENT: [Absent; 10] = [
@@ -95,38 +96,38 @@ impl PyAbsentDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.0)
     }
-    /// Whether it holds fractions.
+    /// True for floating point types.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.2
     }
-    /// Whether it holds complex numbers.
+    /// True for complex types.
     #[getter]
     fn is_complex(&self) -> bool {
         self.0.0 == "complex32"
     }
-    /// Whether it holds negative numbers.
+    /// True for types with negative numbers.
     #[getter]
     fn is_signed(&self) -> bool {
         self.0.3
     }
-    /// The bytes of one element.
+    /// The size of an element in bytes.
     #[getter]
-    fn itemsize(&self) -> Made<usize> {
-        Made(self.0.1)
+    fn itemsize(&self) -> ToObject<usize> {
+        ToObject(self.0.1)
     }
     fn __reduce__(&self) -> &'static str {
         self.0.0
     }
 }
 
-/// Puts the names of the types that are not there beside those that are.
+/// Adds the unsupported dtypes to the module.
 pub fn add_absent(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("AbsentDType", module.py().get_type::<PyAbsentDType>())?;
     ABSENT.iter().try_for_each(|&absent| module.add(absent.0, PyAbsentDType(absent)))
 }
 
-/// The dtype that an object stands for: one of ours, or Python's `float`, `int`, `bool` or `complex`.
+/// Converts an object to a dtype: a `torch.dtype`, or Python's `float`, `int`, `bool` or `complex`.
 pub fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     match object.cast::<PyDType>() {
         Ok(dtype) => Ok(Some(dtype.get().0)),
@@ -153,17 +154,17 @@ fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
     classes.into_iter().find(|(class, _)| object.is(class)).map(|(_, dtype)| dtype)
 }
 
-/// Where a tensor lies: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with a number.
+/// The device of a tensor: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with an optional index.
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {
     device: Device,
-    /// The number that the user named: `cuda` and `cuda:0` print differently.
+    /// The index that the user gave, if any: `cuda` and `cuda:0` print differently.
     index: Option<u8>,
 }
 
 impl PyDevice {
-    /// The object of a device that was named in full.
+    /// Returns the object of a device, with its index.
     pub fn of(device: Device) -> PyDevice {
         let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
         PyDevice { device, index }
@@ -216,10 +217,10 @@ impl PyDevice {
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
-    fn kind(&self) -> Made<&'static str> {
-        Made(self.name())
+    fn kind(&self) -> ToObject<&'static str> {
+        ToObject(self.name())
     }
-    /// The device's number, if it was named.
+    /// The index of the device, if one was given.
     #[getter]
     fn index(&self) -> Option<u8> {
         self.index
@@ -249,7 +250,7 @@ impl PyDevice {
     }
 }
 
-/// `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu`, `meta`.
+/// Parses `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu` or `meta`.
 pub fn parse_device(text: &str) -> PyResult<PyDevice> {
     try_alloc::check_text(text.len())?;
     let (kind, index) = match text.split_once(':') {
@@ -286,10 +287,13 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
     Ok(PyDevice { device: Device::Gpu(name, index.unwrap_or(0)), index })
 }
 
-/// A memory format by its name.
 pub fn memory_format(name: &str) -> PyResult<MemoryFormat> {
     try_alloc::check_text(name.len())?;
-    let unknown = || PyTypeError::new_err(format!("'{name}' is no memory format"));
+    let unknown = || {
+        PyTypeError::new_err(format!(
+            "'{name}' is not a memory format; use torch.contiguous_format, torch.channels_last, …"
+        ))
+    };
     MemoryFormat::parse(name).ok_or_else(unknown)
 }
 
@@ -306,7 +310,7 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     }
 }
 
-/// What the Python side gives the core when it is imported.
+/// The factory of named results, which the Python side registers at import.
 pub static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
@@ -321,7 +325,7 @@ pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
     Py::new(py, PyDevice::of(device))
 }
 
-/// Warns once that a conversion loses imaginary parts.
+/// Warns once when a conversion discards imaginary parts.
 pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if !from.is_complex() || to.is_complex() || to == DType::Bool {
@@ -330,7 +334,7 @@ pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
     Ok(warn_once(&TOLD, "Casting complex values to real discards the imaginary part")?)
 }
 
-/// What Python calls an object's type; PyTorch's own with their module.
+/// Returns the name of an object's type for messages; PyTorch's own types with their module.
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
     if object.cast::<PyDType>().is_ok() || object.cast::<PyAbsentDType>().is_ok() {
         return "torch.dtype".into();

@@ -91,7 +91,7 @@ def test_what_is_no_dictionary():
     """PyTorch takes anything, and dies of it in a backward."""
     x = leaf()
     for wrong in (3, "a", [times(2)]):
-        with pytest.raises(TypeError, match="hooks are assigned as a dict or None"):
+        with pytest.raises(TypeError, match="hooks must be a dict or None"):
             x._backward_hooks = wrong
     with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
         T.ones(2)._backward_hooks = {0: times(2)}

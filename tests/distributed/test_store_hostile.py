@@ -143,7 +143,7 @@ def test_another_server_is_no_store():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(ConnectionError, match="^what listens at .* is no store of this version$"):
+        with pytest.raises(ConnectionError, match="^the server at .* is not a gradiron store of this version$"):
             core.StoreClient("127.0.0.1", other.getsockname()[1], 10.0)
         thread.join()
 

@@ -190,7 +190,7 @@ def test_a_stopped_process_is_no_death_at_once(server):
 
 def test_bad_ranks(server):
     for rank, size in ((2, 2), (-1, 2), (0, 0)):
-        with pytest.raises(ValueError, match=f"rank {rank} is none of {size}"):
+        with pytest.raises(ValueError, match=f"rank {rank} is not in a world of size {size}"):
             watch(server, rank, size)
 
 

@@ -90,10 +90,10 @@ def test_what_is_never_read_is_told_at_the_end():
     program = "import gradiron as T\nx = T.ones(2, device='cuda')\nx[T.tensor([3], device='cuda')]\n"
     done = python(program)
     assert done.returncode == 0
-    assert "RuntimeWarning: What the GPU found wrong" in done.stderr
+    assert "RuntimeWarning: The GPU reported an error" in done.stderr
     assert "index 3 is out of bounds for dimension 0 with size 2" in done.stderr and "operator: index" in done.stderr
     done = python(program.replace("[3]", "[1]"))
-    assert done.returncode == 0 and "found wrong" not in done.stderr
+    assert done.returncode == 0 and "reported an error" not in done.stderr
 
 
 PROBABILITIES = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.|all elements of input should be between 0 and 1"

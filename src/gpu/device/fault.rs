@@ -1,35 +1,35 @@
-//! What kernels find wrong with values. The host does not wait for them: the first fault leaves a record, which becomes an
-//! error when the host next waits.
+//! Faults that kernels find in values. The host does not wait for them: the first fault leaves a record,
+//! which becomes an error when the host next waits.
 
 use crate::base::lock;
 use crate::base::{Error, Guidance, LINES_HINT, Line};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-/// Bytes of the record.
+/// The size of the record in bytes.
 pub(in crate::gpu) const RECORD: u64 = 32;
 
-/// Where a kernel was launched, for the error that it may turn out to be.
+/// The launch of a kernel, for the error that may result.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Origin {
     pub op: &'static str,
-    /// The user's line, where lines are kept.
+    /// The user's source line, if lines are recorded.
     pub line: Option<Line>,
     pub wrong: Wrong,
 }
 
-/// What may be wrong.
+/// The kinds of faults.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wrong {
-    /// An index, out of bounds.
+    /// An index is out of bounds.
     Index,
-    /// The index of a single element, out of bounds.
+    /// The index of a single element is out of bounds.
     Element,
-    /// Values that are not what this sentence expects.
+    /// Values violate this expectation.
     Values(&'static str),
 }
 
-/// All origins so far: as many as the program has places that launch such kernels.
+/// All origins so far. Their number is bounded by the places in the program that launch such kernels.
 #[derive(Default)]
 struct Origins {
     all: Vec<Origin>,
@@ -38,7 +38,7 @@ struct Origins {
 
 static ORIGINS: Mutex<Option<Origins>> = Mutex::new(None);
 
-/// The number that stands for an origin in records.
+/// Returns the number that stands for an origin in records.
 pub(in crate::gpu) fn ticket(origin: Origin) -> u32 {
     let mut origins = lock(&ORIGINS);
     let Origins { all, numbers } = origins.get_or_insert_default();
@@ -48,7 +48,7 @@ pub(in crate::gpu) fn ticket(origin: Origin) -> u32 {
     })
 }
 
-/// The error of a record: set, ticket, and of an index its value (low, high), dimension and size.
+/// Decodes a record into an error: set, ticket, and for an index its value (low, high), dimension and size.
 pub(in crate::gpu) fn error(record: &[u8]) -> Option<Error> {
     let words: [u32; 6] = bytemuck::pod_read_unaligned(record.get(..24)?);
     let [set, ticket, low, high, dim, size] = words;

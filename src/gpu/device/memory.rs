@@ -1,6 +1,6 @@
-//! GPU memory, used again and again: making a buffer is slow, and the driver clears each new one.
-//! One queue runs everything in order, so a buffer that was freed may be handed out at once. A request is content with up
-//! to twice what it asks for, and before more than twice the peak would be held, idle buffers go back to the driver.
+//! A pool of GPU memory: creating a buffer is slow, and the driver clears each new one. One queue runs
+//! everything in order, so a freed buffer can be reused at once. A request accepts a buffer of up to twice
+//! its size, and idle buffers are released to the driver before more than twice the peak would be reserved.
 
 use crate::base::{Error, Fault, Result};
 use crate::gpu::device::stream::wait;
@@ -8,7 +8,7 @@ use crate::gpu::device::{forked, gpu, opened};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A piece of GPU memory. Clones share it; the last one gives it back to the pool.
+/// A piece of GPU memory. Clones share it; the last one returns it to the pool.
 #[derive(Clone)]
 pub struct Buffer(Arc<Block>);
 
@@ -17,16 +17,16 @@ struct Block {
     bytes: usize,
 }
 
-/// What `torch.cuda.memory_stats` tells of.
+/// The figures of `torch.cuda.memory_stats`.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes in use, now and at most.
+    /// Bytes in use, now and at peak.
     pub allocated: u64,
     pub max_allocated: u64,
-    /// Bytes held, in use or for use again.
+    /// Bytes reserved, in use or idle.
     pub reserved: u64,
     pub max_reserved: u64,
-    /// How often memory was asked for, and how often the driver was.
+    /// The number of requests to the pool, and of buffers that the driver created.
     pub requests: u64,
     pub creations: u64,
 }
@@ -36,7 +36,7 @@ pub(in crate::gpu) struct Pool {
     /// Idle buffers by size; no list is empty.
     free: BTreeMap<u64, Vec<wgpu::Buffer>>,
     memory: Memory,
-    /// The most that was in use since the cache was last emptied.
+    /// The peak in use since the cache was last emptied.
     peak: u64,
     cap: Option<u64>,
     cap_known: bool,
@@ -44,22 +44,22 @@ pub(in crate::gpu) struct Pool {
 
 const MIB: u64 = 1 << 20;
 
-/// Idle memory up to this much is kept whatever the peak was.
+/// Up to this much idle memory is kept whatever the peak was.
 const KEPT: u64 = 16 * MIB;
 
-/// What a request counts for.
+/// Returns the bytes that a request counts in the figures.
 fn counted(bytes: usize) -> u64 {
     (bytes as u64).max(1).next_multiple_of(16)
 }
 
-/// The size of a new buffer for a request: eight steps an octave.
+/// Returns the size of a new buffer for a request: one of eight sizes per power of two.
 fn class(bytes: usize) -> u64 {
     let counted = counted(bytes);
     counted.next_multiple_of((counted.next_power_of_two() / 16).max(16))
 }
 
 impl Buffer {
-    /// Bytes asked for; at least as many are there.
+    /// Returns the bytes that were requested; at least as many exist.
     pub fn len(&self) -> usize {
         self.0.bytes
     }
@@ -68,20 +68,20 @@ impl Buffer {
         self.len() == 0
     }
 
-    /// Whether both handles share the memory.
+    /// Returns true if both handles share the memory.
     pub fn same(&self, other: &Buffer) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(in crate::gpu) fn raw(&self) -> Result<&wgpu::Buffer> {
-        self.0.raw.as_ref().ok_or_else(|| Error::runtime("CUDA error: the memory was given back"))
+        self.0.raw.as_ref().ok_or_else(|| Error::runtime("GPU error: the memory was already released"))
     }
 
-    /// Refuses a range of bytes that is not inside.
+    /// Refuses a byte range outside of the buffer.
     pub(in crate::gpu) fn check(&self, offset: usize, bytes: usize) -> Result<()> {
         if offset.checked_add(bytes).is_none_or(|end| end > self.len()) {
             return Err(Error::runtime(format!(
-                "CUDA error: {bytes} bytes at {offset} are out of bounds for GPU memory of {} bytes",
+                "GPU error: {bytes} bytes at {offset} are out of bounds for GPU memory of {} bytes",
                 self.len()
             )));
         }
@@ -99,7 +99,7 @@ impl Drop for Block {
     fn drop(&mut self) {
         let Some(raw) = self.raw.take() else { return };
         if forked() {
-            // The parent's driver is not ours to call.
+            // After a fork the driver belongs to the parent and must not be called.
             std::mem::forget(raw);
         } else if let Some(gpu) = opened() {
             gpu.pool().put(raw, self.bytes);
@@ -108,7 +108,7 @@ impl Drop for Block {
 }
 
 impl Pool {
-    /// The idle buffer that fits best.
+    /// Takes the idle buffer that fits best.
     fn take(&mut self, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
         let size = *self.free.range(class..=class.max(2 * counted(bytes))).next()?.0;
         let found = self.pick(size)?;
@@ -144,8 +144,8 @@ impl Pool {
         self.peak = self.memory.allocated;
     }
 
-    /// Gives idle buffers back until one of `class` may come without too much being held. Of any size, in turn: whatever
-    /// rule went by size or age would let some programs make the same buffers in each round.
+    /// Releases idle buffers until one of `class` can be created without reserving too much. Takes sizes in
+    /// turn: any rule by size or age would make some programs create the same buffers in each iteration.
     fn make_room(&mut self, class: u64, bytes: usize) {
         let peak = self.peak.max(self.memory.allocated + counted(bytes));
         let most = (2 * peak).max(KEPT);
@@ -164,7 +164,7 @@ impl Pool {
         self.cap
     }
 
-    /// Makes a buffer, if the driver (and the cap) can bear it.
+    /// Creates a buffer; None if the driver or the cap refuses.
     fn create(&mut self, device: &wgpu::Device, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
         self.make_room(class, bytes);
         if self.cap().is_some_and(|cap| self.memory.reserved + class > cap) {
@@ -188,7 +188,7 @@ impl Pool {
     }
 }
 
-/// Memory for `bytes` bytes, uninitialised.
+/// Allocates `bytes` bytes, uninitialized.
 pub fn alloc(bytes: usize) -> Result<Buffer> {
     let gpu = gpu()?;
     let most = gpu.info.max_buffer;
@@ -207,7 +207,8 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
             return wrap(raw);
         }
     }
-    // Short of memory: let the GPU finish what still holds buffers, drop the idle ones, and try again.
+    // Out of memory: wait until the GPU has finished what still holds buffers, drop the idle ones, and try
+    // again.
     gpu.stream().flush(gpu);
     wait(gpu, None)?;
     let mut pool = gpu.pool();
@@ -230,7 +231,7 @@ pub(in crate::gpu) fn out_of_memory(bytes: usize, why: &str) -> Error {
     .into()
 }
 
-/// `2.00 MiB`, as PyTorch writes sizes.
+/// Formats a size as PyTorch does: `2.00 MiB`.
 fn human(bytes: u64) -> String {
     const GIB: f64 = (1u64 << 30) as f64;
     match bytes {
@@ -241,19 +242,19 @@ fn human(bytes: u64) -> String {
     }
 }
 
-/// Memory figures; all zero while no GPU has been used.
+/// Returns the memory figures; all zero before the GPU is used.
 pub fn memory() -> Memory {
     opened().map_or_else(Memory::default, |gpu| gpu.pool().memory)
 }
 
-/// Gives memory that no tensor uses back to the driver.
+/// Releases all idle memory to the driver.
 pub fn empty_cache() {
     if let Some(gpu) = opened() {
         gpu.pool().clear();
     }
 }
 
-/// Starts the peak figures afresh.
+/// Resets the peak figures.
 pub fn reset_peak() {
     if let Some(gpu) = opened() {
         let mut pool = gpu.pool();
@@ -262,7 +263,8 @@ pub fn reset_peak() {
     }
 }
 
-/// Limits what may be reserved, for tests of running out; the environment's GRADIRON_GPU_MEMORY_CAP does the same.
+/// Limits the reserved bytes, to test running out of memory; the environment variable
+/// GRADIRON_GPU_MEMORY_CAP does the same.
 pub fn set_cap(bytes: Option<usize>) {
     if let Ok(gpu) = gpu() {
         let mut pool = gpu.pool();

@@ -1,5 +1,5 @@
-//! The adapter: found on first use, never before, and never twice. Its error state lives here too, because
-//! wgpu reports what goes wrong through callbacks that belong to the device.
+//! The adapter, which is opened on first use and only once. Its error state is here, too, because wgpu
+//! reports errors through callbacks of the device.
 
 pub mod fault;
 pub mod memory;
@@ -18,19 +18,19 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use wgpu::{Backends, DeviceType, Features};
 
-/// What is known of the adapter.
+/// Facts about the adapter.
 #[derive(Clone, Debug)]
 pub struct Info {
     pub name: String,
     pub backend: String,
     pub driver: String,
-    /// A software rasteriser: used only where the environment allows it.
+    /// True for a software rasterizer, which is used only if the environment allows it.
     pub software: bool,
     pub integrated: bool,
-    /// The largest buffer that a kernel can see, in bytes: the largest tensor.
+    /// The size of the largest buffer that a kernel can bind, and so of the largest tensor, in bytes.
     pub max_buffer: u64,
     pub max_workgroup_memory: u32,
-    /// Bytes of device memory, where the backend tells.
+    /// Bytes of device memory, if the backend reports it.
     pub total_memory: Option<u64>,
     pub has_i64: bool,
     pub has_f64: bool,
@@ -41,9 +41,9 @@ pub(in crate::gpu) struct Gpu {
     pub device: wgpu::Device,
     pub queue: wgpu::Queue,
     pub info: Info,
-    /// Bounds checks in shaders: for tests, since our kernels check for themselves.
+    /// True if shaders check bounds: only for tests, since our kernels check their own indices.
     pub checked: bool,
-    /// What kernels may ask the driver to keep.
+    /// The float behaviour that the driver can preserve.
     pub kept: Kept,
     trouble: Arc<Trouble>,
     stream: Mutex<Stream>,
@@ -51,7 +51,7 @@ pub(in crate::gpu) struct Gpu {
     pub kernels: Kernels,
 }
 
-/// What the callbacks have reported. Only the flag is looked at on the fast path.
+/// The errors that the callbacks reported. The fast path reads only the flag.
 #[derive(Default)]
 struct Trouble {
     state: AtomicU8,
@@ -77,13 +77,13 @@ impl Trouble {
     fn raise(&self) -> Error {
         let mut message = lock(&self.message);
         match self.state.load(Ordering::Acquire) {
-            LOST => Error::runtime(format!("CUDA error: the GPU was lost: {message}")),
+            LOST => Error::runtime(format!("GPU error: the GPU was lost: {message}")),
             state => {
                 self.state.store(FINE, Ordering::Release);
                 let message = std::mem::take(&mut *message);
                 match state {
                     SHORT => Fault::OutOfMemory { message: format!("CUDA out of memory. {message}") }.into(),
-                    _ => Error::runtime(format!("CUDA error: {message}")),
+                    _ => Error::runtime(format!("GPU error: {message}")),
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Trouble {
 static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The adapter, ready for work; or why not.
+/// Returns the adapter, opened and healthy, or the reason why there is none.
 pub(in crate::gpu) fn gpu() -> Result<&'static Gpu> {
     if forked() {
         return Err(Error::runtime(
@@ -101,14 +101,14 @@ pub(in crate::gpu) fn gpu() -> Result<&'static Gpu> {
              'spawn' start method",
         ));
     }
-    // `get_or_init` is also the lock under which drivers want instances to be made.
+    // `get_or_init` is also the lock that drivers need while instances are created.
     match GPU.get_or_init(open) {
         Ok(gpu) => gpu.healthy().map(|()| gpu),
         Err(message) => Err(Error::runtime(message.clone())),
     }
 }
 
-/// The adapter if it has been opened: freeing memory must neither open it nor fail.
+/// Returns the adapter if it has been opened. Freeing memory must neither open it nor fail.
 pub(in crate::gpu) fn opened() -> Option<&'static Gpu> {
     if forked() { None } else { GPU.get()?.as_ref().ok() }
 }
@@ -117,12 +117,12 @@ pub(in crate::gpu) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
-/// Whether the adapter was used already.
+/// Returns true if the adapter was opened already.
 pub fn is_open() -> bool {
     opened().is_some()
 }
 
-/// Refuses the number of an adapter that is not there.
+/// Refuses the index of an adapter that does not exist.
 pub fn check_ordinal(index: u8) -> Result<()> {
     gpu()?;
     if usize::from(index) < count() {
@@ -133,12 +133,12 @@ pub fn check_ordinal(index: u8) -> Result<()> {
     ))
 }
 
-/// Whether there is an adapter that works. The first call looks for it.
+/// Returns true if there is a usable adapter. The first call looks for one.
 pub fn available() -> bool {
     gpu().is_ok()
 }
 
-/// How many adapters tensors may live on.
+/// Returns the number of usable adapters.
 pub fn count() -> usize {
     usize::from(available())
 }
@@ -153,7 +153,7 @@ impl Gpu {
         if self.trouble.state.load(Ordering::Relaxed) == FINE { Ok(()) } else { Err(self.trouble.raise()) }
     }
 
-    /// The stream, then (if at all) the pool: in this order, so that no two threads wait for each other.
+    /// Locks the stream. Lock the pool only after the stream: a fixed order prevents deadlocks.
     pub fn stream(&self) -> MutexGuard<'_, Stream> {
         lock(&self.stream)
     }
@@ -162,7 +162,7 @@ impl Gpu {
         lock(&self.pool)
     }
 
-    /// Refuses an element type that this adapter's shaders cannot compute with.
+    /// Refuses a dtype that this adapter's shaders cannot compute with.
     pub fn supports(&self, op: &'static str, dtype: DType) -> Result<()> {
         let missing = match dtype {
             DType::I64 => !self.info.has_i64,
@@ -173,14 +173,15 @@ impl Gpu {
     }
 }
 
-/// Looks for adapters. Where there is no display, Mesa's layer that asks it for the favourite GPU would print an error.
+/// Calls `look`, which searches for adapters, without Mesa's device selection layer: on a machine without a
+/// display that would print an error.
 fn without_display<T>(look: impl FnOnce() -> T) -> T {
     const OFF: &str = "NODEVICE_SELECT";
     let silence =
         cfg!(unix) && std::env::var_os("XDG_RUNTIME_DIR").is_none() && std::env::var_os(OFF).is_none();
     if silence {
-        // SAFETY: as with Python's `os.environ`, a thread of other code that reads the environment right now could see it move;
-        // Rust's own readers take a lock.
+        // SAFETY: as with Python's `os.environ`, foreign code in another thread that reads the environment
+        // at this moment could see it move; Rust's own readers take a lock.
         unsafe { std::env::set_var(OFF, "1") };
     }
     let found = look();
@@ -224,7 +225,7 @@ fn open() -> std::result::Result<Gpu, String> {
         memory_hints: wgpu::MemoryHints::Performance,
         trace: wgpu::Trace::Off,
     }))
-    .map_err(|error| format!("CUDA error: the GPU \"{}\" could not be opened: {error}", about.name))?;
+    .map_err(|error| format!("GPU error: the GPU \"{}\" could not be opened: {error}", about.name))?;
 
     let trouble = Arc::new(Trouble::default());
     let seen = Arc::clone(&trouble);
@@ -248,7 +249,7 @@ fn open() -> std::result::Result<Gpu, String> {
         max_workgroup_memory: limits.max_compute_workgroup_storage_size,
         total_memory: total_memory(adapter),
         has_i64: features.contains(Features::SHADER_INT64),
-        // Its functions look at bits.
+        // The float64 functions manipulate bits as 64-bit integers.
         has_f64: features.contains(Features::SHADER_F64 | Features::SHADER_INT64),
         features: features.iter_names().map(|(name, _)| name.to_owned()).collect(),
     };
@@ -265,7 +266,7 @@ fn open() -> std::result::Result<Gpu, String> {
     })
 }
 
-/// What was looked for, what was seen instead, and what helps.
+/// Explains which adapters were found, why none is used, and what helps.
 fn none_found(seen: &[wgpu::Adapter]) -> String {
     let mut text =
         "No CUDA GPUs are available: gradiron looked for a GPU that Vulkan, Metal or DirectX 12 can compute \
@@ -287,7 +288,8 @@ fn none_found(seen: &[wgpu::Adapter]) -> String {
     text
 }
 
-/// Our kernels take their parameters as immediates, and up to eight buffers.
+/// Returns true if the adapter supports what our kernels need: their parameters as immediates, and up to
+/// eight buffers.
 fn usable(adapter: &wgpu::Adapter) -> bool {
     let limits = adapter.limits();
     adapter.features().contains(Features::IMMEDIATES)
@@ -296,16 +298,16 @@ fn usable(adapter: &wgpu::Adapter) -> bool {
         && limits.max_compute_invocations_per_workgroup >= 256
 }
 
-/// What Vulkan tells of the device's own memory; wgpu itself does not.
+/// Returns the size of the device's own memory from Vulkan, since wgpu does not report it.
 #[cfg(not(target_vendor = "apple"))]
 fn total_memory(adapter: &wgpu::Adapter) -> Option<u64> {
-    // SAFETY: the handles are only asked for properties, while the adapter lives.
+    // SAFETY: the handles are only queried for properties, while the adapter is alive.
     unsafe {
         let vulkan = adapter.as_hal::<wgpu::hal::api::Vulkan>()?;
         let instance = vulkan.shared_instance().raw_instance();
         let properties = instance.get_physical_device_memory_properties(vulkan.raw_physical_device());
         let heaps = properties.memory_heaps.iter().take(properties.memory_heap_count as usize);
-        // The lowest flag of a heap says that it is local to the device.
+        // The lowest flag of a heap means that it is local to the device.
         heaps.filter(|heap| heap.flags.as_raw() & 1 == 1).map(|heap| heap.size).max()
     }
 }
@@ -325,7 +327,7 @@ fn rank(kind: DeviceType) -> u8 {
     }
 }
 
-/// A child of `fork` inherits a driver without its threads, and would hang: an error is raised instead.
+/// A forked child inherits a driver without its threads and would hang, so an error is raised instead.
 #[cfg(unix)]
 fn watch_forks() {
     extern "C" fn in_child() {
@@ -338,7 +340,8 @@ fn watch_forks() {
             child: Option<extern "C" fn()>,
         ) -> i32;
     }
-    // SAFETY: the handler lives as long as the process (extension modules are never unloaded) and only stores a flag.
+    // SAFETY: the handler lives as long as the process (extension modules are never unloaded) and only
+    // stores a flag.
     unsafe {
         pthread_atfork(None, None, Some(in_child));
     }

@@ -46,7 +46,7 @@ impl Hasher for Key {
     }
 }
 
-/// Bytes of the host that compiling a kernel may take.
+/// Host memory in bytes that compiling a kernel may take.
 const COMPILING: usize = 24 << 20;
 
 pub(in crate::gpu) struct Kernel {
@@ -80,7 +80,7 @@ impl Gpu {
         } else {
             wgpu::ShaderRuntimeChecks::unchecked()
         };
-        // What wgpu and the driver make of a shader; a driver that runs out of memory while it compiles ends the process.
+        // Check for memory first: a driver that runs out of memory while it compiles ends the process.
         try_alloc::check(1, COMPILING)?;
         let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -96,7 +96,8 @@ impl Gpu {
                 name: "main".into(),
                 workgroup_size: (GROUP as u32, 1, 1),
             };
-            // SAFETY: naga made the code of a module that it found valid, and every kernel guards its own indices.
+            // SAFETY: naga generated the code from a module that it validated, and every kernel guards its
+            // own indices.
             unsafe {
                 self.device.create_shader_module_passthrough(wgpu::ShaderModuleDescriptorPassthrough {
                     entry_points: [main].as_slice().into(),
@@ -106,7 +107,7 @@ impl Gpu {
             }
         } else {
             let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
-            // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
+            // SAFETY: every kernel guards its own indices, so bounds checks can be omitted.
             unsafe {
                 self.device.create_shader_module_trusted(
                     wgpu::ShaderModuleDescriptor { label: None, source },

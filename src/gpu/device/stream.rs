@@ -1,5 +1,5 @@
-//! The order of things: operators are recorded into one open pass and submitted many at a time,
-//! because a submission costs as much as twenty dispatches. Reading is the only wait.
+//! The stream of launches: they are recorded into one open pass and submitted many at a time, because a
+//! submission costs as much as twenty dispatches. The host waits only when it reads.
 
 use crate::base::{Error, Result};
 use crate::gpu::device::fault::{self, RECORD};
@@ -11,11 +11,11 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Dispatches that are recorded before they are submitted unasked.
+/// Recorded dispatches are submitted when there are this many.
 const BATCH: u32 = 64;
-/// Submissions that may wait in the queue before the host waits for half of them: a thousand launches, as CUDA has it.
+/// Pending submissions after which the host waits for half of them: about a thousand launches, as in CUDA.
 const AHEAD: usize = 16;
-/// Room for the parameters of launches that are too long for immediates, per submission.
+/// The size of the ring for the parameters of launches that are too long for immediates, per submission.
 const RING_WORDS: usize = 16 * 1024;
 /// Staging buffers up to this size are kept for the next read.
 const STAGING_KEPT: u64 = 4 << 20;
@@ -24,17 +24,17 @@ static SUBMITS: AtomicU64 = AtomicU64::new(0);
 static DISPATCHES: AtomicU64 = AtomicU64::new(0);
 static WAITS: AtomicU64 = AtomicU64::new(0);
 
-/// How many batches were submitted so far.
+/// Returns the number of batches submitted so far.
 pub fn submits() -> u64 {
     SUBMITS.load(Ordering::Relaxed)
 }
 
-/// How many kernels were dispatched so far.
+/// Returns the number of kernels dispatched so far.
 pub fn dispatches() -> u64 {
     DISPATCHES.load(Ordering::Relaxed)
 }
 
-/// How often the host waited for the GPU so far.
+/// Returns how often the host has waited for the GPU.
 pub fn waits() -> u64 {
     WAITS.load(Ordering::Relaxed)
 }
@@ -46,24 +46,24 @@ pub(in crate::gpu) struct Stream {
     ring: wgpu::Buffer,
     ring_words: Vec<u32>,
     flags: wgpu::Buffer,
-    /// Whether a kernel that may leave a fault ran since the record was last looked at.
+    /// True if a kernel that may record a fault ran since the record was last read.
     flags_due: bool,
     /// Submissions that were not waited for, by number.
     ahead: VecDeque<Submitted>,
     staging: Vec<wgpu::Buffer>,
 }
 
-/// One kernel over its operands.
+/// One kernel with its operands.
 pub(in crate::gpu) struct Launch<'a> {
     pub kernel: &'a Kernel,
     pub buffers: &'a [&'a Buffer],
     pub words: &'a [u32],
     pub groups: [u32; 3],
-    /// Whether the kernel may leave a fault (its last binding then is the record).
+    /// True if the kernel may record a fault; its last binding then is the record.
     pub flags: bool,
 }
 
-/// Bytes on their way to the host.
+/// A pending copy of bytes to the host.
 pub(in crate::gpu) struct Fetch {
     staging: wgpu::Buffer,
     at: Submitted,
@@ -98,7 +98,7 @@ impl Stream {
         }
     }
 
-    /// The open encoder, with no pass open on it.
+    /// Returns the open encoder, after closing its pass.
     fn encoder(&mut self, gpu: &Gpu) -> &mut wgpu::CommandEncoder {
         self.pass = None;
         self.encoder.get_or_insert_with(|| gpu.device.create_command_encoder(&Default::default()))
@@ -173,18 +173,18 @@ impl Stream {
         Ok(())
     }
 
-    /// Records a copy of bytes from one buffer to another.
+    /// Records a copy of bytes between buffers.
     pub fn copy(&mut self, gpu: &Gpu, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), bytes: u64) {
         self.encoder(gpu).copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
         self.recorded += 1;
     }
 
-    /// Submits what was recorded.
+    /// Submits the recorded work.
     pub fn flush(&mut self, gpu: &Gpu) -> Option<Submitted> {
         self.pass = None;
         let encoder = self.encoder.take()?;
         if !self.ring_words.is_empty() {
-            // Written before the commands of the coming submission, after those of the last.
+            // Written before the commands of this submission, and after those of the last.
             gpu.queue.write_buffer(&self.ring, 0, bytemuck::cast_slice(&self.ring_words));
             self.ring_words.clear();
         }
@@ -195,20 +195,20 @@ impl Stream {
         if self.ahead.len() > AHEAD
             && let Some((_, half)) = self.ahead.drain(..AHEAD / 2).next_back()
         {
-            // A failure shows in the device's state, which the next call looks at.
+            // A failure is kept in the device's state, which the next call checks.
             let _ = wait(gpu, Some(half));
         }
         Some(submitted)
     }
 
-    /// The first `count` submissions need no waiting any more.
+    /// Notes that the first `count` submissions are done.
     fn done(&mut self, count: u64) {
         while self.ahead.front().is_some_and(|(number, _)| *number < count) {
             self.ahead.pop_front();
         }
     }
 
-    /// Memory that the host can read. A copy into memory that is not there would take its whole submission along.
+    /// Returns memory that the host can read. Without it, the copy would make the whole submission fail.
     fn staging(&mut self, gpu: &Gpu, bytes: u64) -> Result<wgpu::Buffer> {
         if let Some(i) = self.staging.iter().position(|s| s.size() >= bytes) {
             return Ok(self.staging.swap_remove(i));
@@ -222,11 +222,12 @@ impl Stream {
         });
         match pollster::block_on(scope.pop()) {
             None => Ok(made),
-            Some(_) => Err(out_of_memory(bytes as usize, "The host has no memory to read it into.")),
+            Some(_) => Err(out_of_memory(bytes as usize, "The host has no memory for the staging buffer.")),
         }
     }
 
-    /// Submits all that was recorded, with a copy of `bytes` bytes (and of the flags, if due) to the host at its end.
+    /// Submits all recorded work, followed by a copy of `bytes` bytes (and of the fault record, if due) to
+    /// the host.
     pub fn fetch(
         &mut self,
         gpu: &Gpu,
@@ -247,18 +248,18 @@ impl Stream {
     }
 }
 
-/// Waits until the GPU has done everything up to `until`, or all that was submitted.
+/// Waits until the GPU has finished the submission `until`, or all submissions.
 pub(in crate::gpu) fn wait(gpu: &Gpu, until: Option<wgpu::SubmissionIndex>) -> Result<()> {
     WAITS.fetch_add(1, Ordering::Relaxed);
     let wait = wgpu::PollType::Wait { submission_index: until, timeout: None };
     if let Err(error) = gpu.device.poll(wait) {
         gpu.healthy()?;
-        return Err(Error::runtime(format!("CUDA error: {error}")));
+        return Err(Error::runtime(format!("GPU error: {error}")));
     }
     gpu.healthy()
 }
 
-/// Waits for the bytes, hands them to `read`, and raises what the flags tell.
+/// Waits for the bytes, passes them to `read`, and raises the recorded fault, if any.
 pub(in crate::gpu) fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Result<()> {
     let Fetch { staging, at: (number, at), flags } = fetch;
     let end = RECORD + bytes;
@@ -268,7 +269,7 @@ pub(in crate::gpu) fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnO
         let view = staging
             .slice(..end)
             .get_mapped_range()
-            .map_err(|error| Error::runtime(format!("CUDA error: GPU memory could not be read: {error}")))?;
+            .map_err(|error| Error::runtime(format!("GPU error: memory could not be read: {error}")))?;
         let (head, body) = view.split_at(RECORD as usize);
         read(body);
         if flags { fault::error(head) } else { None }
@@ -283,7 +284,7 @@ pub(in crate::gpu) fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnO
     bad.map_or(Ok(()), Err)
 }
 
-/// Waits for all that was asked of the GPU; nothing to do while none was used.
+/// Waits for all work of the GPU; does nothing if it was never used.
 pub fn synchronize() -> Result<()> {
     if opened().is_none() {
         return Ok(());
@@ -303,7 +304,7 @@ pub fn synchronize() -> Result<()> {
     Ok(())
 }
 
-/// At the program's end: raises what kernels found wrong, if it was not reported yet.
+/// At exit: raises a fault that was not reported yet.
 pub fn report_faults() -> Result<()> {
     let untold = opened().is_some_and(|gpu| gpu.stream().flags_due);
     if untold { synchronize() } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Convolutions and their gradients: images are laid out as columns (`unfold`), which matrix products meet.
+//! Convolutions and their gradients as matrix products with the unfolded columns of the images.
 
 use crate::base::{Dims, Result, Windows, contiguous_strides, numel};
 use crate::gpu::device::memory::{Buffer, alloc};
@@ -7,10 +7,10 @@ use crate::gpu::kernels::matmul::matmul;
 use crate::gpu::kernels::pointwise::{Expr, copy, pointwise};
 use crate::gpu::kernels::unfold::{fold, unfold};
 
-/// Elements of columns that are held at once.
+/// The maximal number of column elements in memory at once.
 const HELD: usize = 1 << 26;
 
-/// Dense memory of its own.
+/// A contiguous temporary.
 struct Dense<'a> {
     buffer: Buffer,
     shape: Dims,
@@ -35,7 +35,7 @@ impl<'a> Dense<'a> {
     }
 }
 
-/// Runs on a view of the same elements without gaps.
+/// Calls `run` with `x`, or with a contiguous copy of it.
 fn dense(x: View<'_>, run: impl FnOnce(View<'_>) -> Result<()>) -> Result<()> {
     if x.strides == contiguous_strides(x.shape).as_slice() {
         return run(x);
@@ -45,12 +45,12 @@ fn dense(x: View<'_>, run: impl FnOnce(View<'_>) -> Result<()>) -> Result<()> {
     run(own.view())
 }
 
-/// Samples from `first` on.
+/// Returns the batch entries from `first` on.
 fn samples<'a>(x: View<'a>, first: usize, shape: &'a [usize]) -> View<'a> {
     View { offset: x.offset + first * x.strides[0], shape, ..x }
 }
 
-/// Dimensions of sample, group, row and column, in memory without gaps but for what is said.
+/// A view with the dimensions batch, group, row and column.
 struct Blocks {
     shape: [usize; 4],
     strides: [usize; 4],
@@ -62,7 +62,7 @@ impl Blocks {
     }
 }
 
-/// The parts that samples are walked in: the first, and how many.
+/// Splits a batch into parts that are small enough; yields the first entry and the count of each.
 fn parts(all: usize, elements: usize) -> impl Iterator<Item = (usize, usize)> {
     let step = (HELD / elements.max(1)).clamp(1, all.max(1));
     (0..all).step_by(step).map(move |first| (first, step.min(all - first)))
@@ -72,7 +72,7 @@ fn with_samples(count: usize, shape: &[usize]) -> Dims {
     std::iter::once(count).chain(shape[1..].iter().copied()).collect()
 }
 
-/// `out = x * weight + bias`; `out` has no gaps.
+/// `out = x * weight + bias`; `out` is contiguous.
 pub fn conv_forward(
     windows: &Windows,
     groups: usize,
@@ -122,7 +122,7 @@ fn add_bias(out: View<'_>, bias: View<'_>) -> Result<()> {
     pointwise(&add, out.dtype, out, &[Source::View(out), Source::View(bias)])
 }
 
-/// The gradient of a convolution's image, which is also the transposed convolution of `grad`.
+/// The gradient of a convolution's input, which is also the transposed convolution of `grad`.
 pub fn conv_backward_input(
     windows: &Windows,
     groups: usize,
@@ -158,7 +158,7 @@ pub fn conv_backward_input(
     bias.map_or(Ok(()), |bias| add_bias(out, bias))
 }
 
-/// The gradient of a convolution's weights; `out` has no gaps.
+/// The gradient of a convolution's weight; `out` is contiguous.
 pub fn conv_backward_weight(
     windows: &Windows,
     groups: usize,
@@ -170,7 +170,8 @@ pub fn conv_backward_weight(
     let (inner, outputs) = (rows / groups, out.shape[0] / groups);
     dense(grad, |grad| {
         for (first, n) in parts(x.shape[0], rows * positions) {
-            // Samples beside one another: a sum over them is the product's own.
+            // The columns of adjacent batch entries lie side by side, so that one matrix product sums over
+            // the batch.
             let long = n * positions;
             let columns = Dense::new(&[rows, n, positions], x)?;
             let (c_shape, c_strides) = ([n, rows, positions], [positions, long, 1]);

@@ -1,5 +1,6 @@
-//! Connectionist temporal classification, as `cpu::ctc` has it. A workgroup goes through the steps of a sample, forwards for
-//! what leads to each place and backwards for what follows it; then an invocation is an element of the gradient.
+//! Connectionist temporal classification, like `cpu::ctc`. One workgroup per batch entry walks the steps:
+//! forwards for `alpha`, the probability of reaching each place, backwards for `beta`, the probability of
+//! what follows it. Then one invocation per element computes the gradient.
 
 use crate::base::{Alignments, DType, Fault, Result, try_alloc};
 use crate::gpu::device::gpu;
@@ -13,7 +14,8 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 
-/// Labels with blanks between them and around them, and the sum of what probabilities' logarithms stand for.
+/// The label at a place (places alternate between blanks and labels), and the logarithm of a sum of
+/// exponentials.
 const PLACES: &str = "
 fn label(start: u32, place: u32, blank: u32) -> u32 {
   if (place % 2u == 0u) { return blank; }
@@ -29,7 +31,7 @@ fn together(a: T, b: T, c: T) -> T {
 }
 ";
 
-/// Minus the logarithm of each sample's probability, and the logarithms of what leads to each place; all are dense.
+/// The negative log likelihood of each batch entry, and `alpha` in logarithms; all contiguous.
 pub fn ctc(
     of: &Alignments,
     loss: View<'_>,
@@ -41,7 +43,8 @@ pub fn ctc(
     walk(of, &tables, Some(loss), alpha, log_probs)
 }
 
-/// The gradient for the logarithms of probabilities, `ins` being that of the losses, the losses, the table and the logarithms.
+/// The gradient of the log probabilities. `ins` holds the gradient of the losses, the losses, `alpha` and
+/// the log probabilities.
 pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets: View<'_>) -> Result<()> {
     let [grad, loss, alpha, log_probs] = ins;
     let tables = Tables::new(of, &[out, grad, loss, alpha, log_probs], targets)?;
@@ -62,7 +65,7 @@ pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets:
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-/// The labels, and the lengths of inputs and labels and the places where those begin.
+/// The labels, the lengths of inputs and labels, and the offset of each entry's labels.
 struct Tables<'a> {
     targets: View<'a>,
     none: Option<Buffer>,
@@ -82,7 +85,7 @@ impl<'a> Tables<'a> {
         check(&targets)?;
         let lists = [&of.input_lengths, &of.target_lengths, &of.starts];
         let numbers = try_alloc::all(lists.iter().flat_map(|list| list.iter().map(|n| *n as u32)))?;
-        // A binding has at least one element.
+        // A binding needs at least one element.
         let none = (targets.numel() == 0).then(|| alloc(8)).transpose()?;
         Ok(Tables { targets, none, lengths: uploaded(bytemuck::cast_slice(&numbers))? })
     }
@@ -97,7 +100,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Bindings after the operands, in their order, and the first words.
+/// The names of the first parameter words, which all kernels of this module share.
 struct Names {
     samples: String,
     steps: String,
@@ -119,7 +122,7 @@ impl Names {
         Names { samples, steps, classes, places, blank, labels }
     }
 
-    /// Defines the lengths of sample `row`, the first of its labels and its number of places.
+    /// Defines the lengths of batch entry `row`, the offset of its labels and its number of places.
     fn sample(&self, code: &mut Code, row: &str) {
         let Names { samples, labels, .. } = self;
         code.push(&format!(
@@ -132,7 +135,7 @@ impl Names {
     }
 }
 
-/// Fills a table `[sample, step, place]`: forwards with what leads to each place, and the losses; or backwards with what follows.
+/// Fills a table `[batch, step, place]`: forwards with `alpha`, and the losses; or backwards with `beta`.
 fn walk(
     of: &Alignments,
     tables: &Tables<'_>,

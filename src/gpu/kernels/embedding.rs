@@ -1,4 +1,5 @@
-//! The gradient of a table of vectors: each row's invocations look through all numbers, in order, for those that name it.
+//! The gradient of an embedding table: the invocations of each row search all indices, in order, for those
+//! that refer to the row.
 
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
@@ -9,17 +10,18 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 
-/// The most numbers: some drivers stop a kernel's loops after 65,535 steps in all.
+/// The maximal number of indices: some drivers stop a kernel's loops after 65,535 iterations in total.
 const MOST: usize = 1 << 15;
-/// The most that all rows look at.
+/// The maximal number of comparisons for all rows.
 const LOOKS: usize = 1 << 25;
 
-/// Whether it is worth while to look through so many numbers for each row.
+/// Returns true if searching all indices for each row is worthwhile.
 pub fn is_few(rows: usize, numbers: usize) -> bool {
     numbers <= MOST && rows.saturating_mul(numbers) <= LOOKS
 }
 
-/// `out`, dense rows, gets the sums of those rows of `src`, dense too, that `index` names it for. The row `skipped` gets none.
+/// Adds to each row of `out` the rows of `src` whose `index` refers to it; both are contiguous. The row
+/// `skipped` gets nothing.
 pub fn add_rows(out: View<'_>, src: View<'_>, index: View<'_>, skipped: Option<usize>) -> Result<()> {
     let gpu = gpu()?;
     for view in [&out, &src] {

@@ -1,6 +1,6 @@
-//! Indexing: gather, scatter, and all that is made of them. An element is found by its regular strides plus, for each
-//! index, a wrapped value times a stride. Indices are checked where they are used: a bad one touches nothing, leaves
-//! a record, and becomes an IndexError at the next read.
+//! Indexing: gather, scatter, and what is built from them. The position of an element is its regular
+//! strided offset plus, for each index, a wrapped value times a stride. Indices are checked in the kernel:
+//! a bad one touches no memory, leaves a record, and becomes an IndexError at the next read.
 
 use crate::base::{DType, Error, Put, Result};
 use crate::gpu::device::fault::{self, Origin};
@@ -15,8 +15,8 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// An index operand: `index` has the shape of the elements; each value `v`, wrapped into `0..size`, moves the place
-/// by `v * stride` elements. `dim` is for the message.
+/// An index operand with the shape of the elements. Each value `v`, wrapped into `0..size`, adds `v *
+/// stride` elements to the offset. `dim` is for the message.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexBy<'a> {
     pub index: View<'a>,
@@ -25,8 +25,8 @@ pub struct IndexBy<'a> {
     pub dim: usize,
 }
 
-/// `out[i] = src[regular place + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in indexed
-/// dimensions. `negative`: indices may count from the end.
+/// `out[i] = src[regular offset + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in
+/// indexed dimensions. If `negative`, indices may count from the end.
 pub fn index_get(
     origin: Origin,
     out: View<'_>,
@@ -35,14 +35,19 @@ pub fn index_get(
     negative: bool,
 ) -> Result<()> {
     if out.dtype != src.dtype {
-        return Err(Error::runtime("index: the result has the dtype of the source"));
+        return Err(Error::runtime(format!(
+            "index: the result has dtype {} but the source has {}",
+            out.dtype.name(),
+            src.dtype.name()
+        )));
     }
     let kind = Kind { stored: Stored::bits(out.dtype), ..Kind::of(by, negative) };
     run(gpu()?, origin, kind, out, src, by)
 }
 
-/// `dst[regular place + sum of index(i) * stride]` takes `src[i]` as `mode` says. `dst` has the shape of `src`, and
-/// stride 0 in indexed dimensions. Which of several assigned values stays is not defined.
+/// Combines `dst[regular offset + sum of index(i) * stride]` with `src[i]` by the operation `mode`. `dst`
+/// has the shape of `src`, and stride 0 in indexed dimensions. If several values are assigned to one
+/// element, it is undefined which remains.
 pub fn index_put(
     origin: Origin,
     dst: View<'_>,
@@ -53,12 +58,12 @@ pub fn index_put(
 ) -> Result<()> {
     let gpu = gpu()?;
     if dst.dtype != src.dtype {
-        return Err(Error::type_error("index_put: the source has the dtype of the destination"));
+        return Err(Error::type_error("index_put: the source must have the dtype of the destination"));
     }
     gpu.supports("index_put_", dst.dtype)
         .or_else(|error| if mode == Put::Assign || dst.dtype == DType::I64 { Ok(()) } else { Err(error) })?;
     let wide = dst.dtype.size() == 8;
-    // Sums of floats depend on their order, and there are no atomic operations of eight bytes but our addition.
+    // Float sums depend on their order, and the only 64-bit atomic operation is our own addition.
     if mode != Put::Assign && (dst.dtype.is_float() || (wide && mode != Put::Add)) {
         gpu.supports("index_put_", dst.dtype)?;
         check_reach(&dst, by)?;
@@ -70,7 +75,8 @@ pub fn index_put(
     run(gpu, origin, Kind { put: Some(mode), stored, ..Kind::of(by, negative) }, dst, src, by)
 }
 
-/// What the indices reach is known to the caller only; the regular part is checked here.
+/// Checks that the regular part plus the largest index stays inside the buffer. Only the caller knows what
+/// the indices can reach.
 fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
     check(indexed)?;
     if indexed.numel() == 0 {
@@ -82,12 +88,13 @@ fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
     let regular: usize = indexed.shape.iter().zip(indexed.strides).map(|(n, s)| (n - 1) * s).sum();
     let end = reach.and_then(|at| (at + regular + 1).checked_mul(indexed.dtype.size()));
     if by.iter().all(|by| by.size > 0) && end.is_none_or(|end| end > indexed.buffer.len()) {
-        return Err(Error::runtime("CUDA error: an indexed view reaches outside its GPU memory"));
+        return Err(Error::runtime("GPU error: an indexed view exceeds its GPU memory"));
     }
     Ok(())
 }
 
-/// `regular` is what is indexed; `other` is what goes with the indices, element by element.
+/// Launches the kernel. `regular` is the indexed view; `other` is the view that has the shape of the
+/// indices.
 fn run(
     gpu: &Gpu,
     origin: Origin,
@@ -135,7 +142,7 @@ fn run(
     gpu.stream().launch(gpu, &launch)
 }
 
-/// What tells one indexing kernel from another.
+/// Distinguishes one indexing kernel from another.
 #[derive(Clone, Hash)]
 struct Kind {
     put: Option<Put>,
@@ -149,7 +156,7 @@ struct Kind {
 
 impl Kind {
     fn of(by: &[IndexBy<'_>], negative: bool) -> Kind {
-        // Eight-byte indices are read as two words: that needs no 64-bit integers.
+        // 64-bit indices are read as two words, so that no 64-bit integers are needed.
         let stored = |by: &IndexBy<'_>| match by.index.dtype {
             DType::I64 => Stored::Bits64,
             other => Stored::of(other),
@@ -165,16 +172,16 @@ impl Kind {
         }
     }
 
-    /// Whether the destination is changed by atomic operations on its words.
+    /// Returns true if the destination is changed by atomic operations on its words.
     fn atomic(&self) -> bool {
         self.put.is_some_and(|put| put != Put::Assign || self.stored.packed())
     }
 
-    /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
+    /// Returns the WGSL function `o_update(i, v)`, which combines element `i` with `v` atomically.
     fn update(&self) -> String {
         let put = self.put.unwrap_or(Put::Assign);
         if self.stored == Stored::Bits64 {
-            // The carry of each addition is added once, whatever the order.
+            // The carry of each addition is added exactly once, whatever the order.
             return "fn o_update(i: u32, v: vec2<u32>) {\n  let old = atomicAdd(&o[2u * i], v.x);\n  \
                     let carry = select(0u, 1u, old + v.x < old);\n  atomicAdd(&o[2u * i + 1u], v.y + carry);\n}\n"
                 .to_owned();

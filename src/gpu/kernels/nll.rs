@@ -1,4 +1,5 @@
-//! The loss of target classes and its gradient, each in one kernel: of few samples, which a workgroup sums.
+//! The negative log likelihood loss and its gradient, each in one kernel that one workgroup sums; only for
+//! small batches.
 
 use crate::base::{DType, Fault, Joined, Line, Result};
 use crate::gpu::device::fault::{self, Origin, Wrong};
@@ -12,10 +13,11 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
-/// The most samples that one workgroup shall sum.
+/// The maximal number of samples that one workgroup sums.
 pub const MOST: usize = 1 << 16;
 
-/// Dense samples `[n, classes, run]`, the class of each `[n, run]`, what each class counts, and the class that counts nothing.
+/// A contiguous input `[n, classes, run]`, the targets `[n, run]`, the weight of each class, and the class
+/// that is ignored.
 #[derive(Clone, Copy)]
 pub struct Nll<'a> {
     pub target: View<'a>,
@@ -24,7 +26,7 @@ pub struct Nll<'a> {
     pub planes: [usize; 3],
 }
 
-/// The losses, or what they come to. A class that there is not is a fault.
+/// The losses, or their sum or mean. A target that is not a class is a fault.
 pub fn nll(line: Option<Line>, out: View<'_>, x: View<'_>, classes: Nll<'_>, joined: Joined) -> Result<()> {
     let origin = Origin { op: "nll_loss", line, wrong: Wrong::Index };
     let part = if joined == Joined::No { Part::Each } else { Part::Loss { mean: joined == Joined::Mean } };
@@ -32,12 +34,13 @@ pub fn nll(line: Option<Line>, out: View<'_>, x: View<'_>, classes: Nll<'_>, joi
     classes.launch(part, Some(origin), &[out, x], n)
 }
 
-/// What the targets count together.
+/// The total weight of the targets.
 pub fn nll_total(out: View<'_>, classes: Nll<'_>) -> Result<()> {
     classes.launch(Part::Total, None, &[out], 1)
 }
 
-/// The gradient of the input, from that of each loss (`each`), or from that of their sum, which is divided by `total`.
+/// The gradient of the input, from that of each loss (`each`), or from that of their sum, divided by
+/// `total`.
 pub fn nll_backward(
     out: View<'_>,
     grad: View<'_>,
@@ -51,7 +54,7 @@ pub fn nll_backward(
     classes.launch(part, None, &views, n)
 }
 
-/// What a kernel writes.
+/// The result of a kernel.
 #[derive(Clone, Copy, Hash, PartialEq, Eq)]
 enum Part {
     Each,
@@ -96,7 +99,7 @@ impl Nll<'_> {
     }
 }
 
-/// What a kernel is made for.
+/// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
 struct Kind {
     part: Part,
@@ -106,12 +109,12 @@ struct Kind {
 }
 
 impl Kind {
-    /// Whether it tells of classes that there are not.
+    /// Returns true if the kernel reports invalid targets.
     fn looks(&self) -> bool {
         matches!(self.part, Part::Each | Part::Loss { .. })
     }
 
-    /// The class of sample `s`, and whether it counts.
+    /// Returns the WGSL that defines the class of sample `s`, and whether it is not ignored.
     fn class(&self) -> String {
         let class = if self.target == Stored::Bits64 { "t_get(t_at + s)" } else { "widen(t_get(t_at + s))" };
         format!("  let class_ = {class};\n  let counted = class_.x != low || class_.y != high;\n")
@@ -121,10 +124,10 @@ impl Kind {
         if self.weight { format!("w_get(w_at + {class})") } else { "T(1)".to_owned() }
     }
 
-    /// `loss` and `share` of sample `s`.
+    /// Returns the WGSL that defines `loss` and `share` (the weight) of sample `s`.
     fn sample(&self) -> String {
         let (class, share) = (self.class(), self.share("c"));
-        // A class that counts nothing does so even where its loss is infinite.
+        // A class of weight zero contributes nothing even if its loss is infinite.
         format!(
             "{class}  var loss = T(0);\n  var share = T(0);\n  if (counted) {{\n    \
              let c = place(class_, classes, 1u, false, ticket);\n    if (c < classes) {{\n      share = {share};\n      \
@@ -132,7 +135,7 @@ impl Kind {
         )
     }
 
-    /// `all_loss` and `total` of all samples.
+    /// Returns the WGSL that sums over all samples: `all_loss` and `total`.
     fn over_samples(&self, loss: bool) -> String {
         let body = if loss {
             format!("{}    sum += loss;\n    shares += share;\n", self.sample())

@@ -1,5 +1,6 @@
-//! Normalization, as `cpu::norm` has it: of rows, of groups of channels and of channels over a batch. A workgroup takes a set of
-//! elements that share a mean and a variance; the gradients of weights and biases are sums over what a channel has.
+//! Normalization, like `cpu::norm`: over rows, over groups of channels, and over channels of a batch. One
+//! workgroup takes a set of elements that share a mean and a variance. The gradients of weights and biases
+//! are sums over a channel.
 
 use crate::base::{DType, Fault, Reduction, Result, Scalar, contiguous_strides};
 use crate::gpu::device::gpu;
@@ -16,29 +17,30 @@ use crate::gpu::shader::code::{Code, GROUP, Shader, lanes};
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
-/// Dense elements `[n, channels, run]`. Each channel has a weight and a bias. A set is a group of a sample's channels, or a
-/// channel of all samples. (A row that is normalized is a sample of one group, its elements are channels with a run of 1.)
+/// A contiguous input `[n, channels, run]`. Each channel has a weight and a bias. A set is a group of a
+/// sample's channels, or one channel of all samples. (A row that is normalized is a sample of one group;
+/// its elements are channels with a run of 1.)
 #[derive(Clone, Copy, Debug)]
 pub struct Planes {
     pub n: usize,
     pub channels: usize,
     pub run: usize,
-    /// How many groups a sample has.
+    /// The number of groups per sample; None if a set is a channel.
     pub groups: Option<usize>,
 }
 
-/// What stands beside the elements.
+/// Operands other than the elements.
 #[derive(Clone, Copy)]
 pub struct With<'a> {
     pub weight: Option<View<'a>>,
     pub bias: Option<View<'a>>,
-    /// Of each set, where it is taken out.
+    /// The mean of each set, if it is subtracted.
     pub mean: Option<View<'a>>,
-    /// Of each set, one over the root of its variance.
+    /// One over the standard deviation of each set.
     pub scale: View<'a>,
 }
 
-/// The gradients to write, where they are wanted.
+/// The gradients to write; None where not needed.
 #[derive(Clone, Copy)]
 pub struct Grads<'a> {
     pub input: Option<View<'a>>,
@@ -46,12 +48,12 @@ pub struct Grads<'a> {
     pub bias: Option<View<'a>>,
 }
 
-/// Whose mean and variance are taken.
+/// The origin of mean and variance.
 #[derive(Clone, Copy)]
 pub enum Moments<'a> {
-    /// The sets' own: they are written, the variance too where it is asked for.
+    /// Computed from the sets, and written; so is the variance, if requested.
     Own { eps: f64, variance: Option<View<'a>> },
-    /// Those that are given.
+    /// Given by the caller, as running statistics are.
     Given,
 }
 
@@ -60,7 +62,7 @@ impl Planes {
         self.groups.map_or(self.channels, |groups| self.n * groups)
     }
 
-    /// How many elements a set has.
+    /// Returns the number of elements per set.
     fn each(&self) -> usize {
         match self.groups {
             Some(groups) => self.channels / groups * self.run,
@@ -74,7 +76,7 @@ impl Planes {
     }
 }
 
-/// Each set minus its mean, divided by its standard deviation, times the weights, plus the biases.
+/// Standardizes each set, then multiplies by the weight and adds the bias.
 pub fn forward(
     out: View<'_>,
     x: View<'_>,
@@ -104,7 +106,8 @@ pub fn forward(
     kind.launch(planes, operands, Some(eps))
 }
 
-/// The gradients of elements, of weights and of biases. `own`: whether mean and variance were the sets' own.
+/// The gradients of elements, weights and biases. `own` is true if mean and variance were computed from the
+/// sets.
 pub fn backward(
     to: Grads<'_>,
     g: View<'_>,
@@ -114,7 +117,8 @@ pub fn backward(
     planes: Planes,
 ) -> Result<()> {
     let channels = planes.groups.is_none();
-    // Sums for the weights have a buffer of their own, unless a set is a channel: then its sums are the gradients.
+    // The products for the gradient of the weight need a temporary, unless a set is a channel: then the
+    // sums of the set are the gradients.
     let aside = (to.weight.is_some() && !channels).then(|| alloc(x.numel() * x.dtype.size())).transpose()?;
     let aside = aside.as_ref().map(|buffer| View { buffer, offset: 0, ..x });
     let of_weight = if channels { to.weight } else { aside };
@@ -152,7 +156,7 @@ pub fn backward(
     Ok(())
 }
 
-/// What is running becomes `keep` times itself and `part` of the new.
+/// Updates running statistics: `keep * old + part * new`.
 pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()> {
     let expr = Expr {
         key: "running_average",
@@ -164,23 +168,23 @@ pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()>
     pointwise(&expr, new.dtype, old, &[Source::View(old), Source::View(new), factors[0], factors[1]])
 }
 
-/// What a kernel is made for.
+/// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
 struct Kind {
     backward: bool,
     stored: Stored,
-    /// Whether a set is a channel.
+    /// True if a set is a channel.
     channels: bool,
     own: bool,
     mean: bool,
     variance: bool,
-    /// Backward, whether the gradient of elements is written.
+    /// In the backward: true if the gradient of the elements is written.
     input: bool,
     weight: bool,
     bias: bool,
-    /// Backward, whether gradients times what was multiplied are written.
+    /// In the backward: true if gradients times standardized elements are written.
     along: bool,
-    /// Invocations that share a set.
+    /// The number of invocations that share a set.
     lanes: usize,
 }
 
@@ -212,7 +216,8 @@ impl Kind {
             .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
     }
 
-    /// A kernel over `operands`, each with whether it is there and whether it is written; `NAME_at` is where it begins.
+    /// Begins a kernel over `operands`, each with whether it exists and whether it is written; `NAME_at` is
+    /// its offset.
     fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> Code {
         let given = || operands.iter().filter(|(_, there, _)| *there);
         let mut code = Code::new(self.stored.value());
@@ -230,7 +235,7 @@ impl Kind {
             let eps = number(self.stored.value(), &mut code);
             code.push(&format!("  let eps = {eps};\n"));
         }
-        // Every invocation comes to the barriers; those beyond the last set have nothing to do between them.
+        // Every invocation must reach the barriers; those beyond the last set do no work between them.
         code.push(&format!(
             "  let there = job < {sets};\n  let own = min(job, {sets} - 1u);\n  let first = there && lane == 0u;\n  \
              let each = select(0u, {each}, there);\n  let channels = {channels};\n  let run = {run};\n"
@@ -238,7 +243,7 @@ impl Kind {
         code
     }
 
-    /// `body` for each element of set `row`: it lies at `at`.
+    /// Returns a loop that runs `body` for each element of the set, which is at `at`.
     fn over_set(&self, body: &str) -> String {
         let place =
             if self.channels { "(k / run) * channels * run + own * run + k % run" } else { "own * each + k" };
@@ -246,7 +251,7 @@ impl Kind {
         format!("  for (var k = lane; k < each; k += {lanes}u) {{ let at = {place}; {body} }}\n")
     }
 
-    /// The weight of the element at `at`.
+    /// Returns `value` times the weight of the element at `at`.
     fn weighted(&self, value: &str) -> String {
         match (self.weight, self.channels) {
             (false, _) => value.to_owned(),
@@ -303,7 +308,7 @@ impl Kind {
         code.finish()
     }
 
-    /// The mean of set `row`, and one over the root of its variance.
+    /// Returns the WGSL that reads the mean of the set and one over its standard deviation.
     fn given(&self) -> String {
         let mean = if self.mean { "  let mean = mean_get(mean_at + own);\n" } else { "" };
         format!("{mean}  let rstd = rstd_get(rstd_at + own);\n")
@@ -323,7 +328,7 @@ impl Kind {
         let mut code = self.code(&operands, false);
         code.push(&self.given());
         let y = self.standard();
-        // The weight of a channel is a factor of all of its set.
+        // The weight of a channel is a common factor of its set.
         let (g, factor) = match self.channels {
             true => ("g_get(g_at + at)".to_owned(), self.weighted("rstd")),
             false => (self.weighted("g_get(g_at + at)"), "rstd".to_owned()),

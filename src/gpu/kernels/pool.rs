@@ -1,5 +1,5 @@
-//! Pools: the largest element of each window and its place, or the mean; and their gradients, in which an element gathers
-//! from the windows that may meet it. Tensors are dense planes.
+//! Pooling over contiguous planes: the maximum of each window and its index, or the mean; and their
+//! gradients, for which each element gathers from the windows that contain it.
 
 use crate::base::pool::{Count, Pool};
 use crate::base::{DType, Error, Fault, Result};
@@ -13,17 +13,17 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// The largest element of each window, and its place in the plane.
+/// The maximum of each window, and its index in the plane.
 pub fn max_pool(pool: &Pool, values: View<'_>, indices: View<'_>, x: View<'_>) -> Result<()> {
     run(pool, Task::Max, &[values, x, indices], values.numel())
 }
 
-/// The gradient of the image, from those of the values and their places.
+/// The gradient of the input, from the gradients of the maxima and their indices.
 pub fn max_pool_backward(pool: &Pool, out: View<'_>, grad: View<'_>, indices: View<'_>) -> Result<()> {
     run(pool, Task::MaxBack, &[out, grad, indices], out.numel())
 }
 
-/// The mean of each window; or, back, what the gradients of the means are for the image.
+/// The mean of each window; or, if `back`, the gradient of the input from that of the means.
 pub fn avg_pool(pool: &Pool, out: View<'_>, x: View<'_>, back: bool) -> Result<()> {
     run(pool, if back { Task::MeanBack } else { Task::Mean }, &[out, x], out.numel())
 }
@@ -48,7 +48,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
     if let Some(indices) = views.get(2) {
         check(indices)?;
         if indices.dtype != DType::I64 {
-            return Err(Error::runtime("places in a plane are int64"));
+            return Err(Error::runtime("max_pool: the indices must be int64"));
         }
     }
     if count == 0 {
@@ -85,7 +85,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
 #[derive(Hash)]
 struct Kind {
     task: Task,
-    /// Of what is written, and what is read.
+    /// The storage formats of the output and the input.
     stored: [Stored; 2],
     shared: SmallVec<[bool; 2]>,
     adaptive: bool,
@@ -100,7 +100,7 @@ enum Divisor {
     Given,
 }
 
-/// A loop over the elements, or the windows, from `low` to `high`.
+/// Returns a loop over the elements, or the windows, from `low` to `high`.
 fn each(name: &str, step: &str, body: &str) -> String {
     let line = |d: &str| {
         format!("  for (var {name}{d} = low.{d}; {name}{d} < high.{d}; {name}{d} += {step}.{d}) {{\n")
@@ -109,7 +109,7 @@ fn each(name: &str, step: &str, body: &str) -> String {
 }
 
 impl Kind {
-    /// Where the windows `o` begin and end, for the name of an expression.
+    /// Returns the WGSL that computes `start` and `end` of the windows `o`, an expression.
     fn window(&self, o: &str) -> String {
         if self.adaptive {
             return format!(
@@ -124,7 +124,7 @@ impl Kind {
         )
     }
 
-    /// What the mean of the window is divided by.
+    /// Returns the WGSL that computes the divisor of a window's mean.
     fn divisor(&self, given: &str) -> String {
         let sizes = match self.divisor {
             Divisor::Given => return format!("  let divisor = T(bitcast<f32>({given}));\n"),

@@ -1,4 +1,5 @@
-//! Programs: several tensors read, computed with and written by one kernel, an element (or four) an invocation.
+//! Programs of optimizers: one kernel reads several tensors, computes, and writes several; one or four
+//! elements per invocation.
 
 use crate::base::program::{self, Op, Source};
 use crate::base::{DType, Error, Result, Scalar};
@@ -13,16 +14,19 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// The most operands: WebGPU promises eight buffers, and long parameters take one.
+/// The maximal number of operands: WebGPU guarantees eight buffers, and long parameters take one.
 pub const MAX_OPERANDS: usize = 7;
 
-/// Runs `code` over operands of one shape (those of one element may be stretched to it). What is written overlaps
-/// nothing else. `rounds`: each instruction rounds to the dtype of the first operand, as operators do.
+/// Runs `code` over operands of one shape; an operand of one element is broadcast. Outputs overlap nothing
+/// else. If `rounds`, each instruction rounds to the dtype of the first operand, as separate operators
+/// would.
 pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rounds: bool) -> Result<()> {
     let gpu = gpu()?;
     let [first, ..] = operands else { return Ok(()) };
     if operands.len() > MAX_OPERANDS {
-        return Err(Error::runtime(format!("a GPU program takes at most {MAX_OPERANDS} operands")));
+        return Err(Error::runtime(format!(
+            "an optimizer program on the GPU takes at most {MAX_OPERANDS} tensors"
+        )));
     }
     operands.iter().try_for_each(check)?;
     if first.numel() == 0 {
@@ -79,9 +83,9 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
 struct Operand {
     stored: Stored,
     written: bool,
-    /// Whether its memory is bound twice, and written.
+    /// True if its memory is bound twice, and written.
     shared: bool,
-    /// One element for all.
+    /// True if it has one element for all.
     expanded: bool,
 }
 
@@ -90,14 +94,14 @@ struct Plan<'a> {
     code: &'a program::Code,
     compute: Value,
     rank: usize,
-    /// Whether an invocation does four elements.
+    /// True if an invocation computes four elements.
     quads: bool,
     rounds: Stored,
     operands: SmallVec<[Operand; 8]>,
 }
 
 impl Plan<'_> {
-    /// The function of one element: its results from the operands and the numbers.
+    /// Returns the function for one element: its results from the operands and the numbers.
     fn element(&self) -> String {
         let results = &self.code.results;
         let fields: String = (0..results.len()).map(|at| format!(" r{at}: T,")).collect();
@@ -118,7 +122,7 @@ impl Plan<'_> {
                     Source::Number(r) => format!("n{r}"),
                 })
                 .collect();
-            // Scalars are numbers beside the elements, and are not rounded to their dtype.
+            // Scalars are passed as numbers, and are not rounded to the dtype.
             let value = Plan::expression(instruction.op, &args);
             let value = if instruction.single { value } else { self.rounded(&value) };
             text += &format!("  v{} = {value};\n", instruction.to);

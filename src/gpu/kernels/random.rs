@@ -9,8 +9,8 @@ use crate::gpu::kernels::sort::sort;
 use crate::gpu::shader::stored::{Stored, Value};
 
 use crate::gpu::kernels::sequence::compute;
-/// A place in the stream of random numbers: a seed, and how many blocks of four were drawn before.
-/// Drawing `n` elements uses [`Draw::blocks`] of them.
+/// A position in the random number stream: the seed, and the number of blocks of four numbers drawn so far.
+/// Drawing `n` elements uses [`Draw::blocks`] blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Draw {
     pub seed: u64,
@@ -18,7 +18,7 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Blocks of the stream that `n` elements use up.
+    /// Returns the number of blocks that `n` elements use.
     pub fn blocks(n: usize) -> u64 {
         n.div_ceil(4) as u64
     }
@@ -28,8 +28,9 @@ impl Draw {
     }
 }
 
-/// A body begins with the four words that the element shares, as many more for float64 (of a stream beside), and `word`,
-/// which has its own of both.
+/// Returns the beginning of a body. `words` holds the four random words that an element shares with its
+/// neighbours; `more` holds four words of a separate stream, for float64 only; `word` holds the element's
+/// own words.
 fn drawn(value: Value) -> String {
     let more = if value == Value::F64 {
         "draw(at, vec2<u32>(p0, p1), vec2<u32>(p2, p3 ^ 0x80000000u))"
@@ -71,7 +72,8 @@ fn numbers<const N: usize>(values: [f64; N]) -> [Source<'static>; N] {
     values.map(|x| Source::Scalar(Scalar::Float(x)))
 }
 
-/// Evenly from `low` to just below `high`, in as many steps as the dtype has digits: rounding must not reach `high`.
+/// Uniform from `low` to just below `high`. The number of steps matches the precision of the dtype, since
+/// rounding must not reach `high`.
 pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
     let body = match out.dtype {
         DType::F16 => {
@@ -85,43 +87,45 @@ pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
     random("uniform_", body, compute(out.dtype), &["low", "high"], out, (draw, &numbers([low, high])))
 }
 
-/// From a normal distribution.
+/// Normal distribution.
 pub fn normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
     let body = "return mean_ + spread_ * gauss(words, more, at);";
     random("normal_", body, compute(out.dtype), &["mean", "spread"], out, (draw, &numbers([mean, std])))
 }
 
-/// Numbers whose logarithm is normally distributed.
+/// Log-normal distribution.
 pub fn log_normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
     let body = "return exp(mean_ + spread_ * gauss(words, more, at));";
     random("log_normal_", body, compute(out.dtype), &["mean", "spread"], out, (draw, &numbers([mean, std])))
 }
 
-/// From a Cauchy distribution, by its quantiles on one side: there the digits of a rare number count.
+/// Cauchy distribution, from the tangent of one tail: there small random numbers have the most digits. A
+/// random bit chooses the sign.
 pub fn cauchy(out: View<'_>, draw: Draw, median: f64, sigma: f64) -> Result<()> {
     let body = "let far = T(1) / tan(T(1.5707963267948966) * unit_above(word)); \
                 return median_ + sigma_ * select(far, -far, ((word.x ^ word.y) & 1u) == 1u);";
     random("cauchy_", body, compute(out.dtype), &["median", "sigma"], out, (draw, &numbers([median, sigma])))
 }
 
-/// How many trials of probability `p` the first success takes.
+/// Geometric distribution: the number of trials with probability `p` until the first success.
 pub fn geometric(out: View<'_>, draw: Draw, p: f64) -> Result<()> {
     let body = "return max(ceil(log(unit_above(word)) / fail_), 1.0);";
     random("geometric_", body, Value::F32, &["fail"], out, (draw, &numbers([(-p).ln_1p()])))
 }
 
-/// Exponentially distributed with rate `lambda`.
+/// Exponential distribution with rate `lambda`.
 pub fn exponential(out: View<'_>, draw: Draw, lambda: f64) -> Result<()> {
     let body = "return -log(unit_above(word)) / lambda_;";
     random("exponential_", body, compute(out.dtype), &["lambda"], out, (draw, &numbers([lambda])))
 }
 
-/// One with probability `p`, else zero.
+/// Bernoulli distribution: one with probability `p`, otherwise zero.
 pub fn bernoulli(out: View<'_>, draw: Draw, p: Source<'_>) -> Result<()> {
     random("bernoulli_", "return select(0.0, 1.0, unit(word) < p_);", Value::F32, &["p"], out, (draw, &[p]))
 }
 
-/// Whole numbers from `low` to `high - 1`, which may be the last there is: `high` wraps. Ranges beyond 32 bits need 64-bit integers in shaders.
+/// Integers from `low` to `high - 1`. `high` may wrap, so that the largest integer can be included. Ranges
+/// beyond 32 bits need 64-bit integers in shaders.
 pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
     let range = high.wrapping_sub(low) as u64;
     let ins = [Source::Scalar(Scalar::Int(low)), Source::Scalar(Scalar::Int(range as i64))];
@@ -137,7 +141,7 @@ pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
     random("random_", body, Value::I64, &["low", "range"], out, (draw, &ins))
 }
 
-/// The numbers below `n` (the length of `out`, an int64 vector) in random order.
+/// The integers below `n` (the length of `out`, an int64 vector) in random order.
 pub fn randperm(out: View<'_>, draw: Draw) -> Result<()> {
     let n = out.numel();
     let aside = alloc(n * 8)?;

@@ -1,4 +1,4 @@
-//! Weighted sums along one dimension, as `cpu::resample` has them: an invocation is an element of the result.
+//! Weighted sums along one dimension, like `cpu::resample`; one invocation per element of the result.
 
 use crate::base::{DType, Error, Fault, ResampleWeights, Result};
 use crate::gpu::device::gpu;
@@ -12,7 +12,8 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 
-/// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense, in float32 or float64.
+/// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are contiguous, in
+/// float32 or float64.
 pub fn resample(
     out: View<'_>,
     x: View<'_>,
@@ -30,7 +31,7 @@ pub fn resample(
     check(&x)?;
     let n = taps.places();
     if out.numel() != outer * n * inner || x.numel() != outer * taps.length * inner {
-        return Err(Error::runtime("CUDA error: a resized tensor has another size than its taps"));
+        return Err(Error::runtime("GPU error: the sizes of a resized tensor do not match its weights"));
     }
     if out.numel() == 0 {
         return Ok(());
@@ -57,7 +58,7 @@ pub fn resample(
 }
 
 pub(in crate::gpu) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
-    // A binding has at least one element.
+    // A binding needs at least one element.
     let buffer = alloc(bytes.len().max(8))?;
     upload(&buffer, 0, bytes)?;
     Ok(buffer)

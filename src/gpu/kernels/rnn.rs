@@ -1,5 +1,6 @@
-//! Recurrent layers, as `cpu::rnn` has them. A step is two launches: the product of the states with their weight, and one
-//! kernel for all that gates make of the sums. The product lies where the gates then put what they keep.
+//! Recurrent layers, like `cpu::rnn`. A step is two launches: the matrix product of the states and their
+//! weight, and one kernel for the gates. The product is written where the gates then store their saved
+//! values.
 
 use crate::base::recurrent::{self, Layer};
 use crate::base::{DType, Fault, Result};
@@ -14,7 +15,8 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 use smallvec::SmallVec;
 
-/// Runs a layer: `out` gets the hidden states, `[total, units]`; the states end as the last ones.
+/// Runs a layer: `out`, `[total, units]`, receives the hidden states; the state operands end as the last
+/// states.
 pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
     let operands = [Some(layer.sums), layer.bias, Some(layer.kept), Some(layer.before), Some(layer.hidden)];
     let others = [Some(out), layer.cell_before, layer.cells];
@@ -34,15 +36,16 @@ pub fn recurrent(out: View<'_>, layer: &Layer<'_, View<'_>>) -> Result<()> {
     })
 }
 
-/// The gradient of the sums of inputs goes to `sums`, that of the sums of states, where it differs (GRU), to `other`; `hidden`
-/// and `cells` hold the gradients of the last states, and end as those of the first. `g` is that of all hidden states.
+/// The backward of a layer. The gradient of the input products goes to `sums`; that of the state products,
+/// where it differs (GRU), to `other`. `hidden` and `cells` hold the gradients of the last states, and end
+/// as those of the first. `g` is the gradient of all hidden states.
 pub fn recurrent_backward(
     g: Option<View<'_>>,
     other: Option<View<'_>>,
     layer: &Layer<'_, View<'_>>,
 ) -> Result<()> {
     let operands = [Some(layer.sums), Some(layer.kept), Some(layer.hidden), g];
-    // Of the states before a step only a GRU's gates are made.
+    // Only a GRU's gates use the states before a step.
     let before = other.map(|_| layer.before);
     let operands: Operands<'_> =
         operands.into_iter().chain([other, before, layer.cell_before, layer.cells]).flatten().collect();
@@ -57,7 +60,7 @@ pub fn recurrent_backward(
             View { shape: &[size, width], ..from_row(from, start, width) },
             layer.weight,
             1.0,
-            // Of a GRU's state a part goes past the gates.
+            // A part of a GRU's state bypasses the gates.
             if other.is_some() { 1.0 } else { 0.0 },
         )
     })
@@ -81,7 +84,8 @@ fn supported(operands: &[View<'_>], weight: View<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The gates of one step: an invocation is a unit of a sample. `given` says whether the operand is there that may be absent.
+/// Launches the gates of one step, one invocation per unit of a sample. `given` says whether the optional
+/// operand exists.
 fn launch(
     layer: &Layer<'_, View<'_>>,
     backward: bool,
@@ -120,7 +124,8 @@ impl ShaderKind for Gates {
     }
 }
 
-/// A kernel over `operands`, each with whether it is written: `NAME_at` is where the invocation's first number lies in it.
+/// Writes a kernel over `operands`, each with whether it is written; `NAME_at` is the position of the
+/// invocation's first number.
 fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader {
     let mut code = Code::new(stored.value());
     for (name, write, _) in operands {
@@ -145,7 +150,8 @@ fn kernel(stored: Stored, operands: &[(&str, bool, Rows)], body: &str) -> Shader
     code.finish()
 }
 
-/// Which rows an operand has: of all steps, with so many numbers for a unit; of the samples; or one for all.
+/// The rows of an operand: those of all steps, with this many numbers per unit; one per sample; or one for
+/// all.
 #[derive(Clone, Copy)]
 enum Rows {
     Packed(usize),
@@ -201,7 +207,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
   let made = (state - g) * z + g;
 "
         }
-        // A NaN stays one.
+        // A NaN remains NaN.
         recurrent::Cell::Relu => {
             "  let sum = in0 + own0;\n  let made = select(sum, T(0), sum <= T(0));\n  k_set(k_at, made);\n"
         }
@@ -215,7 +221,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
     let mut operands = vec![
         ("s", true, Rows::Packed(of.gates())),
         ("k", false, Rows::Packed(of.kept())),
-        // Else the product writes all of it.
+        // Otherwise the product overwrites all of it.
         ("h", of == recurrent::Cell::Gru, Rows::Samples),
     ];
     if outputs {

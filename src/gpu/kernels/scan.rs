@@ -1,5 +1,6 @@
-//! Scans: running sums, products, extremes and sums of exponentials. Long rows are scanned in blocks side by side, then
-//! the blocks' totals, then every element takes what came before its block.
+//! Scans: running sums, products, extrema and sums of exponentials. A long row is scanned in blocks in
+//! parallel, then the totals of the blocks are scanned, and every element is combined with the total before
+//! its block.
 
 use crate::base::{DType, Error, Fault, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
@@ -15,7 +16,7 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::{SmallVec, smallvec};
 
-/// What runs along.
+/// The operation of a scan.
 #[derive(Clone, Copy, Hash, PartialEq, Eq, Debug)]
 pub enum Scan {
     Sum,
@@ -36,16 +37,16 @@ impl Scan {
         }
     }
 
-    /// Whether what runs along is the place of an element, not a number.
+    /// Returns true if the state of the scan is the index of an element rather than a number.
     fn is_extreme(self) -> bool {
         matches!(self, Scan::Max | Scan::Min)
     }
 }
 
-/// Elements of a block: four an invocation.
+/// The elements of a block: four per invocation.
 const BLOCK: usize = 4 * GROUP;
-/// Rows longer than this are never walked by a single invocation: it would take too long, and Mesa's software driver ends
-/// loops after 65,535 rounds.
+/// Rows longer than this are never scanned by a single invocation: that would take too long, and Mesa's
+/// software driver ends loops after 65,535 iterations.
 const LONG: usize = 16_384;
 
 /// `out[i] = x[0] + ... + x[i]` along `dim`, or the product, or the logarithm of the sum of exponentials.
@@ -73,7 +74,7 @@ pub fn scan(kind: Scan, out: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
     copy(out, wide)
 }
 
-/// The largest (or smallest) element so far along `dim`, and where it last was (`indices`, int64); NaN stays.
+/// The maximum (or minimum) so far along `dim`, and its last index (`indices`, int64). A NaN persists.
 pub fn cum_extreme(
     values: View<'_>,
     indices: View<'_>,
@@ -82,7 +83,9 @@ pub fn cum_extreme(
     largest: bool,
 ) -> Result<()> {
     if indices.dtype != DType::I64 || values.dtype != x.dtype {
-        return Err(Error::runtime("cummax: indices are int64, and values have the dtype of the input"));
+        return Err(Error::runtime(
+            "cummax: indices must be int64, and values must have the dtype of the input",
+        ));
     }
     let gpu = gpu()?;
     let scan = if largest { Scan::Max } else { Scan::Min };
@@ -98,7 +101,7 @@ pub fn cum_extreme(
     run(gpu, scan, &[values, indices, copied], dim)
 }
 
-/// A scan into an output whose dtype is also accumulated in; the input is the last view.
+/// Runs a scan whose output dtype is also that of the accumulator; the input is the last view.
 fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let (out, x) = (views[0], views[views.len() - 1]);
     let rows = Rows::new(views, dim)?;
@@ -144,18 +147,18 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Step {
-    /// An invocation scans a row.
+    /// One invocation scans a row.
     Single,
-    /// A workgroup scans a block, and writes its total.
+    /// One workgroup scans a block, and writes its total.
     Block,
-    /// A workgroup scans the totals of a row.
+    /// One workgroup scans the totals of a row.
     Totals,
-    /// Each element takes the total of the blocks before its own.
+    /// Each element is combined with the total of the blocks before its own.
     Shift,
 }
 
-/// What tells one kernel from another. What runs along, the state, is a number of the output's type, or the place of an
-/// extreme (all ones where there is none yet).
+/// Distinguishes one kernel from another. The state of a scan is a number of the output's type, or the
+/// index of an extremum (all bits set if there is none yet).
 #[derive(Clone, Copy, Hash)]
 struct Kind {
     scan: Scan,
@@ -171,7 +174,8 @@ impl Kind {
         if self.scan.is_extreme() { self.x.value() } else { self.o.value() }
     }
 
-    /// `joined(a, b, …)`: the state after `b`, which begins where `a` ended. Where the row's elements are is for places.
+    /// Returns the WGSL of `joined(a, b, …)`, the state after the elements of `b`, which follow those of
+    /// `a`. For an index as state it also gets the position of the row.
     fn join(&self) -> String {
         let body = match self.scan {
             Scan::Sum => "return a + b;".to_owned(),
@@ -194,7 +198,7 @@ impl Kind {
         format!("fn joined(a: State, b: State, x_at: u32, x_step: u32) -> State {{\n  {body}\n}}\n")
     }
 
-    /// The state of element `k` alone.
+    /// Returns the state of element `k` alone.
     fn element(&self) -> String {
         if self.scan.is_extreme() {
             return "k".to_owned();
@@ -202,7 +206,7 @@ impl Kind {
         self.x.value().convert(self.value(), "x_get(x_at + k * x_step)")
     }
 
-    /// Statements that write the state `s` as element `k` of the result.
+    /// Returns statements that write the state `s` as element `k` of the result.
     fn store(&self) -> String {
         if !self.scan.is_extreme() {
             return "o_set(o_at + k * o_step, s);".to_owned();

@@ -1,4 +1,4 @@
-//! Binary search: an invocation for each value that is sought.
+//! Binary search, one invocation per value.
 
 use crate::base::{DType, Result};
 use crate::gpu::device::gpu;
@@ -9,7 +9,7 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
-/// See [`crate::cpu::search::search`]; all operands are contiguous.
+/// Like [`crate::cpu::search::search`]; all operands are contiguous.
 pub fn search(
     out: View<'_>,
     sorted: View<'_>,
@@ -47,7 +47,7 @@ pub fn search(
 #[derive(Clone, Copy, Hash)]
 struct Kind {
     x: Stored,
-    /// Whether places are int64.
+    /// True if the resulting indices are int64.
     wide: bool,
     sorter: bool,
     right: bool,
@@ -83,7 +83,7 @@ impl ShaderKind for Kind {
             "  if (i >= {n}) {{ return; }}\n  let line = (i / {own}) * {stride};\n  let value = x_get({x_at} + i);\n  \
              var low = 0u;\n  var high = {length};\n  while (low < high) {{\n    \
              let middle = low + (high - low) / 2u;\n    let seen = sorted_get({sorted_at} + line + {middle});\n    \
-             // Nothing is known of NaN: the search goes on behind it.\n    \
+             // If either is NaN, the search continues to the right.\n    \
              if ({nan}{order}) {{ low = middle + 1u; }} else {{ high = middle; }}\n  }}\n  o[{o_at} + i] = {place};\n}}\n"
         ));
         code.finish()

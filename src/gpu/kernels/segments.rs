@@ -1,9 +1,10 @@
-//! Sums (products, extremes) of what indices send to one place, in a fixed order, so that the same program gives the same
-//! bits: entries are sorted by their places, and each place's values are joined in the order in which they came.
+//! Sums (products, extrema) of the values that indices send to one position, in a fixed order, so that the
+//! same program gives the same bits: entries are sorted by position, and the values of each position are
+//! combined in their original order.
 //!
-//! An entry is a combination of indices; what it addresses may have columns, the dimensions in which no index varies.
-//! Sorted entries are walked in chunks. What begins and ends in one goes to its place; what a chunk shares with its
-//! neighbours becomes the entries of the next, much shorter round.
+//! An entry is a combination of indices; its value may have columns, the dimensions in which no index
+//! varies. Sorted entries are walked in chunks. A position that lies entirely inside a chunk is written at
+//! once; the partial results at both ends of a chunk become the entries of the next, much shorter round.
 
 use crate::base::{DType, Dims, Put, Result, contiguous_strides};
 use crate::gpu::device::fault::{self, Origin};
@@ -21,12 +22,13 @@ use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// Sorted entries that one invocation walks.
+/// The number of sorted entries that one invocation walks.
 const CHUNK: usize = 64;
-/// The place of an entry that has none: its index is out of bounds, or a chunk shared nothing.
+/// The position of an entry that has none: its index is out of bounds, or a chunk has no partial result
+/// there.
 const NONE: &str = "0xffffffffu";
 
-/// As `index_put`, for views that were checked.
+/// Like `index_put`, for views that are already checked.
 pub(in crate::gpu) fn put(
     origin: Origin,
     dst: View<'_>,
@@ -61,7 +63,8 @@ pub(in crate::gpu) fn put(
     join(gpu, dst, src, mode, &columns, (places, sources, n, width))
 }
 
-/// The place of each entry's first column in `dst`, sorted, and where its value is in `src`.
+/// Computes the position of each entry's first column in `dst`, sorted, and the position of its value in
+/// `src`.
 fn find(
     gpu: &Gpu,
     origin: Origin,
@@ -101,7 +104,7 @@ fn find(
     sort_pairs(gpu, places, sources, n)
 }
 
-/// Joins the values of sorted entries into `dst`, round by round.
+/// Combines the values of sorted entries into `dst`, round by round.
 fn join(
     gpu: &Gpu,
     dst: View<'_>,
@@ -171,7 +174,7 @@ impl ShaderKind for Find {
 #[derive(Hash)]
 struct Join {
     mode: Put,
-    /// Of the destination; the source has it too, in the first round.
+    /// The storage format of the destination; in the first round that of the source, too.
     stored: Stored,
     rank: usize,
     first: bool,
@@ -203,7 +206,7 @@ impl ShaderKind for Join {
             Put::Assign => ("b", "acc"),
             Put::Add => ("a + b", "T(0)"),
             Put::Mul => ("a * b", "T(1)"),
-            // An extreme may be counted twice.
+            // An extremum may be combined twice without harm.
             Put::Max => ("maximum(a, b)", "acc"),
             Put::Min => ("minimum(a, b)", "acc"),
         };

@@ -1,5 +1,5 @@
-//! Results whose size depends on the data: where an input is not zero, and the elements there. One number is read
-//! back, the count.
+//! Operators whose result size depends on the data: the positions of non-zero elements, and the elements
+//! there. Only the count is read back.
 
 use crate::base::{DType, Error, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
@@ -15,7 +15,7 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
-/// The coordinates of all elements that are not zero, row by row: int64, `count` by `ndim`; and the count.
+/// The coordinates of all non-zero elements in row-major order, int64, `count` by `ndim`; and the count.
 pub fn nonzero(x: View<'_>) -> Result<(Buffer, usize)> {
     let gpu = gpu()?;
     let Some((running, count)) = rank(gpu, x)? else { return Ok((alloc(0)?, 0)) };
@@ -29,12 +29,12 @@ pub fn nonzero(x: View<'_>) -> Result<(Buffer, usize)> {
     Ok((out, count))
 }
 
-/// The elements of `x` where `mask` (of the same shape) is true, in order; and how many there are.
+/// The elements of `x` where `mask` (of the same shape) is true, in order; and their count.
 pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
     let gpu = gpu()?;
     check(&x)?;
     if x.shape != mask.shape {
-        return Err(Error::runtime("masked_select: the mask has the shape of the input"));
+        return Err(Error::runtime("masked_select: the mask must have the shape of the input"));
     }
     let Some((running, count)) = rank(gpu, mask)? else { return Ok((alloc(0)?, 0)) };
     let out = alloc(count * x.dtype.size())?;
@@ -49,7 +49,7 @@ pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
     Ok((out, count))
 }
 
-/// For each element how many up to it are not zero, and how many there are in all; nothing of an empty input.
+/// For each element the number of non-zero elements up to it, and their total; None for an empty input.
 fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
     let n = x.numel();
     if n == 0 {
@@ -85,7 +85,8 @@ fn launch(gpu: &Gpu, kind: &impl ShaderKind, buffers: &[&Buffer], words: &Words,
     gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
 }
 
-/// Defines `to`, the place of element `i` among those that count; others return. Then its coordinates `c0`...
+/// Defines `to`, the rank of element `i` among the non-zero ones, and its coordinates `c0`...; invocations
+/// of zero elements return.
 fn find(code: &mut Code, rank: usize) -> Vec<String> {
     code.main_by_item();
     let n = code.word();

@@ -1,5 +1,5 @@
-//! Softmax and its derivative, each in one kernel: a workgroup a row, 32 invocations where rows are short, or one where they
-//! are very short or their elements far apart.
+//! Softmax and its gradient, each in one kernel: one workgroup per row; 32 invocations if rows are short;
+//! one invocation if they are very short or not contiguous.
 
 use crate::base::{DType, Dims, Fault, Reduction, Result, contiguous_strides, numel};
 use crate::gpu::device::gpu;
@@ -21,7 +21,7 @@ pub fn softmax(out: View<'_>, x: View<'_>, dim: usize, log: bool) -> Result<()> 
     run(&[out, x], dim, log)
 }
 
-/// The gradient with regard to the input, from that of the result and the result `y`.
+/// The gradient of the input, from the gradient of the result and the result `y`.
 pub fn softmax_backward(out: View<'_>, grad: View<'_>, y: View<'_>, dim: usize, log: bool) -> Result<()> {
     run(&[out, grad, y], dim, log)
 }
@@ -64,7 +64,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 /// Rows longer than this are reduced by many workgroups.
 const LONG: usize = 1 << 20;
 
-/// Softmax of long rows: reductions, then one kernel over the elements.
+/// Softmax of long rows: reductions, then one pointwise kernel.
 fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let (out, x) = (views[0], views[1]);
     let mut kept = Dims::from_slice(out.shape);
@@ -118,7 +118,7 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 
 #[derive(Hash)]
 struct Kind {
-    /// The output's, then the input's or those of gradient and result.
+    /// The storage formats of the output, then of the input, or of the gradient and the result.
     stored: SmallVec<[Stored; 3]>,
     shared: SmallVec<[bool; 3]>,
     rank: usize,

@@ -1,5 +1,6 @@
-//! Stable sorting by merging: blocks double in every pass, and an element finds its place by counting, with a binary
-//! search, those of the neighbouring block that come before it. Keys are unsigned numbers in the order of the elements.
+//! Stable merge sort: blocks double in every pass. An element finds its position by a binary search for the
+//! number of elements in the neighbouring block that precede it. Keys are unsigned integers in the order of
+//! the elements.
 
 use crate::base::Result;
 use crate::gpu::device::memory::Buffer;
@@ -13,7 +14,8 @@ use crate::gpu::launch::row_walk::Rows;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
-/// Sorts along `dim`, NaN above all numbers; `indices` (int64) tell where each value was. Equals keep their order.
+/// Sorts along `dim`, NaN above all numbers; `indices` (int64) receives the original position of each
+/// value. Equal elements keep their order.
 pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descending: bool) -> Result<()> {
     let gpu = gpu()?;
     for view in [&values, &indices, &x] {
@@ -40,7 +42,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
     launch(gpu, kind, &[&keys.0, &places.0, x.buffer], &words, n)?;
     let (_, places) = merged(gpu, kind, keys, places, (rows.count, rows.length))?;
     if kind.shared {
-        // The output covers the input: take the values from a copy.
+        // The output overlaps the input: take the values from a copy.
         let aside = alloc(x.numel() * x.dtype.size())?;
         let strides = crate::base::contiguous_strides(x.shape);
         let copied = View { buffer: &aside, strides: &strides, offset: 0, ..x };
@@ -51,7 +53,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
     finish(gpu, &rows, &views, &places)
 }
 
-/// Sorts `n` keys of 32 bits, and what goes with each; equals keep their order.
+/// Sorts `n` keys of 32 bits with a payload each; equal keys keep their order.
 pub(in crate::gpu) fn sort_pairs(
     gpu: &Gpu,
     keys: Buffer,
@@ -63,7 +65,7 @@ pub(in crate::gpu) fn sort_pairs(
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
 
-/// Merges rows of keys, with what goes with each, until they are sorted; the second of each pair is scratch memory.
+/// Merges rows of keys and payloads until they are sorted; the second of each pair is scratch memory.
 fn merged(
     gpu: &Gpu,
     kind: Kind,
@@ -122,12 +124,12 @@ struct Kind {
 }
 
 impl Kind {
-    /// Whether keys take 64 bits.
+    /// Returns true if keys have 64 bits.
     fn wide(&self) -> bool {
         self.x.size() == 8
     }
 
-    /// The key of a value `x`: zeros equal, NaN above all.
+    /// Returns the WGSL of the key of a value `x`: both zeros are equal, NaN is above all.
     fn rank_of(&self) -> &'static str {
         match self.x.value() {
             Value::F32 => {
@@ -144,7 +146,7 @@ impl Kind {
         }
     }
 
-    /// Defines `n`, the row `line` and the place `k` of item `i` in it.
+    /// Defines `n`, the row `line` and the position `k` of item `i` in it.
     fn place(code: &mut Code) {
         let (count, length) = (code.word(), code.word());
         code.push(&format!(
@@ -186,7 +188,7 @@ impl Kind {
              let end = min(pair + 2u * block, length);\n  let key = keys[i];\n  let first = k < middle;\n  \
              var low = select(pair, middle, first);\n  var high = select(middle, end, first);\n  let start = low;\n  \
              while (low < high) {{\n    let at = (low + high) / 2u;\n    let other = keys[row + at];\n    \
-             // Equals of the first block come first.\n    \
+             // Equal elements of the first block come first.\n    \
              if (other < key || (!first && other == key)) {{ low = at + 1u; }} else {{ high = at; }}\n  }}\n  \
              let own = k - select(middle, pair, first);\n  let place = row + pair + own + (low - start);\n  \
              new_keys[place] = key;\n  new_places[place] = places[i];\n}}\n"

@@ -1,4 +1,4 @@
-//! Bytes that go to the GPU, and come back.
+//! Transfers between host and GPU.
 
 use crate::base::{DType, Error, Result, try_alloc};
 use crate::gpu::device::gpu;
@@ -7,15 +7,17 @@ use crate::gpu::device::stream::{arrive, synchronize};
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::pointwise::copy;
 
-/// Larger transfers go in pieces of this size, so that staging memory stays small. A multiple of four.
+/// Larger transfers are split into pieces of this size, so that staging memory stays small. A multiple of
+/// four.
 const PIECE: usize = 64 << 20;
 
-/// From so many bytes on the host is asked for staging memory before: where wgpu finds none, the device is lost.
+/// From this many bytes on we check for host memory first: if wgpu finds none for staging, the device is
+/// lost.
 const STAGED: usize = 64 << 10;
-/// It takes staging memory in blocks of this size.
+/// wgpu takes staging memory in blocks of this size.
 const HELD: usize = 64 << 20;
 
-/// Copies bytes from the host; `data` may be reused at once.
+/// Copies bytes from the host; `data` can be reused at once.
 pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     let gpu = gpu()?;
     buffer.check(offset, data.len())?;
@@ -23,7 +25,7 @@ pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
         return Ok(());
     }
     let end = offset + data.len();
-    // wgpu writes whole words: the bytes past the end of a buffer are ours to overwrite, others are not.
+    // wgpu writes whole words: bytes past the end of a buffer may be overwritten, others must not.
     if !offset.is_multiple_of(4) || !(end.is_multiple_of(4) || end == buffer.len()) {
         return upload_between(buffer, offset, data);
     }
@@ -36,7 +38,7 @@ pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     let raw = buffer.raw()?;
     for (i, piece) in data[..whole].chunks(PIECE).enumerate() {
         if i > 0 {
-            // Only a submission lets go of the last piece's staging memory.
+            // Only a submission releases the staging memory of the last piece.
             gpu.queue.submit([]);
         }
         gpu.queue.write_buffer(raw, (offset + i * PIECE) as u64, piece);
@@ -50,7 +52,7 @@ pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     gpu.healthy()
 }
 
-/// Bytes that begin or end inside a word whose other bytes must stay: by way of a kernel.
+/// Uploads bytes that begin or end inside a word whose other bytes must stay unchanged, with a kernel.
 fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     let aside = alloc(data.len())?;
     upload(&aside, 0, data)?;
@@ -59,7 +61,8 @@ fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     copy(view(buffer, offset), view(&aside, 0))
 }
 
-/// Copies bytes to the host, waiting for the kernels that make them. Raises what earlier kernels found wrong.
+/// Copies bytes to the host after waiting for the kernels that write them. Raises faults of earlier
+/// kernels.
 pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
     let gpu = gpu()?;
     buffer.check(offset, out.len())?;
@@ -71,7 +74,7 @@ pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
         let start = offset & !3;
         let bytes = ((offset + piece.len()).next_multiple_of(4) - start) as u64;
         let fetch = gpu.stream().fetch(gpu, Some((buffer.raw()?, start as u64)), bytes)?;
-        let Some(fetch) = fetch else { return Err(Error::runtime("CUDA error: nothing was submitted")) };
+        let Some(fetch) = fetch else { return Err(Error::runtime("GPU error: nothing was submitted")) };
         let skip = offset - start;
         arrive(gpu, fetch, bytes, |body| piece.copy_from_slice(&body[skip..skip + piece.len()]))?;
     }

@@ -1,5 +1,5 @@
-//! Copies between layouts whose dense dimensions differ, tile by tile through shared memory: both the reads and the
-//! writes of neighbouring invocations are then of neighbouring memory.
+//! Copies between layouts with different contiguous dimensions, tile by tile through shared memory, so that
+//! neighbouring invocations both read and write neighbouring memory.
 
 use crate::base::Result;
 use crate::gpu::device::Gpu;
@@ -13,12 +13,12 @@ use crate::gpu::shader::stored::Stored;
 /// The side of a tile.
 const SIDE: usize = 32;
 
-/// Copies `src` to `out`, of the same dtype and shape, if the tiles help; says whether it did.
+/// Copies `src` to `out`, of the same dtype and shape, if tiles help; returns true if it did.
 pub(in crate::gpu) fn transpose(gpu: &Gpu, out: View<'_>, src: View<'_>) -> Result<bool> {
     let stored = Stored::bits(out.dtype);
     let space = Space::new(out.shape, &[out.strides, src.strides]);
     let last = space.rank() - 1;
-    // Words shared by several elements would need atomic writes, and overlapping views a copy.
+    // Elements that share words would need atomic writes, and overlapping views a copy.
     if last == 0 || stored.packed() || out.buffer.same(src.buffer) {
         return Ok(false);
     }

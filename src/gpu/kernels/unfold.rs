@@ -1,5 +1,5 @@
-//! Images as columns: `[taps of all channels, positions]`, what each tap of a window meets at each position; and back, where
-//! an element is the sum of what was taken from it, in a fixed order.
+//! Unfolds images to columns, `[taps of all channels, positions]`: the element under each tap of the window
+//! at each position. And folds them back: each element becomes the sum of its copies, in a fixed order.
 
 use crate::base::{Error, Result, Windows};
 use crate::gpu::device::gpu;
@@ -10,12 +10,13 @@ use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::Stored;
 
-/// Columns of images `[sample, channel, …]`. `columns` is `[sample, channel * tap, position]`, in any order of memory.
+/// Unfolds images `[sample, channel, …]`. `columns` is `[sample, channel * tap, position]`, with any
+/// strides.
 pub fn unfold(windows: &Windows, columns: View<'_>, images: View<'_>) -> Result<()> {
     run(windows, columns, images, false)
 }
 
-/// The images whose elements are the sums of their places in columns.
+/// Folds columns: each element of the images becomes the sum of its copies.
 pub fn fold(windows: &Windows, images: View<'_>, columns: View<'_>) -> Result<()> {
     run(windows, columns, images, true)
 }
@@ -28,7 +29,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     }
     let (shape, missing) = (images.shape, 5 - images.shape.len());
     let &[samples, rows, positions] = columns.shape else {
-        return Err(Error::runtime("columns have three dimensions"));
+        return Err(Error::runtime("the columns must have three dimensions"));
     };
     let channels = shape[1];
     let fits = samples == shape[0]
@@ -38,11 +39,11 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
         && columns.dtype == images.dtype;
     if !fits {
         return Err(Error::runtime(format!(
-            "columns of shape {:?} for images of shape {shape:?}",
+            "columns of shape {:?} do not fit images of shape {shape:?}",
             columns.shape
         )));
     }
-    // An invocation takes one tap's elements at `SHARE` positions, `apart` from one another.
+    // An invocation takes one tap at `SHARE` positions, `apart` from one another.
     let apart = positions.div_ceil(SHARE);
     let count = if back { images.numel() } else { samples * rows * apart };
     if count == 0 {
@@ -69,7 +70,7 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
 }
 
-/// Positions an invocation takes: finding the tap costs many divisions.
+/// The number of positions per invocation: finding the tap takes many divisions.
 const SHARE: usize = 4;
 
 #[derive(Hash)]

@@ -1,17 +1,18 @@
-//! Shapes and strides as a kernel walks them: as few dimensions as the operands allow, as 32-bit words.
+//! Shapes and strides as kernels walk them: with as few dimensions as the operands allow, as 32-bit words.
 
 use crate::base::{Error, Result};
 use crate::gpu::device::view::View;
 use smallvec::{SmallVec, smallvec};
 
-/// The words that a launch takes with it.
+/// The parameter words of a launch.
 pub(in crate::gpu) type Words = SmallVec<[u32; 32]>;
 
-/// A shape walked by several operands at once, adjacent dimensions merged where every operand steps evenly.
+/// A shape that several operands are walked over; adjacent dimensions are merged where every operand's
+/// strides permit.
 pub(in crate::gpu) struct Space {
-    /// Never empty: a single element is one dimension of size 1.
+    /// Never empty: a single element has one dimension of size 1.
     pub dims: SmallVec<[usize; 6]>,
-    /// Strides per operand.
+    /// The strides of each operand.
     pub strides: SmallVec<[SmallVec<[usize; 6]>; 8]>,
 }
 
@@ -51,7 +52,7 @@ impl Space {
         self.dims.len()
     }
 
-    /// Sizes of all dimensions but the first: what splits a linear index.
+    /// Pushes the sizes of all dimensions but the first, with which a kernel splits a linear index.
     pub fn push_dims(&self, words: &mut Words) {
         words.extend(self.dims[1..].iter().map(|&n| n as u32));
     }
@@ -61,10 +62,10 @@ impl Space {
     }
 }
 
-/// Refuses a view that reaches outside its buffer, or further than 32 bits count.
+/// Refuses a view that exceeds its buffer, or the range of 32-bit offsets.
 pub(in crate::gpu) fn check(view: &View<'_>) -> Result<()> {
     if view.shape.len() != view.strides.len() {
-        return Err(Error::runtime("CUDA error: a view has as many strides as dimensions"));
+        return Err(Error::runtime("GPU error: a view must have as many strides as dimensions"));
     }
     if view.shape.contains(&0) {
         return Ok(());
@@ -78,7 +79,7 @@ pub(in crate::gpu) fn check(view: &View<'_>) -> Result<()> {
     match end {
         Some(end) if end <= view.buffer.len() && count.is_some_and(|n| n <= u32::MAX as usize) => Ok(()),
         _ => Err(Error::runtime(format!(
-            "CUDA error: a view of shape {:?} with strides {:?} reaches outside its GPU memory of {} bytes",
+            "GPU error: a view of shape {:?} with strides {:?} exceeds its GPU memory of {} bytes",
             view.shape,
             view.strides,
             view.buffer.len()
@@ -86,8 +87,8 @@ pub(in crate::gpu) fn check(view: &View<'_>) -> Result<()> {
     }
 }
 
-/// Workgroups for `items` work items of `size` each, folded into two dimensions: 65,535 is the most of each.
-/// A kernel finds its item with `item(...)` of [`crate::gpu::shader::code`].
+/// Returns the number of workgroups for `items` work items, `size` per workgroup, folded into two
+/// dimensions of at most 65,535. A kernel finds its item as [`crate::gpu::shader::code::Code::main_by_item`] writes it.
 pub(in crate::gpu) fn groups(items: usize, size: usize) -> [u32; 3] {
     let count = items.div_ceil(size);
     if count <= 65_535 {

@@ -1,4 +1,4 @@
-//! Rows along one dimension of several operands: what softmax, scans and sorts walk.
+//! Rows along one dimension of several operands, for softmax, scans and sorts.
 
 use crate::base::{Dims, Error, Result};
 use crate::gpu::device::view::View;
@@ -15,14 +15,14 @@ pub(in crate::gpu) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// All views have the same shape.
+    /// All views must have the same shape.
     pub fn new(views: &'a [View<'a>], dim: usize) -> Result<Rows<'a>> {
         let shape = views[0].shape;
         for view in views {
             check(view)?;
             if view.shape != shape {
                 return Err(Error::runtime(format!(
-                    "CUDA error: shapes {shape:?} and {:?} differ",
+                    "GPU error: shapes {shape:?} and {:?} differ",
                     view.shape
                 )));
             }
@@ -40,7 +40,7 @@ impl<'a> Rows<'a> {
         self.space.rank()
     }
 
-    /// Elements between neighbours of a row.
+    /// Returns the distance between neighbours of a row, in elements.
     pub fn stride(&self, operand: usize) -> usize {
         self.views[operand].strides.get(self.dim).copied().unwrap_or(1)
     }
@@ -55,23 +55,24 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Defines `length`, and for each name `NAME_at` (the first element of row `row`) and `NAME_step`. Invocations
-    /// whose `row` does not exist return.
+    /// Defines `length`, and for each name `NAME_at` (the first element of row `row`) and `NAME_step`.
+    /// Invocations without a row return.
     pub fn code(code: &mut Code, rank: usize, names: &[&str], row: &str) {
         let (count, length) = (code.word(), code.word());
         code.push(&format!("  if ({row} >= {count}) {{ return; }}\n  let length = {length};\n"));
         Rows::find(code, rank, names, row);
     }
 
-    /// Rows that several invocations share, each the number `job`: all come to the barriers, and a row that does not exist is short of
-    /// elements, so that nothing is read or written for it.
+    /// Like `code`, for rows with number `job` that several invocations share. All invocations reach the
+    /// barriers; a row that does not exist has no elements, so that nothing is read or written for it.
     pub fn shared(code: &mut Code, rank: usize, names: &[&str]) {
         let (count, length) = (code.word(), code.word());
         code.push(&format!("  let length = select(0u, {length}, job < {count});\n"));
         Rows::find(code, rank, names, "job");
     }
 
-    /// The row without the bounds check, for kernels that have split their number into a row and a place in it.
+    /// Like `code`, without the bounds check, for kernels that split an invocation's number into a row and
+    /// a position in it.
     pub fn find(code: &mut Code, rank: usize, names: &[&str], row: &str) {
         let dims = code.words(rank - 1);
         code.push(&Code::split(row, "g", &dims));

@@ -1,13 +1,13 @@
-//! Writing WGSL: bindings, parameters and the indices of a strided walk, the same way in every kernel.
+//! Writes the WGSL that all kernels share: bindings, parameters and strided indices.
 
 use crate::gpu::shader::prelude;
 use crate::gpu::shader::stored::{Stored, Value};
 use std::fmt::Write as _;
 
-/// Invocations per workgroup, in every kernel that does not say otherwise.
+/// Invocations per workgroup, unless a kernel says otherwise.
 pub(in crate::gpu) const GROUP: usize = 256;
 
-/// How many invocations share a row of so many elements that lie beside one another.
+/// Returns the number of invocations that share a row of `length` elements that are adjacent in memory.
 pub(in crate::gpu) fn lanes(length: usize) -> usize {
     match length {
         0..=16 => 1,
@@ -16,15 +16,16 @@ pub(in crate::gpu) fn lanes(length: usize) -> usize {
     }
 }
 
-/// Words of immediates that every adapter in use takes: Vulkan's minimum is 128 bytes.
+/// Words of immediates that every adapter supports: Vulkan guarantees 128 bytes.
 pub(in crate::gpu) const IMMEDIATE_WORDS: usize = 32;
-/// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
+/// Parameters that fit into immediates. The last word is always zero; see `pin` in wgsl/f32.wgsl.
 pub(in crate::gpu) const INLINE_WORDS: usize = IMMEDIATE_WORDS - 1;
 
-/// How an index becomes a place.
+/// WGSL that resolves the value of an index.
 pub(in crate::gpu) const INDEX: &str = include_str!("wgsl/index.wgsl");
 
-/// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
+/// The WGSL of a kernel. All bindings are storage buffers; the set bits of `read_only` mark those that it
+/// only reads.
 pub(in crate::gpu) struct Shader {
     pub text: String,
     pub bindings: usize,
@@ -38,7 +39,7 @@ const WORD: char = '\u{1}';
 /// Stands where a shader that reads its parameters from the ring buffer finds their start.
 const BASE: char = '\u{2}';
 
-/// A kernel being written.
+/// Builds the WGSL of a kernel.
 pub(in crate::gpu) struct Code {
     text: String,
     bindings: usize,
@@ -54,7 +55,7 @@ impl Code {
         Code { text: String::new(), bindings: 0, read_only: 0, flags: false, words: 0, language }
     }
 
-    /// A binding of `array<element>`.
+    /// Adds a binding of `array<element>`.
     pub fn bind(&mut self, name: &str, element: &str, write: bool) {
         let access = if write { "read_write" } else { "read" };
         let at = self.bindings;
@@ -64,21 +65,23 @@ impl Code {
         self.bindings += 1;
     }
 
-    /// An operand, an element at a time: the binding and its `NAME_get`, `NAME_set`. `shared`: the operand's memory
-    /// is also written through another binding, which forbids declaring this one read-only.
+    /// Adds an operand that is accessed one element at a time: its binding, and its functions `NAME_get`
+    /// and `NAME_set`. If `shared`, the operand's memory is also written through another binding, so this
+    /// one must not be declared read-only.
     pub fn operand(&mut self, name: &str, stored: Stored, write: bool, shared: bool) {
         let element = stored.single_binding(write);
         self.bind(name, element, write || shared);
         self.text += &stored.single_access(name, write);
     }
 
-    /// The record of the first fault; see `fault`.
+    /// Adds the binding for the record of the first fault; see `fault`.
     pub fn flags(&mut self) {
         self.flags = true;
     }
 
-    /// Index operands, and the beginning of `main`: `AT` is where element `i` lies in each of the operands named `at`, and
-    /// each index moves `moved`, one of them, to the place that it means. A bad one ends in `missing`, after a record of it.
+    /// Adds index operands and the beginning of `main`. `NAME_at` becomes the position of element `i` in
+    /// each operand of `at`; each index adds its offset to `moved`, which is one of them. A bad index is
+    /// recorded, and then runs `missing`.
     pub fn indexed(
         &mut self,
         (rank, indices, negative): (usize, &[Stored], bool),
@@ -115,7 +118,7 @@ impl Code {
         self.text += text;
     }
 
-    /// The text of the next parameter word. A launch pushes its parameters in the order of these calls.
+    /// Returns the WGSL of the next parameter word. A launch pushes its parameters in the order of these calls.
     pub fn word(&mut self) -> String {
         let k = self.words;
         self.words += 1;
@@ -126,8 +129,8 @@ impl Code {
         (0..count).map(|_| self.word()).collect()
     }
 
-    /// Statements that split the linear index `linear` over `dims` (all sizes but the first dimension's) into
-    /// `PREFIX0`, `PREFIX1`...
+    /// Returns statements that split the linear index `linear` into the coordinates `PREFIX0`, `PREFIX1`...
+    /// `dims` holds all sizes except that of the first dimension.
     pub fn split(linear: &str, prefix: &str, dims: &[String]) -> String {
         let rank = dims.len() + 1;
         let mut text = String::new();
@@ -142,8 +145,8 @@ impl Code {
         text
     }
 
-    /// The first statements of an invocation: it ends beyond the `n` elements (four an invocation for `quads`), else knows its
-    /// coordinates `c0`, `c1`...
+    /// Adds the first statements of an invocation: it returns beyond the `n` elements (four per invocation
+    /// for `quads`); otherwise it gets its coordinates `c0`, `c1`...
     pub fn enter(&mut self, rank: usize, quads: bool) {
         let n = self.word();
         self.push(&format!("  let n = {n};\n"));
@@ -156,13 +159,13 @@ impl Code {
         self.push(&Code::split("i", "c", &dims));
     }
 
-    /// The offset that coordinates `PREFIX0..` mean under `strides`.
+    /// Returns the offset of the coordinates `PREFIX0`... under `strides`.
     pub fn dot(prefix: &str, strides: &[String]) -> String {
         let terms: Vec<_> = strides.iter().enumerate().map(|(d, s)| format!("{prefix}{d} * {s}")).collect();
         terms.join(" + ")
     }
 
-    /// The head of `main`: `i` is the invocation's number in a launch of [`crate::gpu::launch::index_space::groups`].
+    /// Begins `main` for one invocation per item: `i` is its number in the launch.
     pub fn main_by_item(&mut self) {
         let _ = write!(
             self.text,
@@ -172,7 +175,8 @@ impl Code {
         self.base();
     }
 
-    /// The head of `main` for kernels in which a workgroup shares a job: `row` is its number, `me` the invocation's.
+    /// Begins `main` for one workgroup per job: `row` is the number of the job, `me` that of the
+    /// invocation.
     pub fn main_by_group(&mut self) {
         let _ = write!(
             self.text,
@@ -183,9 +187,9 @@ impl Code {
         self.base();
     }
 
-    /// A function `NAME(v, me)` that joins the values of a workgroup, in a fixed order: sixteen at a time, since barriers
-    /// cost more than steps. Every invocation gets the result where `all` says so, otherwise only the first; `acc`
-    /// and `next` are what `join` joins.
+    /// Adds a function `NAME(v, me)` that reduces the values of a workgroup in a fixed order, sixteen at a
+    /// time, since barriers cost more than steps. If `all`, every invocation gets the result, otherwise
+    /// only the first. The expression `join` combines `acc` and `next`.
     pub fn group_join(&mut self, name: &str, value: &str, join: &str, all: bool) {
         const WIDTH: usize = 16;
         let (stop, wait) =
@@ -202,8 +206,8 @@ impl Code {
         );
     }
 
-    /// A function `NAME(v, me)` that joins the values of each `lanes` neighbours, in a fixed order, for all of them; `acc`
-    /// and `next` are two values in the expression `join`.
+    /// Adds a function `NAME(v, me)` that reduces the values of each group of `lanes` adjacent invocations
+    /// in a fixed order; all of them get the result. The expression `join` combines `acc` and `next`.
     pub fn lanes_join(&mut self, name: &str, value: &str, join: &str, lanes: usize) {
         match lanes {
             1 => {
@@ -223,20 +227,20 @@ impl Code {
         }
     }
 
-    /// The head of `main` for kernels in which `lanes` neighbours share a job: `row` is its number, `me` the invocation's in
-    /// the workgroup, `lane` among those that share.
+    /// Begins `main` for `lanes` adjacent invocations per job: `job` is the number of the job, `me` that of
+    /// the invocation in the workgroup, `lane` that among the invocations of the job.
     pub fn main_by_lanes(&mut self, lanes: usize) {
         self.main_by_group();
         let per = GROUP / lanes;
         let _ = write!(self.text, "  let job = row * {per}u + me / {lanes}u;\n  let lane = me % {lanes}u;\n");
     }
 
-    /// Defines `base` where the ring is used: for mains that are written by hand.
+    /// Defines `base` if the ring buffer is used. Only for kernels that write their own `main`.
     pub fn base(&mut self) {
         self.text.push(BASE);
     }
 
-    /// The finished kernel. Its last bindings are the ring, if its parameters exceed the immediates, and the flags.
+    /// Finishes the kernel. Its last bindings are the ring, if its parameters exceed the immediates, and the flags.
     pub fn finish(mut self) -> Shader {
         let ringed = self.words > INLINE_WORDS;
         self.text = self.text.replace(BASE, if ringed { "  let base = given[0].x;\n" } else { "" });

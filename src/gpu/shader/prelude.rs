@@ -1,5 +1,5 @@
-//! The scalar functions that expressions call, in WGSL: drivers are loose about the built-in ones. A kernel gets
-//! those that it names, and what these need.
+//! The scalar functions of expressions in WGSL, since drivers are imprecise about the built-in ones. A
+//! kernel includes the functions that it uses, and those that these use.
 
 use crate::gpu::shader::stored::Value;
 use std::collections::HashMap;
@@ -24,13 +24,13 @@ const F64: &[&str] = &[
 ];
 const INT: &[&str] = &[include_str!("wgsl/int.wgsl")];
 
-/// Built-in functions that are exact everywhere, and may be called as they are.
+/// Built-in functions that are exact on every driver, and so can be used directly.
 const BUILT_IN_FLOAT: &[&str] = &["abs", "floor", "ceil", "trunc", "sqrt", "select", "round"];
 const BUILT_IN_INT: &[&str] = &["select"];
 
 type Items = HashMap<&'static str, &'static str>;
 
-/// The functions over `T = language`, by name.
+/// Returns the functions over `T = language`, by name.
 fn items(language: Value) -> &'static Items {
     static ITEMS: [OnceLock<Items>; 3] = [const { OnceLock::new() }; 3];
     let (slot, own) = match language {
@@ -45,7 +45,7 @@ fn items(language: Value) -> &'static Items {
     })
 }
 
-/// Cuts a file into its functions and constants: each begins at the left margin, and ends before the next.
+/// Splits a file into its functions and constants: each begins at the left margin and ends before the next.
 fn split(text: &'static str, items: &mut Items) {
     let starts: Vec<usize> = text
         .match_indices('\n')
@@ -64,7 +64,7 @@ fn split(text: &'static str, items: &mut Items) {
     }
 }
 
-/// The words of a text that could be names.
+/// Returns the words of a text that could be names.
 fn identifiers(text: &str) -> impl Iterator<Item = &str> {
     text.lines()
         .map(|line| line.split("//").next().unwrap_or(line))
@@ -72,7 +72,7 @@ fn identifiers(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
-/// `alias T`, and every function that `text` names, with those that they name in turn.
+/// Returns `alias T`, and every function that `text` uses, directly or indirectly.
 pub(in crate::gpu) fn gather(language: Value, text: &str) -> String {
     let items = items(language);
     let bits = if matches!(language, Value::I64 | Value::F64) { 64 } else { 32 };
@@ -91,14 +91,14 @@ pub(in crate::gpu) fn gather(language: Value, text: &str) -> String {
     out
 }
 
-/// Whether every function that the expression calls exists over `language`.
+/// Returns true if every function that the expression calls exists over `language`.
 pub(in crate::gpu) fn knows(language: Value, expression: &str) -> bool {
     let built_in = if matches!(language, Value::F32 | Value::F64) { BUILT_IN_FLOAT } else { BUILT_IN_INT };
     let items = items(language);
     calls(expression).all(|name| items.contains_key(name) || built_in.contains(&name) || name == "T")
 }
 
-/// The expression as a kernel over `language` has it.
+/// Returns the expression in the form for a kernel over `language`.
 pub(in crate::gpu) fn expression(language: Value, expression: &str, inputs: &[&str]) -> String {
     let renamed = rename(expression, inputs);
     match language {
@@ -108,7 +108,7 @@ pub(in crate::gpu) fn expression(language: Value, expression: &str, inputs: &[&s
     }
 }
 
-/// Divisions as calls of `quotient`, which is exact where a driver's own is not.
+/// Replaces divisions by calls of `quotient`, which is exact where a driver's division is not.
 fn with_quotients(expression: &str) -> String {
     if !expression.contains('/') {
         return expression.to_owned();
@@ -117,7 +117,7 @@ fn with_quotients(expression: &str) -> String {
     let mut out = String::with_capacity(2 * expression.len());
     while !rest.is_empty() {
         out += &terms(&mut rest);
-        // What closes nothing: it stays as it is, and wgpu complains.
+        // An unmatched bracket stays as it is, and wgpu reports it.
         let end = rest.chars().next().map_or(0, char::len_utf8);
         out += &rest[..end];
         rest = &rest[end..];
@@ -125,7 +125,7 @@ fn with_quotients(expression: &str) -> String {
     out
 }
 
-/// Terms and what stands between them, up to a bracket that closes.
+/// Rewrites terms and the operators between them, up to a closing bracket.
 fn terms(rest: &mut &str) -> String {
     let mut out = String::new();
     loop {
@@ -139,7 +139,7 @@ fn terms(rest: &mut &str) -> String {
     }
 }
 
-/// Factors with `*` and `/` between them.
+/// Rewrites factors with `*` and `/` between them.
 fn term(rest: &mut &str) -> String {
     let mut left = factor(rest);
     loop {
@@ -154,13 +154,13 @@ fn term(rest: &mut &str) -> String {
     }
 }
 
-/// A number, a name, a call, or what stands in brackets, with what follows at once.
+/// Rewrites a number, a name, a call or a bracketed expression, with the suffixes that follow it.
 fn factor(rest: &mut &str) -> String {
     let mut out = String::new();
     loop {
         let is_word = |c: char| c.is_ascii_alphanumeric() || "_.".contains(c);
         let mut end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-        // The sign of a power of ten.
+        // The sign of an exponent.
         let word = &rest[..end];
         if word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
             && word.ends_with('e')
@@ -183,7 +183,7 @@ fn factor(rest: &mut &str) -> String {
     }
 }
 
-/// Fractions marked as f64: a choice between two of them would be of f32.
+/// Marks fractions as f64: `select` between two unmarked ones would be f32.
 fn widened(expression: &str) -> String {
     let mut out = String::with_capacity(expression.len() + 16);
     let mut rest = expression;
@@ -216,7 +216,7 @@ fn widened(expression: &str) -> String {
     out
 }
 
-/// The expression with its inputs renamed, `a` to `a_`: an input may be called what WGSL reserves or the prelude uses.
+/// Renames the inputs, `a` to `a_`: an input's name may be reserved in WGSL or used by the prelude.
 fn rename(expression: &str, inputs: &[&str]) -> String {
     let mut out = String::with_capacity(expression.len() + 8);
     let mut rest = expression;
@@ -233,7 +233,7 @@ fn rename(expression: &str, inputs: &[&str]) -> String {
     out
 }
 
-/// The names in front of an opening parenthesis.
+/// Returns the names in front of an opening parenthesis.
 fn calls(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices('(').filter_map(|(at, _)| {
         let before = text[..at].trim_end();

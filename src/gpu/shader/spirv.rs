@@ -1,12 +1,13 @@
-//! Kernels as SPIR-V that keeps subnormal numbers, the sign of zero, infinities and NaN. WGSL has no words for that, and a
-//! driver that is not asked may drop all of them; so where Vulkan promises to keep them, wgpu gets SPIR-V that asks.
+//! Kernels as SPIR-V that preserves subnormal numbers, the sign of zero, infinities and NaN. WGSL cannot
+//! express that, and by default a driver may drop all of them; so where Vulkan can preserve them, wgpu gets
+//! SPIR-V that requests it.
 
 use wgpu::naga::back::spv;
 use wgpu::naga::front::wgsl;
 use wgpu::naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use wgpu::naga::{ShaderStage, valid};
 
-/// What the driver promises to keep, by the width of the floats.
+/// The float behaviour that the driver can preserve, for 32 and 64 bits.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub(in crate::gpu) struct Kept {
     subnormal: [bool; 2],
@@ -15,12 +16,12 @@ pub(in crate::gpu) struct Kept {
 
 const WIDTHS: [u32; 2] = [32, 64];
 
-// Numbers of the SPIR-V specification.
+// Numbers from the SPIR-V specification.
 const OP_EXTENSION: u32 = 10;
 const OP_ENTRY_POINT: u32 = 15;
 const OP_EXECUTION_MODE: u32 = 16;
 const OP_CAPABILITY: u32 = 17;
-/// Both the capability and the execution mode, of `DenormPreserve` and of `SignedZeroInfNanPreserve`.
+/// The capability and the execution mode of `DenormPreserve` and of `SignedZeroInfNanPreserve`.
 const SUBNORMAL: (u32, u32) = (4464, 4459);
 const SPECIAL: (u32, u32) = (4466, 4461);
 const EXTENSION: &[u8; 24] = b"SPV_KHR_float_controls\0\0";
@@ -28,15 +29,15 @@ const EXTENSION: &[u8; 24] = b"SPV_KHR_float_controls\0\0";
 const HEADER: usize = 5;
 
 impl Kept {
-    /// Asks the driver.
+    /// Queries the driver.
     #[cfg(not(target_vendor = "apple"))]
     pub fn of(adapter: &wgpu::Adapter) -> Kept {
         use ash::vk;
         let mut controls = vk::PhysicalDeviceFloatControlsProperties::default();
-        // SAFETY: the handles are only asked for properties, while the adapter lives.
+        // SAFETY: the handles are only queried for properties, while the adapter is alive.
         unsafe {
             let Some(vulkan) = adapter.as_hal::<wgpu::hal::api::Vulkan>() else { return Kept::default() };
-            // Both the question and SPIR-V's extension are part of Vulkan 1.2.
+            // Both the query and the SPIR-V extension are part of Vulkan 1.2.
             if vulkan.physical_device_capabilities().properties().api_version < vk::API_VERSION_1_2 {
                 return Kept::default();
             }
@@ -68,7 +69,7 @@ impl Kept {
         self != Kept::default()
     }
 
-    /// The capabilities to declare, and the execution modes to set, for the widths in use.
+    /// Returns the capabilities to declare and the execution modes to set, for the widths in use.
     fn requests(self, used: [bool; 2]) -> Vec<(u32, u32, u32)> {
         let kinds = [(SUBNORMAL, self.subnormal), (SPECIAL, self.special)];
         let mut asked = Vec::new();
@@ -83,7 +84,7 @@ impl Kept {
     }
 }
 
-/// The WGSL text as SPIR-V, as wgpu makes it without checks, and what is to be kept asked for.
+/// Compiles WGSL to SPIR-V as wgpu does without checks, and adds the requests of `kept`.
 pub(in crate::gpu) fn compile(text: &str, kept: Kept) -> Result<Vec<u32>, String> {
     let module = wgsl::parse_str(text).map_err(|error| error.emit_to_string(text))?;
     let info = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all())
@@ -114,7 +115,7 @@ pub(in crate::gpu) fn compile(text: &str, kept: Kept) -> Result<Vec<u32>, String
     Ok(ask(&words, &kept.requests([true, wide])))
 }
 
-/// Adds capabilities, the extension and execution modes in their places.
+/// Inserts capabilities, the extension and execution modes at their places.
 fn ask(words: &[u32], requests: &[(u32, u32, u32)]) -> Vec<u32> {
     let Some((header, mut rest)) = words.split_at_checked(HEADER) else { return words.to_vec() };
     if requests.is_empty() {
@@ -178,7 +179,7 @@ mod tests {
         let (before, after) = (instructions(&plain), instructions(&asking));
         let added: Vec<_> = after.iter().filter(|one| !before.contains(one)).collect();
         let operations: Vec<_> = added.iter().map(|one| one[0] & 0xffff).collect();
-        // Of float32 alone: the kernel has no float64.
+        // Only for float32: the kernel has no float64.
         assert_eq!(
             operations,
             [OP_CAPABILITY, OP_CAPABILITY, OP_EXTENSION, OP_EXECUTION_MODE, OP_EXECUTION_MODE]

@@ -1,9 +1,9 @@
-//! How elements lie in storage buffers, and how they become values of a shader and back. WGSL can store neither
-//! bytes nor (everywhere) 16-bit numbers: those share 32-bit words.
+//! The storage formats of elements in buffers, and their conversion to shader values and back. WGSL can store
+//! neither bytes nor (on every adapter) 16-bit numbers: these share 32-bit words.
 
 use crate::base::DType;
 
-/// An element type as a shader sees it in memory. `Bits64` moves eight bytes that it does not look into.
+/// An element type in memory as a shader sees it. `Bits64` moves eight bytes without interpreting them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(in crate::gpu) enum Stored {
@@ -44,12 +44,13 @@ impl Stored {
             DType::F32 => Stored::F32,
             DType::I64 => Stored::I64,
             DType::F64 => Stored::F64,
-            // Complex tensors reach no shader as such: their parts do.
+            // Shaders see complex tensors only as their real and imaginary parts.
             DType::C64 | DType::C128 => Stored::Bits64,
         }
     }
 
-    /// The type that moves a dtype's bytes without reading them as numbers: fewer kernels, and no feature is needed.
+    /// The type that moves a dtype's bytes without reading them as numbers: that needs fewer kernels, and
+    /// no features.
     pub const fn bits(dtype: DType) -> Stored {
         match dtype.size() {
             1 => Stored::U8,
@@ -68,7 +69,7 @@ impl Stored {
         }
     }
 
-    /// Whether several elements share a word.
+    /// Returns true if several elements share a word.
     pub const fn packed(self) -> bool {
         self.size() < 4
     }
@@ -83,7 +84,7 @@ impl Stored {
         }
     }
 
-    /// The array element of a binding that is read and written one element at a time.
+    /// The array element of a binding that is accessed one element at a time.
     pub const fn single(self) -> &'static str {
         match self {
             Stored::I32 => "i32",
@@ -95,7 +96,8 @@ impl Stored {
         }
     }
 
-    /// The array element of a binding that is read and written four elements at a time (eight-byte ones stay single).
+    /// The array element of a binding that is accessed four elements at a time (eight-byte ones stay
+    /// single).
     pub const fn quad(self) -> &'static str {
         match self {
             Stored::I32 => "vec4<i32>",
@@ -105,7 +107,7 @@ impl Stored {
         }
     }
 
-    /// The value in bits `shift..` of a word.
+    /// Returns the value in the bits of a word from `shift` on.
     fn unpack(self, word: &str, shift: &str) -> String {
         match self {
             Stored::I8 => format!("extractBits(bitcast<i32>({word}), {shift}, 8u)"),
@@ -116,7 +118,7 @@ impl Stored {
         }
     }
 
-    /// The low bits of a word that hold `value` (of type `self.value()`).
+    /// Returns the low bits of a word that store `value` (of type `self.value()`).
     fn pack(self, value: &str) -> String {
         match self {
             Stored::Bool => format!("select(0u, 1u, {value} != 0)"),
@@ -127,13 +129,14 @@ impl Stored {
         }
     }
 
-    /// Elements per word, as a shift count, and the mask of a lane.
+    /// The number of elements per word as a shift count, and the mask of one element.
     const fn lanes(self) -> (u32, u32) {
         if self.size() == 1 { (2, 0xff) } else { (1, 0xffff) }
     }
 
-    /// For a compare-and-exchange on the word of element `i`: statements that find `at` (and `shift`), the element's
-    /// value in `word`, and the word that holds `next` instead.
+    /// For a compare-and-exchange on the word of element `i`: returns statements that define `at` (and
+    /// `shift`), the expression of the element's value in `word`, and that of the word with `next` in its
+    /// place.
     pub fn lane(self, i: &str, next: &str) -> (String, String, String) {
         match self {
             Stored::I32 => {
@@ -156,8 +159,9 @@ impl Stored {
         }
     }
 
-    /// Functions `NAME_get(i)` and, for outputs, `NAME_set(i, value)` over the binding `name`, an element at a time.
-    /// A set into a shared word is atomic, since its other lanes belong to other invocations.
+    /// Returns functions `NAME_get(i)` and, for outputs, `NAME_set(i, value)` that access the binding
+    /// `name` one element at a time. Setting an element of a shared word is atomic, since its other
+    /// elements belong to other invocations.
     pub fn single_access(self, name: &str, write: bool) -> String {
         let value = self.value().name();
         if !self.packed() {
@@ -186,13 +190,13 @@ impl Stored {
         )
     }
 
-    /// The element type of a binding under [`Stored::single_access`].
+    /// Returns the element type of the binding for [`Stored::single_access`].
     pub const fn single_binding(self, write: bool) -> &'static str {
         if self.packed() && write { "atomic<u32>" } else { self.single() }
     }
 
-    /// Statements that read the four elements of quad `NAME_quad` into `NAME_0` to
-    /// `NAME_3`. `last` is the number of the last lane that may be touched, if that is less than three.
+    /// Returns statements that read the four elements of quad `NAME_quad` into `NAME_0` to `NAME_3`. `last`
+    /// is the number of the last lane that may be accessed, if that is less than three.
     pub fn quad_load(self, name: &str, last: &str) -> String {
         let mut text = String::new();
         match self {
@@ -222,7 +226,7 @@ impl Stored {
         text
     }
 
-    /// Statements that write `r_0` to `r_3` (the first `left` of them) to quad `NAME_quad`.
+    /// Returns statements that write `r_0` to `r_3` (the first `left` of them) to quad `NAME_quad`.
     pub fn quad_store(self, name: &str) -> String {
         let at = format!("{name}[{name}_quad]");
         match self {
@@ -272,7 +276,7 @@ impl Value {
         }
     }
 
-    /// `text`, a value of this type, as one of type `to`.
+    /// Converts `text`, a value of this type, to type `to`.
     pub fn convert(self, to: Value, text: &str) -> String {
         if self == to {
             return text.to_owned();
@@ -280,7 +284,7 @@ impl Value {
         match (self, to) {
             (_, Value::Bool) => format!("!({text} == {}(0))", self.name()),
             (Value::Bool, _) => format!("select({0}(0), {0}(1), {text})", to.name()),
-            // Mesa's software driver loses the sign of a widened number when it is compared: this keeps it.
+            // Mesa's software driver loses the sign of a widened number in comparisons; this form keeps it.
             (Value::I32, Value::I64) => {
                 format!("((i64(u64(bitcast<u32>({text}))) ^ 0x80000000li) - 0x80000000li)")
             }
@@ -288,7 +292,7 @@ impl Value {
         }
     }
 
-    /// A value as it is stored: to bool by comparison, to integers by truncation.
+    /// Converts a value to how it is stored: to bool by comparison, to integers by truncation.
     pub fn convert_to_stored(self, stored: Stored, text: &str) -> String {
         if stored == Stored::Bool {
             let bit = self.convert(Value::Bool, text);
@@ -298,7 +302,7 @@ impl Value {
     }
 }
 
-/// The value type that a compute dtype means.
+/// Returns the value type for a compute dtype.
 pub(in crate::gpu) const fn compute(dtype: DType) -> Value {
     match dtype {
         DType::I64 => Value::I64,

@@ -271,7 +271,7 @@ fn broadcasts_go_in_quads_too() {
                 assert_eq!((less[i], sums[i]), (u8::from(a[i] < y), f64::from(a[i] + y)));
             }
         }
-        // The middle columns of a wider tensor, of every width.
+        // The middle columns of a wider tensor, of every element size.
         for dtype in [DType::U8, DType::I16, DType::F32, DType::I64] {
             let wide = Array::new(dtype, &[rows, 32], &vec![1u8; rows * 32 * dtype.size()]);
             fill(wide.reshaped(&[rows, columns], &[32, 1], 8).view(), Scalar::Int(0)).unwrap();
@@ -332,7 +332,7 @@ fn transposed_copies() {
     }
 }
 
-/// Random shapes, permutations, slices, broadcasts and dtypes, each beside a plain walk.
+/// Random shapes, permutations, slices, broadcasts and dtypes, each compared with a plain loop.
 #[test]
 fn any_layout_will_do() {
     let mut state = 12_345u32;
@@ -382,7 +382,7 @@ fn any_layout_will_do() {
         let mut at = vec![0usize; rank];
         for _ in 0..numel(&shape) {
             let dot = |s: &[usize]| at.iter().zip(s).map(|(i, s)| i * s).sum::<usize>();
-            // SAFETY: the walk stays inside, as the view does.
+            // SAFETY: the offsets stay inside the memory, as those of the view do.
             unsafe {
                 let other =
                     Scalar::read(from, b.as_ptr().add((b_offset + dot(&b_strides)) * from.size())).as_f64();

@@ -1,4 +1,4 @@
-//! The prelude's functions against f64 results of the host.
+//! The functions of the prelude, compared with the host's float64 results.
 
 use super::*;
 
@@ -362,7 +362,7 @@ fn special_functions() {
     let edges = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -1.0, 1.0];
     let show = |name, wgsl| format!("{:?}", apply(name, wgsl, &edges));
     assert_eq!(show("erf", "erf(x)"), "[NaN, 1.0, -1.0, 0.0, -0.8427008, 0.8427008]");
-    // What is right lies between these two, 0.39 and 0.61 units from them.
+    // The exact result lies between these two, 0.39 and 0.61 units from them.
     let ways = ["1.8427008", "1.8427007"].map(|next| format!("[NaN, 0.0, 2.0, 1.0, {next}, 0.1572992]"));
     assert!(ways.contains(&show("erfc", "erfc(x)")));
     assert_eq!(show("erfinv", "erfinv(x)"), "[NaN, NaN, NaN, 0.0, -inf, inf]");

@@ -1,4 +1,4 @@
-//! Gather and scatter beside plain loops, and what a bad index does.
+//! Gather and scatter, compared with plain loops, and the errors of bad indices.
 
 use super::*;
 use crate::gpu::fault::{Origin, Wrong};
@@ -97,7 +97,7 @@ fn long_sums_carry() {
 
 #[test]
 fn a_bad_index_is_told_at_the_next_read() {
-    // Alone: another test's read would take the message.
+    // In its own process: another test's read would take the error.
     if !alone("gpu::tests::indexing::a_bad_index_is_told_at_the_next_read") {
         return;
     }
@@ -116,7 +116,7 @@ fn a_bad_index_is_told_at_the_next_read() {
 
 #[test]
 fn sums_go_in_one_order() {
-    // More entries than a chunk of sorted ones holds, a few rounds deep, beside rows of three columns.
+    // More entries than a chunk holds, for several rounds, with three columns.
     for (n, places) in [(64, 1), (65, 2), (5000, 3), (5000, 4000), (9000, 1)] {
         let (data, picks) = (noise(3 * n, 7), (0..n).map(|i| (i * 7919 % places) as i64).collect::<Vec<_>>());
         let src = Array::f32(&[n, 3], &data);

@@ -1,8 +1,8 @@
-//! Matrix products of every shape class beside plain loops.
+//! Matrix products of every shape class, compared with plain loops.
 
 use super::*;
 
-/// `a @ b` for one batch entry, in f64.
+/// `a @ b` for one batch entry, in float64.
 fn product(a: &[f64], b: &[f64], (m, n, k): (usize, usize, usize)) -> Vec<f64> {
     let mut out = vec![0.0; m * n];
     for i in 0..m {
@@ -68,7 +68,7 @@ fn products_of_all_shapes() {
 
 #[test]
 fn the_large_tile_is_right() {
-    // 12 by 11 tiles of 128, ragged at both ends, and thin in depth to be quick.
+    // 12 by 11 tiles of 128, partial at both ends, and a short inner dimension to be quick.
     let (m, n, k) = (1430, 1290, 20);
     let (a, b) = (noise(m * k, 3), noise(k * n, 4));
     let want = product(&wide(&a), &wide(&b), (m, n, k));

@@ -1,9 +1,9 @@
-//! Reductions over every kind of layout, beside plain loops.
+//! Reductions over every kind of layout, compared with plain loops.
 
 use super::*;
 use crate::base::Reduction;
 
-/// Row-major positions of `shape`, as offsets under `strides`.
+/// The row-major positions of `shape`, as offsets under `strides`.
 fn offsets(shape: &[usize], strides: &[usize]) -> Vec<usize> {
     let mut list = vec![0];
     for (n, s) in shape.iter().zip(strides) {
@@ -12,7 +12,7 @@ fn offsets(shape: &[usize], strides: &[usize]) -> Vec<usize> {
     list
 }
 
-/// The elements of each row of `x` reduced over `dims`, in order.
+/// The elements of each row of `x` that is reduced over `dims`, in order.
 fn rows(x: &Array, data: &[f32], dims: &[usize]) -> Vec<Vec<f32>> {
     let pick = |of: &[usize], kept: bool| -> Vec<usize> {
         (0..x.shape.len()).filter(|d| dims.contains(d) != kept).map(|d| of[d]).collect()

@@ -1,4 +1,4 @@
-//! What goes wrong must become an error: no memory, a forked child, a failing kernel.
+//! Failures must become errors: no memory, a forked child, a failing kernel.
 
 use super::*;
 
@@ -46,7 +46,7 @@ fn a_forked_child_is_refused() {
     }
     let x = Array::f32(&[4], &[1.0; 4]);
     assert_eq!(x.read::<f32>(), [1.0; 4]);
-    // SAFETY: the child only asks whether the GPU works, frees a buffer, and leaves.
+    // SAFETY: the child only asks whether the GPU works, frees a buffer, and exits.
     unsafe {
         let child = fork();
         if child == 0 {
@@ -115,7 +115,7 @@ fn a_lost_device_is_an_error() {
     ];
     assert!(outcomes.iter().flatten().count() >= 3, "{outcomes:?}");
     let last = synchronize().unwrap_err().to_string();
-    assert!(last.starts_with("CUDA error: the GPU was lost"), "{last}");
+    assert!(last.starts_with("GPU error: the GPU was lost"), "{last}");
     assert!(!available());
 }
 
@@ -163,7 +163,7 @@ fn long_runs_do_not_grow() {
         }
         synchronize().unwrap();
     };
-    // Long enough that what a sanitizer keeps back of freed memory is full, too.
+    // Long enough to fill the quarantine that a sanitizer keeps of freed memory, too.
     run(8000);
     let (before, creations) = (resident(), memory().creations);
     run(20_000);
@@ -171,7 +171,7 @@ fn long_runs_do_not_grow() {
     assert_eq!(memory().creations, creations);
 }
 
-/// Not a test of correctness: what recording costs the host, printed for whoever asks.
+/// Not a test: measures and prints what recording costs the host.
 #[test]
 #[ignore = "a measurement"]
 fn recording_costs() {

@@ -1,4 +1,4 @@
-//! Softmax, scans, sorts and selections beside plain loops.
+//! Softmax, scans, sorts and selections, compared with plain loops.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Backward, grad, grad mode and hooks as Python calls them.
+//! `backward`, `grad`, the grad mode and tensor hooks for Python.
 
 use crate::backward::{self, Request};
 use crate::base::lock;
@@ -10,7 +10,7 @@ use crate::python::autograd::nested_backward;
 use crate::python::graph::hooks;
 use crate::python::graph::tensor_or_edge::{TensorOrEdge, guided, no_hook, unrecorded};
 use crate::python::objects::{ClassName, to_tuple};
-use crate::python::sequences::{collected, look_up};
+use crate::python::sequences::{collect, poll_signals};
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{Edge, Kind, Tensor, When, mode};
@@ -46,10 +46,10 @@ fn execute(
     nested_backward::run(py, work)
 }
 
-/// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
+/// Returns the initial gradient of a root: the user's, checked, or 1 for a scalar.
 fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
     let root = place.meta();
-    // A Function may have declared another dtype, or none.
+    // A custom Function may have declared another dtype, or none.
     let dtype = match &edge.node.kind {
         Kind::Custom(custom) if custom.takes_any(edge.output as usize) => None,
         Kind::Custom(_) => Some(edge.node.outputs[edge.output as usize].dtype),
@@ -101,7 +101,7 @@ fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, 
         Some(dtype) => copies::to_dtype(&gradient, dtype)?,
         None => gradient,
     };
-    // Only a number goes along by itself.
+    // Only 0-dimensional gradients are moved between devices implicitly.
     if gradient.ndim() > 0 && gradient.device() != root.device {
         return Err(PyRuntimeError::new_err(format!(
             "invalid gradient at index 0 - expected device {} but got {}",
@@ -122,7 +122,8 @@ fn root_edge(root: &TensorOrEdge, index: usize) -> PyResult<Edge> {
     })
 }
 
-/// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
+/// Returns a root's edge and initial gradient. For a batched tensor, these are those of its physical
+/// tensor.
 fn root_start(
     root: &TensorOrEdge,
     index: usize,
@@ -133,7 +134,7 @@ fn root_start(
     match root {
         TensorOrEdge::Tensor(t) if t.is_batched() => {
             let start = crate::transforms::vmap::into_graph(t, &start)?;
-            // Each sample has a one of its own.
+            // The gradient is expanded, but each example needs its own element.
             let own = gradient.is_none_or(|g| g.is_none());
             Ok((edge, if own { copies::clone_dense(&start)? } else { start }))
         }
@@ -141,7 +142,7 @@ fn root_start(
     }
 }
 
-/// Raises an error about a tensor, for checks on the Python side.
+/// Raises an error about a tensor; for checks on the Python side.
 #[pyfunction]
 pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: &str) -> PyResult<()> {
     try_alloc::check_text(message.len().saturating_add(advice.len()))?;
@@ -153,7 +154,7 @@ pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: &str) -> Py
 
 #[pymethods]
 impl PyTensor {
-    /// Adds the gradients of this tensor to the `grad` of the leaves it was made from.
+    /// Computes the gradients of this tensor and adds them to `grad` of the leaves that it depends on.
     #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
     fn backward(
         slf: &Bound<'_, PyTensor>,
@@ -172,7 +173,7 @@ impl PyTensor {
     }
 }
 
-/// The gradient of one output, which may come in a sequence, of which only the first counts.
+/// Unwraps the gradient of a single output, which may come in a sequence; only its first element counts.
 fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if given.is_none() || given.is_instance_of::<PyTensor>() {
         return Ok(given.clone());
@@ -181,7 +182,7 @@ fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
     first.unwrap_or_else(|| Err(PyRuntimeError::new_err("got 1 tensors and 0 gradients")))
 }
 
-/// One place of the graph or a sequence of them; `wrong` is the error for anything else.
+/// Reads a tensor, an edge, or a sequence of them; `wrong` makes the error for anything else.
 fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<TensorOrEdge>> {
     if let Some(place) = place_of(object)? {
         return Ok(vec![place]);
@@ -189,7 +190,7 @@ fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResul
     let mut found = Vec::new();
     for item in object.try_iter()? {
         let item = item?;
-        look_up(object.py(), found.len())?;
+        poll_signals(object.py(), found.len())?;
         match place_of(&item)? {
             Some(place) => try_alloc::push(&mut found, place)?,
             None => return Err(wrong(item.class_name()?)),
@@ -256,7 +257,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
     let roots = places(roots, |kind| {
         PyTypeError::new_err(format!("tensors must be Tensors or GradientEdges, but got {kind}"))
     })?;
-    let gradients = collected(gradients)?;
+    let gradients = collect(gradients)?;
     if gradients.len() != roots.len() {
         return Err(PyRuntimeError::new_err(format!(
             "got {} tensors and {} gradients",
@@ -271,7 +272,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
     Ok(starts)
 }
 
-/// `autograd.grad`: the gradients of `inputs`, None where there is none.
+/// `autograd.grad`: the gradients of `inputs`; None for an input that no gradient reaches.
 #[pyfunction]
 pub fn run_grad<'py>(
     py: Python<'py>,
@@ -289,24 +290,24 @@ pub fn run_grad<'py>(
     to_tuple(py, found.len(), found.into_iter().map(object))
 }
 
-/// Whether operators are recorded in this thread.
+/// Returns true if operators are recorded in this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_switch()
 }
 
-/// Switches recording.
+/// Sets whether operators are recorded in this thread.
 #[pyfunction]
 pub fn set_recording(on: bool) {
     mode::set_grad_enabled(on);
 }
 
-/// Recording switched inside a `with` block; may be entered again inside itself.
+/// Sets the grad mode inside a `with` block. The same object can be entered repeatedly, also inside itself.
 #[pyclass(subclass, frozen, module = "gradiron")]
 pub struct GradSwitch {
     #[pyo3(get)]
     to: bool,
-    /// What it was at each entry, innermost last.
+    /// The grad mode before each entry, innermost last.
     before: Mutex<SmallVec<[bool; 8]>>,
 }
 
@@ -336,7 +337,7 @@ impl GradSwitch {
     }
 }
 
-/// `no_grad.__new__`: a function of Python's would take half of the time of the `with` block.
+/// `no_grad.__new__`. In Python it would take half of the time of the `with` block.
 #[pyfunction]
 #[pyo3(signature = (class, function = None))]
 pub fn new_no_grad<'py>(
@@ -356,7 +357,7 @@ pub fn new_enable_grad<'py>(
     new_switch(class, true, function)
 }
 
-/// A switch, or the function that it decorates.
+/// Returns a switch, or the decorated function if one is given.
 fn new_switch<'py>(
     class: &Bound<'py, PyType>,
     to: bool,
@@ -367,7 +368,7 @@ fn new_switch<'py>(
         return Err(PyTypeError::new_err("__new__() takes a class that derives from GradSwitch"));
     }
     let arguments = PyTuple::new(py, [to])?;
-    // SAFETY: the class derives from this one, whose slot it is, and which takes these arguments.
+    // SAFETY: the class derives from `GradSwitch`, whose `tp_new` this is, and which takes these arguments.
     let made = unsafe {
         let slot = ffi::PyType_GetSlot(GradSwitch::type_object_raw(py), ffi::Py_tp_new);
         let new: ffi::newfunc = std::mem::transmute::<*mut c_void, ffi::newfunc>(slot);
@@ -379,13 +380,13 @@ fn new_switch<'py>(
     }
 }
 
-/// Whether this thread is inside `inference_mode`.
+/// Returns true if this thread is inside `inference_mode`.
 #[pyfunction]
 pub fn is_inference_mode_enabled() -> bool {
     mode::inference()
 }
 
-/// Switches `inference_mode`'s mark; returns what it was.
+/// Sets the inference mode; returns the old one.
 #[pyfunction]
 pub fn swap_inference_mode(on: bool) -> bool {
     mode::set_inference(on)
@@ -415,7 +416,7 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
             "post accumulate grad hooks cannot be registered on non-leaf tensors",
             "tensor",
             &TensorOrEdge::Tensor(t.clone()),
-            "use register_hook(), or hang it on the leaf that this was computed from".into(),
+            "use register_hook(), or register it on the leaf that this was computed from".into(),
         )),
         Some(edge) => match hooks::join_assigned(slf, When::Accumulated, &hook)? {
             Some(handle) => Ok(handle),
@@ -424,25 +425,25 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
     }
 }
 
-/// Whether a tensor was made in inference mode.
+/// Returns true if a tensor was made in inference mode.
 #[pyfunction]
 pub fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
     input.get().tensor.is_inference()
 }
 
-/// Sets the number of writes that a tensor has seen.
+/// Sets the version counter of a tensor.
 #[pyfunction]
 pub fn set_version(tensor: &Bound<'_, PyTensor>, version: u32) {
     tensor.get().tensor.body().storage.set_version(version);
 }
 
-/// How many nodes live in the arena.
+/// Returns the number of nodes alive.
 #[pyfunction]
 pub fn live_nodes() -> usize {
     crate::arena::stats::<crate::tensor::Node>().live
 }
 
-/// Counts a write in place that happened outside of gradiron's sight.
+/// Increments the version counter after an in-place write that gradiron could not see.
 #[pyfunction]
 pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if let Ok(t) = object.cast::<PyTensor>() {

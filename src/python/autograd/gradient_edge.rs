@@ -1,4 +1,4 @@
-//! Places of the graph as Python names them: tensors, nodes, contexts and gradient edges.
+//! Tensors, nodes, contexts and gradient edges as Python names places of the graph.
 
 use crate::python::function::context::Ctx;
 use crate::python::graph::node::{PyNode, node_object, view_object};
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// The node behind a Python object: a node's own, or a Function's context.
+/// Returns the node of a Python object: a `Node`, or a Function's context.
 pub fn node_of(object: &Bound<'_, PyAny>) -> Option<NodeRef> {
     match object.cast::<PyNode>() {
         Ok(node) => Some(node.get().node.clone()),
@@ -19,7 +19,7 @@ pub fn node_of(object: &Bound<'_, PyAny>) -> Option<NodeRef> {
     }
 }
 
-/// The place that an object names; nothing for one that names none.
+/// Reads a tensor or a `GradientEdge`; None for other objects.
 pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(Some(TensorOrEdge::Tensor(tensor.get().tensor.clone())));
@@ -46,7 +46,8 @@ pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
     Ok(Some(TensorOrEdge::Edge(Edge { node, output })))
 }
 
-/// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
+/// Returns the (node, output) to which a tensor's gradient flows, and an object that keeps a Function's
+/// node alive, since its context does not.
 #[pyfunction]
 pub fn gradient_edge<'py>(
     tensor: &Bound<'py, PyTensor>,
@@ -64,7 +65,7 @@ pub fn gradient_edge<'py>(
     }
 }
 
-/// Whether a node leads to a tensor, or its gradient is accumulated.
+/// Returns true if the tensor has an edge in the graph, as a result or as a leaf that accumulates.
 #[pyfunction]
 pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.edge().is_some()

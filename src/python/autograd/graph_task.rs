@@ -1,4 +1,4 @@
-//! The backward that the calling thread is in, and the nodes that it makes.
+//! The backward that the calling thread runs, and hooks on the creation of nodes.
 
 use crate::arena::Id;
 use crate::backward::graph_task;
@@ -13,23 +13,24 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// The number of the backward that this thread is in, or -1.
+/// Returns the number of the running backward of this thread, or -1.
 #[pyfunction]
 pub fn current_graph_task_id() -> i64 {
     graph_task::current().map_or(-1, |task| task.id as i64)
 }
 
-/// Whether the backward that this thread is in gives all leaves their `.grad`: it was asked for no `inputs`.
+/// Returns true if the running backward of this thread accumulates into all leaves: it was called without
+/// `inputs`.
 #[pyfunction]
 pub fn is_whole_backward() -> bool {
     graph_task::current().is_none_or(|task| task.whole)
 }
 
-/// A node by id, for closures that the node keeps and that must not keep it.
+/// A node's id, for closures that the node holds and that must not keep it alive.
 #[pyclass(frozen, name = "NodeName", module = "gradiron._core")]
 pub struct NodeName(Id<Node>);
 
-/// The name of a node.
+/// Returns the id of a node.
 #[pyfunction]
 pub fn node_name(node: &Bound<'_, PyAny>) -> PyResult<NodeName> {
     match node_of(node) {
@@ -38,7 +39,7 @@ pub fn node_name(node: &Bound<'_, PyAny>) -> PyResult<NodeName> {
     }
 }
 
-/// Whether the backward that this thread is in will run a node.
+/// Returns true if the running backward of this thread will execute a node.
 #[pyfunction]
 pub fn will_execute(node: &NodeName) -> PyResult<bool> {
     let Some(task) = graph_task::current() else {
@@ -52,7 +53,7 @@ pub fn will_execute(node: &NodeName) -> PyResult<bool> {
     }
 }
 
-/// Whether a leaf's first gradient gets the strides of the leaf, in this thread.
+/// Sets whether a leaf's first gradient gets the strides of the leaf, in this thread.
 #[pyfunction]
 pub fn enforce_layouts(on: bool) {
     crate::backward::enforce_layouts(on);
@@ -82,13 +83,13 @@ pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Goes back to the hooks before the last one; raises what a hook raised where its operator could not.
+/// Removes the innermost creation hook; raises the error of a hook if its operator could not.
 #[pyfunction]
 pub fn pop_creation_hook() -> PyResult<()> {
     Ok(node_hooks::pop()?)
 }
 
-/// Calls `callback()` when the backward that this thread is in has ended well.
+/// Calls `callback()` after the running backward of this thread ends without an error.
 #[pyfunction]
 pub fn queue_callback(callback: Py<PyAny>) -> PyResult<()> {
     let call = move || Python::attach(|py| callback.call0(py).map(drop)).map_err(errors::carry);

@@ -1,4 +1,4 @@
-//! What `autograd` calls: backward, gradient edges, and what a node can be asked.
+//! Backward, gradient edges, and the methods of nodes, for `autograd`.
 
 pub mod backward;
 pub mod gradient_edge;

@@ -1,5 +1,6 @@
-//! A backward inside a backward, and so on: from some depth on it continues in another thread, whose stack is fresh, and whose
-//! recursion Python counts anew. The thread that waits lends it all that it has set, and looks for Ctrl-C.
+//! Backwards inside of backwards. Beyond some depth the next one runs in another thread, which has a fresh
+//! stack and a new recursion count in Python. The waiting thread lends it all its thread-local settings,
+//! and checks for Ctrl-C.
 
 use crate::base::Result as CoreResult;
 use crate::base::lock;
@@ -16,24 +17,24 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How many of them one thread runs inside each other, as in PyTorch.
+/// The number of nested backwards in one thread, as in PyTorch.
 const MOST: u32 = 60;
-/// How many of them run inside each other at all: a hook that goes on for ever ends here.
+/// The total number of nested backwards: a hook that recurses forever ends here.
 const MOST_IN_ALL: u32 = 10_000;
 const STACK: usize = 16 << 20;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-    /// How many run in the threads that wait for this one.
+    /// The number of nested backwards in the threads that wait for this one.
     static OUTSIDE: Cell<u32> = const { Cell::new(0) };
-    /// In a thread that goes on for another: whether the first of them was interrupted.
+    /// In a thread that continues for another: set if the first thread was interrupted.
     static STOPPED: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
 }
 
 type Moved = Box<dyn FnOnce() + Send>;
 
-/// Takes what this thread has set for the thread that calls what is returned.
+/// Takes this thread's settings; the returned function restores them in the thread that calls it.
 fn hand_over() -> Moved {
     let (tensor, transforms) = (tensor::hand_over(), crate::transforms::func::hand_over());
     let (leaves, rules) = (backward::hand_over(), vmap::hand_over());
@@ -53,7 +54,7 @@ pub fn poll() -> CoreResult<()> {
     seen.map_err(errors::carry)
 }
 
-/// One level deeper in this thread, until dropped.
+/// Increments this thread's depth until dropped.
 struct Deeper(u32);
 
 impl Deeper {
@@ -68,7 +69,7 @@ impl Drop for Deeper {
     }
 }
 
-/// Runs a backward without the interpreter, here or where there is room for it.
+/// Runs a backward without the interpreter, in this thread or, if it is too deep, in a new one.
 pub fn run<T: Send>(py: Python<'_>, work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T> {
     if DEPTH.get() < MOST { here(py, work) } else { py.detach(|| elsewhere(work)) }
 }
@@ -89,7 +90,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
     }
     let inherited = STOPPED.with_borrow(Clone::clone);
     let (first, stopped) = (inherited.is_none(), inherited.unwrap_or_default());
-    // Not in the closure, which is lost where no thread can be had.
+    // Outside of the closure, which is lost if no thread can be started.
     let moved = Mutex::new(Some(hand_over()));
     let take = || lock(&moved).take();
     let put = |what| *lock(&moved) = Some(what);
@@ -101,7 +102,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
         if let Some(modes) = take() {
             modes();
         }
-        // The thread keeps one state of Python's, and so one count of its recursion, until it ends.
+        // The thread stays attached until it ends, so that Python keeps counting its recursion.
         let made =
             catch_unwind(AssertUnwindSafe(|| Python::attach(|py| here(py, || poll().and_then(|()| work())))));
         put(hand_over());
@@ -114,7 +115,7 @@ fn elsewhere<T: Send>(work: impl FnOnce() -> CoreResult<T> + Send) -> PyResult<T
         let thread =
             thread.map_err(|error| PyRuntimeError::new_err(format!("can't start new thread: {error}")))?;
         let mut interrupted = Ok(());
-        // Signals reach the program's first thread only: other waiting threads need no check.
+        // Signals reach only the program's first thread: other waiting threads need not check.
         while first && matches!(over.recv_timeout(PATIENCE), Err(RecvTimeoutError::Timeout)) {
             if interrupted.is_ok() && !stopped.load(Ordering::Relaxed) {
                 interrupted = Python::attach(|py| py.check_signals());

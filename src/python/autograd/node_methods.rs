@@ -1,4 +1,4 @@
-//! What nodes of the graph can be asked in Python.
+//! The methods and attributes of nodes in Python.
 
 use crate::base::try_alloc;
 use crate::operator::Out;
@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 #[pymethods]
 impl PyNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Between its allocation and its first value an object is all zeroes, and the collector may already look.
+        // The collector may traverse an object before its value is written; until then it is all zeros.
         // SAFETY: a handle is one pointer; reading it as a number is always defined here.
         let empty = unsafe { std::ptr::from_ref(&self.node).cast::<usize>().read() } == 0;
         if !any_hosted() || empty || collector::traverse(&Start::node(self, &self.node), &visit)? {
@@ -31,16 +31,16 @@ impl PyNode {
     fn __clear__(&self) {
         collector::clear(&Start::node(self, &self.node));
     }
-    /// The operator's name with `Backward` and a number.
+    /// Returns the operator's name with `Backward` and a number.
     fn name(&self) -> String {
         self.node.full_name()
     }
-    /// The nodes that the gradients go to, each with the number of its output.
+    /// The nodes to which the gradients flow, each with the number of its output.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         next_functions(py, &self.node)
     }
-    /// The gradients of the node's inputs, from those of its outputs.
+    /// Computes the gradients of the node's inputs from those of its outputs.
     #[pyo3(signature = (*grads))]
     fn __call__<'py>(&self, grads: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = grads.py();
@@ -69,7 +69,7 @@ impl PyNode {
     fn __repr__(slf: &Bound<'_, PyNode>) -> String {
         format!("<{} object at {:#x}>", slf.get().node.name(), slf.as_ptr() as usize)
     }
-    /// The leaf that an AccumulateGrad adds to.
+    /// The leaf into which an AccumulateGrad node accumulates.
     #[getter]
     fn variable<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Kind::Leaf(leaf) = &self.node.kind else {
@@ -77,12 +77,12 @@ impl PyNode {
         };
         result(py, Out::Tensor(leaf.tensor_again(&self.node)))
     }
-    /// What the node keeps for its derivative, as pairs of a name and a tensor.
+    /// Returns the tensors that the node saved, as pairs of name and tensor.
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         values::saved(py, &self.node)
     }
     fn _sequence_nr(&self) -> u64 {
-        // Leaves come after everything, in PyTorch's order.
+        // PyTorch orders leaves after all other nodes.
         if self.node.is_leaf() { u64::MAX } else { self.node.sequence }
     }
     /// Calls `hook(grad_inputs, grad_outputs)` after the node's derivative.
@@ -96,7 +96,7 @@ impl PyNode {
     fn _register_hook_dict(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         hooks::copy_tensor_hooks(Some(&self.node), tensor)
     }
-    /// The user's own notes, kept as long as the node.
+    /// A dictionary for the user's own data, kept as long as the node.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         Ok(metadata::metadata(py, &self.node))
@@ -136,7 +136,7 @@ fn no_attribute(node: &Node, name: &str) -> PyErr {
     PyAttributeError::new_err(format!("'{}' object has no attribute '{name}'", node.name()))
 }
 
-/// Attributes are for reading.
+/// The error for setting an attribute of a node.
 fn unwritable(slf: &Bound<'_, PyNode>, name: &str) -> PyErr {
     if let Err(error) = try_alloc::check_text(name.len()) {
         return error.into();

@@ -1,5 +1,5 @@
-//! Calls as they were written long ago, numbers before tensors: `x.add_(2, y)` for `x.add_(y, alpha=2)`, `x.addmm(beta, alpha, a,
-//! b)`. They are looked for where a call fits no signature.
+//! Deprecated signatures with numbers before tensors: `x.add_(2, y)` for `x.add_(y, alpha=2)`,
+//! `x.addmm(beta, alpha, a, b)`. They are tried when a call fits no signature.
 
 use crate::base::warn_once;
 use crate::operator::{Forms, Kind, Row};
@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt};
 use std::sync::atomic::AtomicBool;
 
-/// The arguments of a call in today's order.
+/// The arguments of a call in the current order.
 pub struct Reordered<'py> {
     pub positional: Vec<Bound<'py, PyAny>>,
     pub keywords: Vec<(String, Bound<'py, PyAny>)>,
 }
 
-/// The numbers that a row's operands are scaled by, which must be named today.
+/// Returns the names of the factors of a row (`alpha`, `beta`, `value`), which are keyword-only today.
 fn factors(row: &Row) -> Vec<&'static str> {
     if row.forms.has(Forms::ALPHA) {
         return vec!["alpha"];
@@ -25,9 +25,9 @@ fn factors(row: &Row) -> Vec<&'static str> {
     if matches!(names[..], ["value"] | ["beta", "alpha"]) { names } else { Vec::new() }
 }
 
-/// The call in today's order, if its numbers stand where they once did.
+/// Reorders a call's arguments if its numbers stand where a deprecated signature had them.
 #[cold]
-pub fn reordered<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reordered<'py>>> {
+pub fn reorder<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reordered<'py>>> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let names = factors(row);
     let is_number = |object: &Bound<'py, PyAny>| {
@@ -42,7 +42,7 @@ pub fn reordered<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reorde
         (method, names.len(), &places[..]),
         (true, 1 | 2, [0]) | (true, 2, [0, 1]) | (false, 1, [1]) | (false, 2, [0] | [0, 2])
     );
-    // There is a tensor after the number, too: `rsub(x, 2)` is not such a call.
+    // A tensor must follow the number, too: `rsub(x, 2)` is no deprecated call.
     if !fits
         || tensors.len() < 2 - usize::from(method)
         || tensors.iter().any(|(_, object)| object.cast::<PyTensor>().is_err())

@@ -1,4 +1,4 @@
-//! From a call in Python to a row, and back.
+//! Calls from Python: argument parsing, dispatch to the rows, and the results.
 
 pub mod deprecated_signatures;
 pub mod out;

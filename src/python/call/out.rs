@@ -1,4 +1,4 @@
-//! `out=`: results written into tensors that the caller brings.
+//! `out=`: writes results into tensors of the caller.
 
 use crate::base::{DType, Error, Fault, Result, warn};
 use crate::operator::copies::to_dtype;
@@ -17,7 +17,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// Factories and sums compute in the target's dtype, unless another one is given.
+/// Factories and sums compute in the target's dtype, unless the call gives one.
 pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
     if let (true, Ok(target)) = (row.out.computes, target.cast::<PyTensor>())
         && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
@@ -27,14 +27,19 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
     }
 }
 
-/// Computes a pointwise row directly into `target`, where nothing else is to be done.
-pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
+/// Computes a pointwise row directly into `target` if nothing prevents that; returns true if it did.
+pub fn compute_directly(
+    py: Python<'_>,
+    op: &'static Pointwise,
+    args: &[Arg],
+    target: &Bound<'_, PyAny>,
+) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
     running(py, target.numel() >= LONG, || crate::operator::out::compute_into(op, target, args))
 }
 
-/// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.
+/// Writes the results of a row into `target`: one tensor, or a tuple with one per result.
 pub fn write<'py>(
     py: Python<'py>,
     (row, called): (&Row, &str),
@@ -76,18 +81,18 @@ pub fn write<'py>(
     if let (OutRule::Any, [value], [place]) = (row.out.rule, &mut results[..], &places[..]) {
         *value = to_dtype(value, place.dtype())?;
     }
-    // All targets are checked before one is written.
+    // All targets are checked before any is written.
     let said = |i: usize| fields.get(i).copied().unwrap_or("result");
     let pairs = places.iter().zip(&results).enumerate();
     let checked = pairs.map(|(i, (place, value))| checked(row, said(i), args, place, value));
     let checked: Vec<OutTarget> = checked.collect::<PyResult<_>>()?;
-    check_apart(row, said, &checked)?;
-    // A warning that is turned into an error is raised after all targets are written.
+    check_targets_apart(row, said, &checked)?;
+    // If the user turned warnings into errors, the error is raised after all targets are written.
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
     checked.iter().try_for_each(OutTarget::make_room)?;
     for (place, value) in checked.into_iter().zip(&results) {
-        // Uninitialized results are not written.
+        // Uninitialized results (`empty(out=…)`) are not copied.
         let values = !row.out.uninitialized || place.target.shape() != value.shape();
         place.write(values)?;
     }
@@ -100,7 +105,7 @@ pub fn write<'py>(
     }
 }
 
-/// What a result will be written into, if it may be.
+/// Checks that a result may be written to its target, and prepares the write.
 fn checked<'a>(
     row: &Row,
     name: &str,
@@ -108,7 +113,8 @@ fn checked<'a>(
     target: &'a Tensor,
     value: &'a Tensor,
 ) -> PyResult<OutTarget<'a>> {
-    // A magnitude is cast as any real number, or written into a number like those that it is of.
+    // The real result of a complex operand (`abs`) may be written to a real target of any dtype, or to a
+    // complex target that the operand's dtype can be cast to.
     let of = inputs(args).find(|t| t.dtype().is_complex()).filter(|_| !value.dtype().is_complex());
     match of {
         Some(of) if row.out.rule == OutRule::Found => {
@@ -117,7 +123,7 @@ fn checked<'a>(
         }
         _ => crate::operator::out::check_dtype(row, name, value.dtype(), target.dtype())?,
     }
-    // Empty vectors are passed over.
+    // Vectors without elements overlap nothing.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
         _ if target.same(t) => crate::operator::overlap::check_disjoint(target, t),
@@ -136,7 +142,7 @@ fn checked<'a>(
 }
 
 /// Refuses targets that share memory with each other.
-fn check_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &[OutTarget]) -> PyResult<()> {
+fn check_targets_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &[OutTarget]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
@@ -154,23 +160,23 @@ fn check_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &[OutTarg
     Ok(())
 }
 
-/// Refuses to write where gradients would have to flow.
+/// Refuses `out=` if a gradient would have to flow through it.
 fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> Result<()> {
     let recorded = !row.out.unrecorded && any_requires_grad(inputs(args).chain(places));
     if recorded { Err(Error::runtime(crate::operator::out::refusal(row))) } else { Ok(()) }
 }
 
-/// The error of a call that failed: that `out=` cannot be recorded comes first.
+/// Chooses the error of a failed call: that `out=` cannot be recorded takes precedence.
 #[cold]
 pub fn refused(row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: Error) -> Error {
-    // Errors of arguments come before that, errors of kernels do not.
+    // Except over errors of arguments.
     if matches!(error.fault(), Fault::Type(_)) {
         return error;
     }
     let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
     let place = Vec::from_iter(place);
     let unfit = || match (inputs(args).next(), place.first()) {
-        // That a product has no kernel is reported last.
+        // Products report a missing kernel last.
         (Some(input), Some(place)) if row.out.early && input.dtype() == DType::Bool => {
             crate::operator::out::check_dtype(row, "result", DType::Bool, place.dtype())
         }
@@ -187,7 +193,7 @@ fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {
     })
 }
 
-/// Only a tensor without elements is resized without a warning.
+/// Warns if a target with elements must be resized.
 fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
     let (have, want) = (place.shape(), value.shape());
     if have == want || place.numel() == 0 || row.out.silent {

@@ -1,5 +1,5 @@
-//! Classes with `__torch_function__`: a call that has one among its arguments is handed to them. Nothing is checked while there
-//! is no such class, but where a call fails for an argument that is no tensor.
+//! `__torch_function__`: a call with an argument whose class defines it is handed to that class. While no
+//! such class exists nothing is checked, except after a call failed because an argument was not a tensor.
 
 use crate::base::watch;
 use crate::python::objects::tuple;
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use std::cell::Cell;
 
 thread_local! {
-    /// Neither classes nor modes may override now; or modes alone may.
+    /// The overrides that are off in this thread: none, those of classes, or those of modes, too.
     static OFF: Cell<u8> = const { Cell::new(0) };
     static MODES: Cell<usize> = const { Cell::new(0) };
 }
@@ -28,7 +28,7 @@ pub fn _disabled_torch_function_impl<'py>(
     _kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let function = args.get_item(0)?;
-    // A class method gets the class first.
+    // For a class method, the class comes first.
     let at = usize::from(function.is_instance_of::<pyo3::types::PyType>());
     let function = args.get_item(at)?;
     let empty = PyTuple::empty(args.py());
@@ -41,7 +41,8 @@ pub fn _disabled_torch_function_impl<'py>(
     done
 }
 
-/// Whether classes (1), or also modes (2), may not override on this thread; returns what it was.
+/// Sets whether the overrides of classes (1), or also of modes (2), are off in this thread; returns the old
+/// setting.
 #[pyfunction]
 pub fn swap_overrides_off(off: u8) -> u8 {
     OFF.replace(off)
@@ -52,13 +53,13 @@ pub fn overrides_off() -> u8 {
     OFF.get()
 }
 
-/// One more class (or object) may override, or one less.
+/// Counts one more, or one less, class or object with overrides.
 #[pyfunction]
 pub fn expect_overrides(more: bool) {
     watch::count(watch::OVERRIDES, more);
 }
 
-/// How many modes this thread is in.
+/// Sets how many override modes are active in this thread.
 #[pyfunction]
 pub fn set_override_modes(count: usize) {
     let old = MODES.replace(count);
@@ -67,12 +68,12 @@ pub fn set_override_modes(count: usize) {
     }
 }
 
-/// Whether a call with this object is asked of its class, or of a mode.
-pub fn is_asked(object: &Bound<'_, PyAny>) -> bool {
+/// Returns true if a call with this object must be offered to its class or to a mode.
+pub fn may_be_overridden(object: &Bound<'_, PyAny>) -> bool {
     watch::has(watch::OVERRIDES) && (MODES.get() > 0 || overrides(object))
 }
 
-/// Whether an object's class has operators of its own.
+/// Returns true if the object's class defines `__torch_function__`.
 pub fn overrides(object: &Bound<'_, PyAny>) -> bool {
     let py = object.py();
     let kind = object.get_type();
@@ -96,8 +97,8 @@ fn is_disabled(own: &Bound<'_, PyAny>) -> bool {
         .is_ok_and(|disabled| own.is(&disabled))
 }
 
-/// The objects whose classes may take the call, lists looked into.
-fn interested<'py>(arguments: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+/// Collects the objects whose classes may override the call, including items of lists.
+fn overriding_objects<'py>(arguments: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     let mut found: Vec<Bound<'py, PyAny>> = Vec::new();
     for object in arguments {
         if let Ok(tuple) = object.cast::<PyTuple>() {
@@ -111,18 +112,18 @@ fn interested<'py>(arguments: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
     found
 }
 
-/// A call in the form in which overrides get it.
-pub struct Asked<'a, 'py> {
+/// A call as overrides get it.
+pub struct OverrideCall<'a, 'py> {
     pub py: Python<'py>,
-    /// The public function; looked up only now.
+    /// Looks up the public function, only when an override takes the call.
     pub function: &'a dyn Fn() -> PyResult<Bound<'py, PyAny>>,
     pub receiver: Option<&'a Bound<'py, PyAny>>,
     pub given: &'a [Bound<'py, PyAny>],
     pub keywords: &'a [(String, Bound<'py, PyAny>)],
 }
 
-impl<'py> Asked<'_, 'py> {
-    /// What a class or a mode makes of the call, if one takes it.
+impl<'py> OverrideCall<'_, 'py> {
+    /// Offers the call to modes and classes; returns the result if one takes it.
     #[cold]
     pub fn taken(&self) -> Option<PyResult<Bound<'py, PyAny>>> {
         let off = OFF.get();
@@ -135,7 +136,7 @@ impl<'py> Asked<'_, 'py> {
             .chain(self.given)
             .chain(self.keywords.iter().map(|(_, value)| value))
             .collect();
-        let found = if off == 0 { interested(&all) } else { Vec::new() };
+        let found = if off == 0 { overriding_objects(&all) } else { Vec::new() };
         if found.is_empty() && MODES.get() == 0 {
             return None;
         }
@@ -153,7 +154,7 @@ impl<'py> Asked<'_, 'py> {
         module.getattr("_dispatch")?.call1(((self.function)()?, tuple(py, found)?, args, named))
     }
 
-    /// The override of a method that is no operator, where it was called by way of `Tensor`.
+    /// Offers a call of a method that is no operator, as a call of `Tensor.name`.
     #[cold]
     pub fn of_method(
         name: &'static str,
@@ -162,11 +163,11 @@ impl<'py> Asked<'_, 'py> {
     ) -> Option<PyResult<Bound<'py, PyAny>>> {
         let py = own.py();
         let function = || py.get_type::<PyTensor>().getattr(name);
-        let asked = Asked { py, function: &function, receiver: Some(own), given: &[], keywords };
+        let asked = OverrideCall { py, function: &function, receiver: Some(own), given: &[], keywords };
         overrides(own).then(|| asked.taken()).flatten()
     }
 
-    /// The override of an operator such as `+`, by the name of its slot.
+    /// Offers a Python operator such as `+`, by the name of its slot.
     #[cold]
     pub fn of_slot(
         slot: &'static str,
@@ -176,10 +177,10 @@ impl<'py> Asked<'_, 'py> {
         let py = own.py();
         let function = || Ok(PyString::new(py, slot).into_any());
         let given = [other.clone()];
-        Asked { py, function: &function, receiver: Some(own), given: &given, keywords: &[] }.taken()
+        OverrideCall { py, function: &function, receiver: Some(own), given: &given, keywords: &[] }.taken()
     }
 
-    /// After a call failed for an argument's type: asks that argument's class.
+    /// Offers a call that failed for an argument's type to that argument's class.
     #[cold]
     pub fn or_taken(&self, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
         if !error.is_instance_of::<PyTypeError>(self.py) {

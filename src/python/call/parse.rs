@@ -1,4 +1,4 @@
-//! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
+//! The argument parser of all operators: converts Python's arguments to those of a row.
 
 use crate::base::{MemoryFormat, Scalar, StridedLayout, try_alloc};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
@@ -20,7 +20,7 @@ use std::cell::Cell;
 
 pub type Args = SmallVec<[Arg; 8]>;
 
-/// Reads one argument as its parameter's kind.
+/// Reads an argument according to its parameter's kind.
 fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
     if object.is_none() {
         return Ok(Some(Arg::None));
@@ -66,12 +66,12 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
     })
 }
 
-/// The name of one of PyTorch's constants, which are strings of classes of their own.
+/// Reads the name of one of PyTorch's constants, which are instances of subclasses of `str`.
 fn constant_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     if object.is_exact_instance_of::<PyString>() { Ok(None) } else { text_of(object) }
 }
 
-/// What `read` makes of all items of a tuple or list; nothing where it makes nothing of one.
+/// Applies `read` to all items of a tuple or list; None if it fails for one.
 fn list_of<T>(
     object: &Bound<'_, PyAny>,
     read: impl Fn(&Bound<'_, PyAny>) -> Option<T>,
@@ -83,7 +83,7 @@ fn list_of<T>(
             PyTypeError::new_err("another type")
         })
     };
-    match sequences::each(object, item) {
+    match sequences::read_items(object, item) {
         Err(_) if unread.get() => Ok(None),
         read => read,
     }
@@ -121,19 +121,19 @@ fn any_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
     }
 }
 
-/// Refuses a list that is too long to be worked on.
+/// Refuses a list that is too long for the remaining memory.
 fn check_length(object: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_list(object) { Ok(try_alloc::check_list(object.len()?)?) } else { Ok(()) }
 }
 
-/// Arguments that every function takes beside its row's own.
+/// Arguments that every function takes in addition to those of its row.
 #[derive(Default)]
 pub struct Extra<'py> {
     pub out: Option<Bound<'py, PyAny>>,
     pub alpha: Option<Scalar>,
 }
 
-/// Whether a call's arguments are such as this signature takes: their number, their names, their types.
+/// Returns true if a call's arguments fit this signature: their number, names and types.
 pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     let first = usize::from(call.receiver.is_some());
     let params = &row.params[first.min(row.params.len())..];
@@ -157,7 +157,8 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
 }
 
-/// The list parameter that takes all the arguments that are left, `x.view(2, 3)`, and those, where each is an item of it.
+/// Finds the list parameter that collects the remaining arguments, as in `x.view(2, 3)`, and these
+/// arguments, if each is an item for it.
 fn spread_over<'a, 'py>(row: &Row, call: &Call<'a, 'py>) -> Option<(usize, &'a [Bound<'py, PyAny>])> {
     let at = spread(row, call.receiver.is_none())?;
     let left = call.positional.get(at - usize::from(call.receiver.is_some())..)?;
@@ -174,7 +175,7 @@ fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
         Kind::Tensor => tensor(),
         Kind::Operand => tensor() || scalar_from(object).is_some(),
         Kind::Int | Kind::Ints if object.is_exact_instance_of::<PyInt>() => true,
-        // A truth value is a whole number and no fraction.
+        // A bool is an instance of int, but does not fit an int parameter.
         Kind::Int => !object.is_instance_of::<PyBool>() && int_from(object).is_some(),
         Kind::Ints => {
             !object.is_instance_of::<PyBool>() && (ints_from(object).is_some() || int_from(object).is_some())
@@ -184,7 +185,7 @@ fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// The signature that a call is meant for: the first that fits, or the one that tells best why none does.
+/// Chooses the signature of a call: the first that fits, or the one with the best error message.
 pub fn choose(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
     if let [only] = signatures {
         return Ok(only);
@@ -267,7 +268,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     let needed = row.out.with;
     let given = |(param, arg): (&Param, &Arg)| param.name == needed && !matches!(arg, Arg::Missing);
     if out && !needed.is_empty() && !params.iter().zip(&*args).any(given) {
-        // Only the overload with `dim`, or with a choice, has `out`.
+        // Only the overload with `dim`, or with a selected reduction, has `out`.
         return Err(PyTypeError::new_err(format!(
             "{}() got an unexpected keyword argument 'out'",
             call.name
@@ -285,7 +286,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
 fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
     let absent = params.iter().zip(args).filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing));
     let names: Vec<String> = absent.map(|(p, _)| format!("\"{}\"", p.name)).collect();
-    // One is plural and more are not: so says PyTorch.
+    // PyTorch's message has the plural reversed.
     let plural = if names.len() == 1 { "s" } else { "" };
     PyTypeError::new_err(format!(
         "{name}() missing {} required positional argument{plural}: {}",
@@ -307,7 +308,8 @@ fn known_as(param: &Param, given: &str) -> bool {
         )
 }
 
-/// Whether a number is given for a list, or a tensor with dimensions for a number, to a parameter that refuses it.
+/// Returns true if a parameter refuses an object that others of its kind take: a number for a list, or a
+/// tensor with dimensions for a number.
 fn is_strict(param: &Param, object: &Bound<'_, PyAny>) -> bool {
     match param.kind {
         Kind::Sizes => !is_list(object),

@@ -1,18 +1,18 @@
-//! Runs what a call came to, and gives back its results.
+//! Runs operators, and converts their results to Python objects.
 
 use crate::base::{Error, Fault, Result as CoreResult, try_alloc};
 use crate::operator::{Arg, Out, Row};
-use crate::python::objects::{made, to_list, to_tuple};
+use crate::python::objects::{to_list, to_object, to_tuple};
 use crate::python::types::NAMED;
 use crate::python::wrapper::class::wrap;
 use crate::tensor::{records, with_snapshot};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-/// From this many elements on, other Python threads may run meanwhile.
+/// An operator on this many elements or more lets other Python threads run.
 pub const LONG: usize = 16_384;
 
-/// A result as Python sees it.
+/// Converts a result to a Python object.
 pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
     Ok(match out {
         Out::Tensor(t) => wrap(py, t)?,
@@ -29,13 +29,13 @@ pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
             to_list(py, tensors.len(), tensors.into_iter().map(|t| wrap(py, t)))?.into_any()
         }
         Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-        Out::Int(i) => made(py, i)?,
+        Out::Int(i) => to_object(py, i)?,
         Out::None => py.None().into_bound(py),
     })
 }
 
-/// Whether a call is long enough to let other threads run meanwhile; refuses lists of more tensors than there is room to work
-/// on.
+/// Returns true if a call is long enough to let other threads run; refuses lists of more tensors than there
+/// is memory for.
 fn is_long(args: &[Arg]) -> CoreResult<bool> {
     let mut long = false;
     for arg in args {
@@ -52,19 +52,20 @@ fn is_long(args: &[Arg]) -> CoreResult<bool> {
     Ok(long)
 }
 
-/// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
+/// Runs an operator. A long one lets other threads run, which may meanwhile replace the memory of its
+/// operands.
 #[inline(always)]
 pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
     if long { py.detach(|| with_snapshot(run)) } else { attached(run) }
 }
 
-/// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
+/// Runs code that needs the interpreter. In free-threaded Python, other threads run meanwhile.
 #[inline]
 pub fn attached<T>(run: impl FnOnce() -> T) -> T {
     if cfg!(Py_GIL_DISABLED) { with_snapshot(run) } else { run() }
 }
 
-/// Runs a row, releasing the interpreter around long ones.
+/// Runs a row, detached from the interpreter if it is long.
 pub fn run<T: Send>(
     py: Python<'_>,
     row: &Row,
@@ -74,7 +75,7 @@ pub fn run<T: Send>(
     run_or(py, row, args, &stale_or, body)
 }
 
-/// As [`run`]; where it fails, `blame` makes the error.
+/// Like [`run`]; `blame` chooses the error of a failed call.
 pub fn run_or<T: Send>(
     py: Python<'_>,
     row: &Row,
@@ -87,7 +88,7 @@ pub fn run_or<T: Send>(
     running(py, long, || body(args)).map_err(|error| blame(error, row, args).into())
 }
 
-/// A view whose base was written without it being tracked is refused before anything else is checked.
+/// If a call fails, reports a stale view (whose base was written untracked) before any other error.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
     if row.composite || row.out.unrecorded {

@@ -1,9 +1,9 @@
-//! A call as Python made it, and the signatures of rows as Python reads them.
+//! Calls from Python, and the signatures of rows in Python's syntax.
 
 use crate::operator::{Forms, Kind, Param, Row};
 use pyo3::prelude::*;
 
-/// A call as Python made it.
+/// The arguments of a call from Python.
 pub struct Call<'a, 'py> {
     pub py: Python<'py>,
     pub name: &'a str,
@@ -13,8 +13,9 @@ pub struct Call<'a, 'py> {
     pub keywords: &'a [(String, Bound<'py, PyAny>)],
 }
 
-/// One signature for several, as `inspect.signature` reads it: parameters that not all of them have are optional.
-pub fn united(signatures: &[&Row], function: bool) -> String {
+/// Merges several signatures into one for `inspect.signature`: parameters that only some of them have
+/// become optional.
+pub fn merge(signatures: &[&Row], function: bool) -> String {
     let [first, others @ ..] = signatures else { return String::new() };
     if others.is_empty() {
         return signature(first, function);
@@ -35,10 +36,10 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
     params.sort_by_key(|p| p.keyword);
     let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
     let spread = signatures.iter().find_map(|row| Some(row.params[spread(row, function)?].name));
-    of_params(&params, forms, function, spread)
+    format_params(&params, forms, function, spread)
 }
 
-/// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
+/// Returns the parameter that collects the remaining arguments, if any: `zeros(2, 3)`.
 pub fn spread(row: &Row, function: bool) -> Option<usize> {
     let from = usize::from(!function);
     let params = row.params.get(from..)?;
@@ -50,12 +51,12 @@ pub fn spread(row: &Row, function: bool) -> Option<usize> {
     }
 }
 
-/// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
+/// Formats a signature for `inspect.signature`: `(input, other, *, alpha=1, out=None)`.
 pub fn signature(row: &Row, function: bool) -> String {
-    of_params(row.params, row.forms, function, spread(row, function).map(|at| row.params[at].name))
+    format_params(row.params, row.forms, function, spread(row, function).map(|at| row.params[at].name))
 }
 
-fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str>) -> String {
+fn format_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut star = false;
     for (i, param) in params.iter().enumerate() {
@@ -65,7 +66,7 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
         }
         let name = match param.name {
             _ if i == 0 && !function => "$self",
-            "from" => "from_", // a word of Python's
+            "from" => "from_", // a keyword of Python
             name => name,
         };
         star |= spread == Some(param.name);
@@ -90,7 +91,7 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
     format!("({})", parts.join(", "))
 }
 
-/// A Rust default as Python writes it.
+/// Converts a Rust default to Python's syntax.
 pub fn python_default(default: &str) -> String {
     let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
     while let Some(inner) = ["Some(", "Operand::Scalar(", "Scalar::Int(", "Scalar::Float("]
@@ -103,7 +104,7 @@ pub fn python_default(default: &str) -> String {
         "true" => "True".into(),
         "false" => "False".into(),
         "Ints::new()" => "()".into(),
-        // A signature's text can name no objects.
+        // The text of a signature cannot refer to objects.
         _ if text.contains("::") => "None".into(),
         _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
             Some(items) => format!("[{items}]"),

@@ -1,5 +1,5 @@
-//! How a call that fits no signature is reported. PyTorch words it by how many of an operator's overloads could have taken
-//! that many arguments; a row that stands for several overloads lists their counts.
+//! Errors of calls that fit no signature. PyTorch's text depends on how many overloads take that number of
+//! arguments; a row that stands for several overloads lists their counts.
 
 use crate::base::DType;
 use crate::operator::{Forms, Kind, Row};
@@ -13,7 +13,8 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-/// `error`, which arose while the call was read, unless no or several overloads could have been meant.
+/// Returns the error to raise for `error`, which arose while arguments were read: itself if exactly one
+/// overload could have been meant.
 #[cold]
 pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) -> PyErr {
     let py = call.py;
@@ -45,7 +46,8 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
     combination(call, &expected)
 }
 
-/// No signature fits a call: the only one that takes so many arguments says what is wrong with them.
+/// Returns the only signature that takes this many arguments, so that its parser explains the error;
+/// otherwise raises an error that lists all signatures.
 #[cold]
 pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
     let given = call.positional.len() + call.keywords.len();
@@ -65,14 +67,14 @@ pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) ->
     Err(combination(call, &format!("one of:\n{}", lines.concat())))
 }
 
-/// Arguments whose kinds fit no signature.
+/// The error for arguments whose types fit no signature.
 fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
     let mut types: Vec<String> = call.positional.iter().map(type_name).collect();
     let mut list = types.join(", ");
     if !call.keywords.is_empty() {
         types = call.keywords.iter().map(|(name, value)| format!("{name}={}", type_name(value))).collect();
         types.sort_unstable();
-        // Keywords alone end in a comma: so says PyTorch.
+        // PyTorch's message ends with a comma if all arguments are keywords.
         list = match list.as_str() {
             "" => format!("{}, ", types.join(", ")),
             _ => format!("{list}, {}", types.join(", ")),
@@ -84,7 +86,7 @@ fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
     ))
 }
 
-/// More positional arguments than an operator takes.
+/// The error for too many positional arguments.
 #[cold]
 pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
     let given = call.positional.len();
@@ -97,19 +99,19 @@ pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
     PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
 }
 
-/// A whole number of more than 64 bits.
+/// The error for an int of more than 64 bits.
 #[cold]
 pub fn too_big() -> PyErr {
     PyOverflowError::new_err("int too big to convert")
 }
 
-/// More than 64 bits where a whole number is wanted, not any number.
+/// The error for more than 64 bits in a parameter that takes only ints.
 #[cold]
 pub fn too_long() -> PyErr {
     PyValueError::new_err("Overflow when unpacking long long")
 }
 
-/// An argument that its parameter cannot take.
+/// The error for an argument of a wrong type.
 #[cold]
 pub fn mismatch(
     name: &str,
@@ -126,7 +128,7 @@ pub fn mismatch(
         }
     }
     let place = position.map_or_else(String::new, |p| format!(" (position {p})"));
-    let items = match sequences::each(object, |item| Ok(item.clone())) {
+    let items = match sequences::read_items(object, |item| Ok(item.clone())) {
         Ok(items) => items.unwrap_or_default(),
         Err(error) => return error,
     };
@@ -162,7 +164,7 @@ pub fn mismatch(
     })
 }
 
-/// A dtype that a function of its own (not a row) takes.
+/// Reads a dtype argument of a function that has no row.
 pub fn dtype_argument(
     function: &str,
     parameter: &str,
@@ -172,7 +174,7 @@ pub fn dtype_argument(
     dtype_of(object)?.ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
 }
 
-/// What PyTorch calls a parameter's type.
+/// Returns PyTorch's name for a parameter's type.
 fn wanted(kind: Kind) -> &'static str {
     match kind {
         Kind::Tensor | Kind::Operand => "Tensor",

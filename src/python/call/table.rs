@@ -1,5 +1,5 @@
-//! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
-//! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
+//! Makes Python's methods and functions from the rows: one entry point for all, and one static stub per
+//! callable that passes its number. (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
 use crate::base::{try_alloc, watch};
 use crate::operator::pointwise::Pointwise;
@@ -7,12 +7,12 @@ use crate::operator::{Arg, Forms, IntArgs, Kind, Operand, Param, Row};
 use crate::ops;
 use crate::python::call::deprecated_signatures;
 use crate::python::call::out;
-use crate::python::call::overrides::Asked;
+use crate::python::call::overrides::OverrideCall;
 use crate::python::call::parse::{Args, choose, parse};
 use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
-use crate::python::call::signature::united;
-use crate::python::entry::guarded;
+use crate::python::call::signature::merge;
+use crate::python::entry::guard;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
 use crate::python::modes::default_device;
@@ -33,7 +33,7 @@ use pyo3::{PyTypeInfo, ffi};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
-/// How a callable writes its result.
+/// The form of a callable.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
     Function,
@@ -43,7 +43,7 @@ enum Style {
 
 struct Entry {
     row: &'static Row,
-    /// All signatures, that of the row first; tried in this order.
+    /// All signatures in the order in which they are tried.
     signatures: &'static [&'static Row],
     pointwise: Option<&'static Pointwise>,
     int_args: Option<IntArgs>,
@@ -74,7 +74,7 @@ unsafe extern "C" fn stub<const N: usize>(
     nargs: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python calls with its own arguments, attached.
+    // SAFETY: Python calls this attached, with valid vectorcall arguments.
     unsafe { enter(N, slf, args, nargs, names) }
 }
 
@@ -87,17 +87,17 @@ unsafe fn enter(
     nargs: ffi::Py_ssize_t,
     names: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
-    // SAFETY: Python holds the interpreter while it calls us.
+    // SAFETY: this thread is attached while Python calls us.
     let py = unsafe { Python::assume_attached() };
     if reserve::is_spent() {
         out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left").restore(py);
         return std::ptr::null_mut();
     }
-    let outcome = guarded(|| {
+    let outcome = guard(|| {
         let entries =
             ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
         let entry = &entries[number];
-        // SAFETY: as many pointers as Python says, all alive during the call.
+        // SAFETY: Python passes this many pointers, all of them valid during the call.
         unsafe {
             let given = std::slice::from_raw_parts(args.cast::<Bound<'_, PyAny>>(), nargs as usize);
             let receiver = (entry.style != Style::Function)
@@ -119,7 +119,8 @@ unsafe fn enter(
     }
 }
 
-/// Somebody may want to know of the call, or to change it: those who override it first, as in PyTorch.
+/// Handles a call while overrides, a default device, autocast or the profiler are active. Overrides come
+/// first, as in PyTorch.
 #[cold]
 fn watched<'py>(
     py: Python<'py>,
@@ -134,7 +135,7 @@ fn watched<'py>(
         return taken;
     }
     if let Some(device) = default_device::chosen()
-        && makes_anew(entry, given)
+        && is_factory(entry, given)
     {
         keywords.retain(|(name, value)| name != "device" || !value.is_none());
         if keywords.iter().all(|(name, _)| name != "device") {
@@ -163,8 +164,8 @@ fn watched<'py>(
         .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
 }
 
-/// Whether a function makes a tensor on a device that it is told, and that no operand tells.
-fn makes_anew(entry: &Entry, given: &[Bound<'_, PyAny>]) -> bool {
+/// Returns true if a function creates a tensor on a device that no operand determines.
+fn is_factory(entry: &Entry, given: &[Bound<'_, PyAny>]) -> bool {
     let tensors = [Kind::Tensor, Kind::Tensors, Kind::Several, Kind::MaybeTensors];
     entry.style == Style::Function
         && !given.iter().any(|object| object.is_instance_of::<PyTensor>())
@@ -172,7 +173,7 @@ fn makes_anew(entry: &Entry, given: &[Bound<'_, PyAny>]) -> bool {
         && !entry.row.params.iter().any(|p| tensors.contains(&p.kind) && p.default.is_none())
 }
 
-/// Puts a call to those who may override it.
+/// Offers a call to overrides.
 #[cold]
 fn asked<'py, R>(
     py: Python<'py>,
@@ -180,7 +181,7 @@ fn asked<'py, R>(
     receiver: Option<&Bound<'py, PyAny>>,
     given: &[Bound<'py, PyAny>],
     keywords: &[(String, Bound<'py, PyAny>)],
-    then: impl FnOnce(&Asked<'_, 'py>) -> R,
+    then: impl FnOnce(&OverrideCall<'_, 'py>) -> R,
 ) -> R {
     let function = || {
         if entry.style != Style::Function {
@@ -192,20 +193,20 @@ fn asked<'py, R>(
             false => core.getattr(&*entry.name),
         }
     };
-    then(&Asked { py, function: &function, receiver, given, keywords })
+    then(&OverrideCall { py, function: &function, receiver, given, keywords })
 }
 
-/// The methods of tensors that are operators.
+/// Returns the names of the tensor methods that are operators.
 #[pyfunction]
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
     entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
 }
 
-/// The keyword arguments that follow the positional ones.
+/// Reads the keyword arguments, which follow the positional ones.
 ///
 /// # Safety
-/// `values` and `names` are as in Python's vectorcall.
+/// `values` and `names` follow Python's vectorcall protocol.
 unsafe fn keywords<'py>(
     py: Python<'py>,
     values: *const *mut ffi::PyObject,
@@ -238,7 +239,7 @@ fn call<'py>(
         return done;
     }
     if let (Some(int_args), Some(receiver), true) = (entry.int_args, receiver, keywords.is_empty())
-        && let Some(done) = of_ints(py, entry.row, int_args, receiver, given)
+        && let Some(done) = call_with_ints(py, entry.row, int_args, receiver, given)
     {
         return done;
     }
@@ -248,7 +249,7 @@ fn call<'py>(
     let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
     let (own, extra) = match read {
         Ok(read) => read,
-        Err(error) => return in_old_form(py, entry, &call, error),
+        Err(error) => return retry_deprecated(py, entry, &call, error),
     };
     let mut row = own;
     if let Some(alpha) = extra.alpha {
@@ -265,14 +266,14 @@ fn call<'py>(
         _ => {
             if let Some(target) = extra.out {
                 let same = std::ptr::eq(row, own);
-                if same && entry.pointwise.is_some_and(|op| out::straight(py, op, &args, &target)) {
+                if same && entry.pointwise.is_some_and(|op| out::compute_directly(py, op, &args, &target)) {
                     return Ok(target);
                 }
                 out::prepare(own, &target, &mut args);
                 let refused = |error, row: &Row, given: &[Arg]| {
                     out::refused(own, &args, &target, stale_or(error, row, given))
                 };
-                // Results written to `out=` are not recorded, nor given to hooks.
+                // Writes to `out=` are neither recorded nor reported to hooks.
                 let unrecorded = |args: &[Arg]| mode::with_grad(false, || (row.call)(args));
                 let made = run_or(py, row, &args, &refused, unrecorded)?;
                 return out::write(py, (own, &entry.name), &args, made, target);
@@ -282,27 +283,27 @@ fn call<'py>(
     }
 }
 
-/// A call that fits no signature, unless it was written for an older PyTorch.
+/// Retries a call that fits no signature with the deprecated ones.
 #[cold]
-fn in_old_form<'py>(
+fn retry_deprecated<'py>(
     py: Python<'py>,
     entry: &'static Entry,
     old: &Call<'_, 'py>,
     error: PyErr,
 ) -> PyResult<Bound<'py, PyAny>> {
-    match deprecated_signatures::reordered(entry.row, old)? {
+    match deprecated_signatures::reorder(entry.row, old)? {
         Some(new) => call(py, entry, old.receiver, &new.positional, &new.keywords),
         None => Err(error),
     }
 }
 
-/// Whether a method takes its numbers in a tuple, too.
+/// Returns true if a method also takes its ints in a tuple.
 fn takes_a_list(row: &Row) -> bool {
     matches!(row.params, [_, Param { kind: Kind::Ints | Kind::Sizes, .. }])
 }
 
-/// Methods called with whole numbers.
-fn of_ints<'py>(
+/// Calls a method whose arguments are all ints.
+fn call_with_ints<'py>(
     py: Python<'py>,
     row: &Row,
     int_args: IntArgs,
@@ -357,7 +358,7 @@ fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
 
 fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     func::check_arguments(row, args)?;
-    // Errors in order: of the operands, that the view may not be written, that it is outdated.
+    // The order of errors: of the operands, then that the view may not be written, then that it is stale.
     let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
     if let Some(own) = row.call_inplace {
         return run_or(py, row, args, &blame, own).map(drop);
@@ -365,7 +366,7 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     run_or(py, row, args, &blame, |args| crate::operator::inplace::apply(row, args))
 }
 
-/// Pointwise calls with plain positional operands: no parsing, no copies.
+/// Calls a pointwise operator with plain positional operands, without the parser and without copies.
 fn fast_call<'py>(
     py: Python<'py>,
     entry: &Entry,
@@ -403,14 +404,14 @@ fn fast_call<'py>(
     Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
 }
 
-/// Adds the rows' methods to the tensor class and their functions to the module.
+/// Adds the rows' methods to the tensor class, and their functions to the module.
 pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     let entries = ENTRIES.get_or_init(collect);
     if entries.len() > STUBS {
         return Err(PyRuntimeError::new_err("more operators than stubs"));
     }
     let class = PyTensor::type_object(py);
-    // Errors name a class by what it was last called: `Tensor`, without its module.
+    // Messages show `__name__`: `Tensor`, without its module.
     class.setattr("__name__", "Tensor")?;
     let nn = PyModule::new(py, "_nn")?;
     for (number, entry) in entries.iter().enumerate() {
@@ -420,7 +421,7 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
             ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
             ml_doc: entry.doc.as_ptr(),
         }));
-        // SAFETY: the definition lives for ever; the type and the module are alive.
+        // SAFETY: the definition is leaked, so lives forever; the type and the module are alive.
         let made = unsafe {
             match entry.style {
                 Style::Function => Bound::from_owned_ptr_or_err(
@@ -432,7 +433,7 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         match entry.style {
             Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
-            // Functions of a module of their own are not public here.
+            // Functions of a namespace (`linalg`, …) are hidden here; their Python modules export them.
             Style::Function if !entry.row.space.is_empty() => module.setattr(&*entry.name, made)?,
             Style::Function => module.add(&*entry.name, made)?,
             _ => class.setattr(&*entry.name, made)?,
@@ -456,7 +457,7 @@ fn collect() -> Vec<Entry> {
         let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
         let mut add = |style: Style, name: String| {
             let doc =
-                format!("{name}{}\n--\n\n{}", united(signatures, style == Style::Function), row.doc.trim());
+                format!("{name}{}\n--\n\n{}", merge(signatures, style == Style::Function), row.doc.trim());
             entries.push(Entry {
                 row,
                 signatures,

@@ -1,11 +1,12 @@
-//! NumPy's arrays to tensors and back over the same memory, by its array interface (NumPy itself is never imported).
+//! Shares memory between NumPy arrays and tensors through the array interface. (NumPy itself is never
+//! imported.)
 
 use crate::base::views::checked_numel;
 use crate::base::{ConjNeg, DType, Dims, Layout};
 use crate::ops::complex::{RESOLVE_CONJ, RESOLVE_NEG};
 use crate::python::data::nested_lists::is_plain;
 use crate::python::objects::ClassName;
-use crate::python::sequences::Listed;
+use crate::python::sequences::ListArg;
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::storage::{Exported, Storage};
@@ -40,7 +41,7 @@ struct Owner(Option<[Py<PyAny>; 2]>);
 impl Drop for Owner {
     fn drop(&mut self) {
         if let Some(objects) = self.0.take() {
-            // After the interpreter is gone there is nobody to give them back to.
+            // After the interpreter has ended the references cannot be released.
             match Python::try_attach(|_| ()) {
                 Some(()) => drop(objects),
                 None => std::mem::forget(objects),
@@ -49,7 +50,8 @@ impl Drop for Owner {
     }
 }
 
-/// Whether it shows its memory as NumPy's arrays do. Their class is asked: the answer of an array is costly to make.
+/// Returns true if the object has an array interface. Its class is asked first: the attribute of an
+/// instance is expensive.
 pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     const NAME: &str = "__array_interface__";
     Ok(!is_plain(object)
@@ -57,11 +59,11 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         && (object.get_type().hasattr(NAME)? || object.hasattr(NAME)?))
 }
 
-/// What an array says of its memory; strides in bytes.
-struct Shown<'py> {
-    /// What the object said it with: a NumPy number shows a copy, which goes with this.
+/// The memory of an array; strides in bytes.
+struct ArrayInfo<'py> {
+    /// The object that described the memory. For a NumPy scalar it owns a copy of the value.
     told: Bound<'py, PyAny>,
-    /// The kind's letter and the size in bytes, as in `f4`; None where the byte order is foreign.
+    /// The letter of the kind and the size in bytes, as in `f4`; None if the byte order is not native.
     kind: Option<String>,
     shape: Dims,
     strides: Option<SmallVec<[isize; 6]>>,
@@ -69,25 +71,26 @@ struct Shown<'py> {
     writable: bool,
 }
 
-/// The most dimensions of NumPy's arrays.
+/// The maximal number of dimensions of a NumPy array.
 const MOST_DIMENSIONS: usize = 64;
 
 fn sizes(shape: &[isize]) -> PyResult<Dims> {
     let sizes = shape.iter().map(|&n| usize::try_from(n)).collect::<Result<Dims, _>>();
-    sizes.map_err(|_| PyValueError::new_err("an array's sizes are not negative"))
+    sizes.map_err(|_| PyValueError::new_err("the array interface has a negative size"))
 }
 
-impl<'py> Shown<'py> {
-    fn of(object: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
+impl<'py> ArrayInfo<'py> {
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<ArrayInfo<'py>> {
         match object.getattr("__array_struct__") {
-            Ok(capsule) => Shown::by_struct(capsule.cast_into().map_err(PyErr::from)?),
-            Err(_) => Shown::by_dict(object),
+            Ok(capsule) => ArrayInfo::by_struct(capsule.cast_into().map_err(PyErr::from)?),
+            Err(_) => ArrayInfo::by_dict(object),
         }
     }
 
-    fn by_struct(capsule: Bound<'py, PyCapsule>) -> PyResult<Shown<'py>> {
+    fn by_struct(capsule: Bound<'py, PyCapsule>) -> PyResult<ArrayInfo<'py>> {
         let at = capsule.pointer_checked(None)?.cast::<ArrayStruct>();
-        // SAFETY: the protocol says what an unnamed `__array_struct__` points to while the capsule lives.
+        // SAFETY: by the protocol an unnamed `__array_struct__` capsule points to this struct while it
+        // lives.
         unsafe {
             let array = at.as_ref();
             let n = usize::try_from(array.dimensions).ok().filter(|&n| n <= MOST_DIMENSIONS);
@@ -98,9 +101,9 @@ impl<'py> Shown<'py> {
             };
             let (Some(shape), Some(strides), 2) = (numbers(array.shape), numbers(array.strides), array.two)
             else {
-                return Err(PyValueError::new_err("the array's description is damaged"));
+                return Err(PyValueError::new_err("the __array_struct__ of the array is not valid"));
             };
-            Ok(Shown {
+            Ok(ArrayInfo {
                 kind: (array.flags & NATIVE != 0)
                     .then(|| format!("{}{}", char::from(array.kind), array.size)),
                 shape: sizes(shape)?,
@@ -112,7 +115,7 @@ impl<'py> Shown<'py> {
         }
     }
 
-    fn by_dict(object: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
+    fn by_dict(object: &Bound<'py, PyAny>) -> PyResult<ArrayInfo<'py>> {
         let interface = object.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
         let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
             interface
@@ -122,10 +125,10 @@ impl<'py> Shown<'py> {
         let code: String = get("typestr")?.extract()?;
         let (address, read_only): (usize, bool) = get("data")?.extract()?;
         let strides = interface.get_item("strides")?.filter(|s| !s.is_none());
-        Ok(Shown {
+        Ok(ArrayInfo {
             kind: code.get(1..).filter(|_| !code.starts_with('>')).map(str::to_owned),
-            shape: sizes(&get("shape")?.extract::<Listed<isize>>()?.0)?,
-            strides: strides.map(|s| s.extract::<Listed<isize>>()).transpose()?.map(|s| s.0.into()),
+            shape: sizes(&get("shape")?.extract::<ListArg<isize>>()?.0)?,
+            strides: strides.map(|s| s.extract::<ListArg<isize>>()).transpose()?.map(|s| s.0.into()),
             data: address as *mut u8,
             writable: !read_only,
             told: interface.into_any(),
@@ -161,7 +164,7 @@ impl<'py> Shown<'py> {
         let mut layout = Layout::contiguous(&self.shape);
         let Some(strides) = &self.strides else { return Ok(layout) };
         if strides.len() != self.shape.len() {
-            return Err(PyValueError::new_err("the array's shape and strides have not the same length"));
+            return Err(PyValueError::new_err("the array's shape and strides differ in length"));
         }
         layout.strides.clear();
         for (&b, &n) in strides.iter().zip(&self.shape) {
@@ -183,33 +186,34 @@ impl<'py> Shown<'py> {
         Ok(layout)
     }
 
-    /// A tensor over the memory, which keeps the object and what it told.
+    /// Makes a tensor over the memory, which keeps the object and its description alive.
     fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let dtype = self.dtype(object)?;
         let layout = self.layout(dtype)?;
         let Some(bytes) = layout.bytes(dtype).filter(|&bytes| bytes == 0 || !self.data.is_null()) else {
-            return Err(PyValueError::new_err("the array's sizes and strides reach beyond any memory"));
+            return Err(PyValueError::new_err("the array's sizes and strides exceed the address space"));
         };
         let owner = Box::new(Owner(Some([object, &self.told].map(|kept| kept.clone().unbind()))));
-        // SAFETY: the array owns that many bytes at this address, by its interface, and the owner keeps both.
+        // SAFETY: by its interface the array has that many bytes at this address, and the owner keeps it
+        // alive.
         let storage = unsafe { Storage::borrowed(self.data, bytes, owner) };
         Ok(Tensor::new(Body::plain(storage, layout, dtype)))
     }
 }
 
-/// A tensor over an array's memory.
+/// Makes a tensor over an array's memory.
 pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    Shown::of(object)?.tensor(object)
+    ArrayInfo::of(object)?.tensor(object)
 }
 
-/// A tensor over the memory of a NumPy array.
+/// Makes a tensor over the memory of a NumPy array.
 #[pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !is_array(array)? {
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.class_name()?)));
     }
     let py = array.py();
-    let shown = Shown::of(array)?;
+    let shown = ArrayInfo::of(array)?;
     let tensor = shown.tensor(array)?;
     if !shown.writable {
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), READ_ONLY, 1)?;
@@ -217,7 +221,8 @@ pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     wrap(py, tensor)
 }
 
-/// Shows NumPy a tensor's memory and keeps it: not the tensor, which may hold the array.
+/// Exposes a tensor's memory to NumPy. Keeps the memory alive but not the tensor, which may itself hold the
+/// array.
 #[pyclass(frozen, module = "gradiron._core")]
 pub struct Shared {
     body: Body,
@@ -228,7 +233,7 @@ const ALIGNED: i32 = 0x100;
 const NATIVE: i32 = 0x200;
 const WRITABLE: i32 = 0x400;
 
-/// What NumPy's array interface for C tells of an array.
+/// `PyArrayInterface` of NumPy's C API.
 #[repr(C)]
 struct ArrayStruct {
     two: i32,
@@ -242,13 +247,13 @@ struct ArrayStruct {
     description: *mut pyo3::ffi::PyObject,
 }
 
-/// One of ours, with what its pointers point to.
+/// An `ArrayStruct` with the numbers that its pointers refer to.
 #[repr(C)]
 struct OwnedArray(ArrayStruct, Vec<isize>);
-// SAFETY: it owns its numbers, and who made it keeps the data.
+// SAFETY: it owns its numbers, and its creator keeps the data alive.
 unsafe impl Send for OwnedArray {}
 
-/// What `numpy.asarray` makes an array over a CPU tensor's memory of.
+/// Returns an object from which `numpy.asarray` makes an array over a CPU tensor's memory.
 #[pyfunction]
 pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;

@@ -1,4 +1,4 @@
-//! DLPack, both ways: memory shared with other libraries without a copy.
+//! DLPack in both directions: shares memory with other libraries without a copy.
 
 use crate::base::views::checked_numel;
 use crate::base::{ConjNeg, DType, Device, Dims, Layout};
@@ -35,7 +35,7 @@ struct Managed {
     deleter: Option<unsafe extern "C" fn(*mut Managed)>,
 }
 
-/// The managed tensor of DLPack 1.x, which says its version and what may be done with the memory.
+/// `DLManagedTensorVersioned` of DLPack 1.x, with its version and flags.
 #[repr(C)]
 struct Versioned {
     major: u32,
@@ -50,14 +50,14 @@ const VERSION: (u32, u32) = (1, 0);
 const READ_ONLY: u64 = 1;
 const IS_COPIED: u64 = 2;
 
-/// A struct that a capsule points to: that of DLPack 0.x, or that of 1.x.
+/// The struct in a capsule: that of DLPack 0.x or of 1.x.
 trait Capsuled {
     const FRESH: &'static CStr;
     const USED: &'static CStr;
     fn new(tensor: DlTensor, flags: u64) -> Self;
     fn tensor(&mut self) -> &mut DlTensor;
     fn set_context(&mut self, context: *mut c_void);
-    /// Gives the memory back.
+    /// Releases the memory.
     ///
     /// # Safety
     /// `managed` came from a capsule's producer, and is not used afterwards.
@@ -77,7 +77,7 @@ impl Capsuled for Managed {
         self.context = context;
     }
     unsafe fn delete(managed: *mut Managed) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe {
             if let Some(delete) = managed.as_ref().and_then(|m| m.deleter) {
                 delete(managed);
@@ -107,7 +107,7 @@ impl Capsuled for Versioned {
         self.context = context;
     }
     unsafe fn delete(managed: *mut Versioned) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe {
             if let Some(delete) = managed.as_ref().and_then(|m| m.deleter) {
                 delete(managed);
@@ -116,7 +116,7 @@ impl Capsuled for Versioned {
     }
 }
 
-/// What an exported tensor keeps alive.
+/// Keeps an exported tensor alive.
 struct Export<M> {
     _tensor: Tensor,
     shape: Vec<i64>,
@@ -159,7 +159,7 @@ unsafe extern "C" fn drop_versioned(managed: *mut Versioned) {
 
 /// Frees a capsule that was not consumed.
 unsafe extern "C" fn drop_capsule<M: Capsuled>(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python passes the capsule that is going away; its pointer is ours while it has the fresh name.
+    // SAFETY: Python passes the capsule that it destroys; while it has the unused name its pointer is ours.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, M::FRESH.as_ptr()) == 1 {
             M::delete(ffi::PyCapsule_GetPointer(capsule, M::FRESH.as_ptr()).cast::<M>());
@@ -167,7 +167,8 @@ unsafe extern "C" fn drop_capsule<M: Capsuled>(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A capsule over the memory of a CPU tensor; a versioned one says whether the memory is a copy or may not be written.
+/// Makes a capsule over the memory of a CPU tensor; a versioned one has flags for a copy and for read-only
+/// memory.
 #[pyfunction]
 #[pyo3(signature = (tensor, versioned = false, copied = false, read_only = false))]
 pub fn to_dlpack<'py>(
@@ -223,7 +224,7 @@ fn export<'py, M: Capsuled>(tensor: &Bound<'py, PyTensor>, flags: u64) -> PyResu
     let dl = export.managed.tensor();
     (dl.shape, dl.strides) = (shape, strides);
     let raw = Box::into_raw(export);
-    // SAFETY: `raw` was leaked just now; whoever consumes the capsule, or its destructor, frees it.
+    // SAFETY: `raw` was just leaked; the consumer or the capsule's destructor frees it.
     unsafe {
         (*raw).managed.set_context(raw.cast());
         let capsule =
@@ -235,12 +236,12 @@ fn export<'py, M: Capsuled>(tensor: &Bound<'py, PyTensor>, flags: u64) -> PyResu
     }
 }
 
-/// A consumed capsule's memory, given back when the storage goes.
+/// The memory of a consumed capsule, released together with the storage.
 struct Import<M: Capsuled>(*mut M);
 
 // SAFETY: DLPack's deleter may be called from any thread.
 unsafe impl<M: Capsuled> Send for Import<M> {}
-// SAFETY: nothing but the drop uses the pointer.
+// SAFETY: only the drop uses the pointer.
 unsafe impl<M: Capsuled> Sync for Import<M> {}
 
 impl<M: Capsuled> Drop for Import<M> {
@@ -250,14 +251,16 @@ impl<M: Capsuled> Drop for Import<M> {
     }
 }
 
-/// More dimensions than any library allows: the capsule is damaged.
+/// No library allows more dimensions than this: such a capsule is damaged.
 const MOST_DIMENSIONS: usize = 64;
 
-/// A capsule's memory: address, number of bytes, layout and dtype.
+/// Reads a capsule's memory: address, number of bytes, layout and dtype.
 fn read_tensor(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
     let wrong = |what: &str| PyBufferError::new_err(format!("a DLPack tensor {what}"));
     if dl.device != CPU {
-        return Err(PyBufferError::new_err("gradiron takes DLPack memory of the CPU only"));
+        return Err(PyBufferError::new_err(
+            "from_dlpack() supports only CPU memory: copy the tensor to the CPU first",
+        ));
     }
     let dtype =
         CODES.iter().find(|c| c.1 == dl.code && 8 * c.0.size() == usize::from(dl.bits) && dl.lanes == 1);
@@ -291,17 +294,17 @@ fn read_tensor(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
         (dl.data as usize).checked_add(usize::try_from(dl.byte_offset).ok()?)?.checked_add(*bytes)
     };
     let bytes = layout.bytes(dtype).filter(|bytes| end(bytes).is_some());
-    let bytes = bytes.ok_or_else(|| wrong("that reaches beyond any memory"))?;
+    let bytes = bytes.ok_or_else(|| wrong("whose sizes and strides exceed the address space"))?;
     if bytes > 0 && dl.data.is_null() {
         return Err(wrong("without memory"));
     }
     Ok((dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize), bytes, layout, dtype))
 }
 
-/// A tensor over the memory of a capsule.
+/// Makes a tensor over the memory of a capsule.
 #[pyfunction]
 pub fn from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: the call takes any object.
+    // SAFETY: the call accepts any object.
     if unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), Versioned::FRESH.as_ptr()) } == 1 {
         return import::<Versioned>(capsule);
     }
@@ -310,7 +313,7 @@ pub fn from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAn
 
 fn import<'py, M: Capsuled + 'static>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = capsule.py();
-    // SAFETY: both calls take any object; the pointer is used only when the name says what it is.
+    // SAFETY: both calls accept any object; the pointer is used only if the name identifies it.
     let managed = unsafe {
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), M::FRESH.as_ptr()) == 0 {
             return Err(PyRuntimeError::new_err(
@@ -322,20 +325,20 @@ fn import<'py, M: Capsuled + 'static>(capsule: &Bound<'py, PyAny>) -> PyResult<B
     };
     // SAFETY: a valid capsule holds a pointer to a managed tensor, which lives until its deleter is called.
     let (start, bytes, layout, dtype) = read_tensor(unsafe { (*managed).tensor() })?;
-    // SAFETY: the capsule lives, and the name for ever.
+    // SAFETY: the capsule is alive, and the name is static.
     unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), M::USED.as_ptr()) };
-    // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.
+    // SAFETY: the producer guarantees the memory that the layout covers; the owner releases it.
     let storage = unsafe { Storage::borrowed(start, bytes, Box::new(Import(managed))) };
     wrap(py, Tensor::new(Body::plain(storage, layout, dtype)))
 }
 
-/// Where DLPack finds the tensor: its kind of device and number.
+/// Returns DLPack's device type and index for a tensor.
 #[pyfunction]
 pub fn dlpack_device(tensor: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
     match tensor.get().tensor.device() {
         Device::Cpu => Ok((CPU, 0)),
         other => Err(PyBufferError::new_err(format!(
-            "memory on {other} is not shared through DLPack: copy it with .cpu()"
+            "DLPack supports only CPU tensors, but this one is on {other}: copy it with .cpu()"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Values from elsewhere, and tensors as other memory: arrays, lists, DLPack, storages.
+//! Tensors from and to arrays, lists, DLPack and storages.
 
 pub mod arrays;
 pub mod dlpack;

@@ -1,4 +1,4 @@
-//! Data from and to Python: numbers and nested lists.
+//! Tensors from and to numbers and nested lists.
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Scalar, default_dtype, try_alloc};
@@ -9,8 +9,8 @@ use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
-use crate::python::objects::{ClassName, made, to_list};
-use crate::python::sequences::look_up;
+use crate::python::objects::{ClassName, to_list, to_object};
+use crate::python::sequences::poll_signals;
 use crate::python::transforms::vmap;
 use crate::python::types::device_from;
 use crate::python::wrapper::class::{PyTensor, no_index, wrap};
@@ -33,7 +33,7 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
             && object.hasattr("__getitem__").unwrap_or(false))
 }
 
-/// Whether it is a number or a list of Python's own types, which need no further checks.
+/// Returns true for a number or list of Python's own types, which needs no further checks.
 pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
     object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyInt>()
@@ -42,8 +42,9 @@ pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyBool>()
 }
 
-/// The shape of nested lists: that of what comes first. A tensor in a list counts as a number.
-fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult<()> {
+/// Determines the shape of nested lists from the first element at each depth. A tensor in a list counts as
+/// a number.
+fn infer_shape(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult<()> {
     if depth > 64 {
         return Err(PyValueError::new_err("too many dimensions 'list'"));
     }
@@ -53,22 +54,22 @@ fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult
         let n = object.len()?;
         shape.push(n);
         if n > 0 {
-            survey(&object.get_item(0)?, shape, depth + 1)?;
+            infer_shape(&object.get_item(0)?, shape, depth + 1)?;
         }
     }
     Ok(())
 }
 
-/// A number for a tensor: whole numbers of more than 64 bits go into those of floats only.
-enum Noted {
+/// An element of a list. An int of more than 64 bits is kept as a float: only float dtypes take it.
+enum ListItem {
     Number(Scalar),
-    /// From a tensor of floats, which is no index: whole numbers and truth values do not take it.
+    /// From a tensor of floats: int and bool dtypes do not take it.
     OfFloats(Scalar),
     TooLong(f64),
 }
 
-/// The dtype of one leaf, promoted into what was found so far.
-fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> {
+/// Reads an element, and promotes its dtype into `kind`.
+fn read_item(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<ListItem> {
     let Some(scalar) = scalar_from(object) else {
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
             let name = object.class_name()?;
@@ -76,7 +77,7 @@ fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> 
         }
         if object.is_instance_of::<PyInt>() {
             *kind = Some(kind.map_or(DType::I64, |k| k.promote(DType::I64)));
-            return Ok(Noted::TooLong(object.extract()?));
+            return Ok(ListItem::TooLong(object.extract()?));
         }
         return Err(if object.is_none() {
             PyRuntimeError::new_err("Could not infer dtype of NoneType")
@@ -86,7 +87,7 @@ fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> 
     };
     let dtype = crate::operator::pointwise::scalar_dtype(scalar);
     *kind = Some(kind.map_or(dtype, |k| k.promote(dtype)));
-    Ok(Noted::Number(scalar))
+    Ok(ListItem::Number(scalar))
 }
 
 fn flatten(
@@ -94,7 +95,7 @@ fn flatten(
     shape: &[usize],
     depth: usize,
     kind: &mut Option<DType>,
-    out: &mut Vec<Noted>,
+    out: &mut Vec<ListItem>,
 ) -> PyResult<()> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let rest = t.get().tensor.shape().iter().skip(shape.len() - depth).product::<usize>();
@@ -106,8 +107,8 @@ fn flatten(
         append_elements(&t.get().tensor, shape, depth, kind, out)?;
         if t.get().tensor.dtype().is_differentiable() {
             for noted in &mut out[first..] {
-                if let Noted::Number(number) = *noted {
-                    *noted = Noted::OfFloats(number);
+                if let ListItem::Number(number) = *noted {
+                    *noted = ListItem::OfFloats(number);
                 }
             }
         }
@@ -130,11 +131,11 @@ fn flatten(
                 format!("'{name}' object cannot be interpreted as an integer")
             }));
         }
-        try_alloc::push(out, note(object, kind)?)?;
-        return look_up(object.py(), out.len());
+        try_alloc::push(out, read_item(object, kind)?)?;
+        return poll_signals(object.py(), out.len());
     }
     if !is_sequence(object) {
-        note(object, kind)?;
+        read_item(object, kind)?;
         return Err(PyTypeError::new_err("not a sequence"));
     }
     let n = object.len()?;
@@ -153,13 +154,13 @@ fn flatten(
     Ok(())
 }
 
-/// The elements of a tensor, or of an array, that stands in the place of a list.
+/// Appends the elements of a tensor or array that stands in place of a list.
 fn append_elements(
     t: &Tensor,
     shape: &[usize],
     depth: usize,
     kind: &mut Option<DType>,
-    out: &mut Vec<Noted>,
+    out: &mut Vec<ListItem>,
 ) -> PyResult<()> {
     vmap::need_values(t)?;
     let own = t.shape();
@@ -176,20 +177,20 @@ fn append_elements(
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let dense = crate::operator::kernel::duplicate(&host.body())?;
     let view = dense.host()?;
-    // SAFETY: the body is dense and holds that many elements.
+    // SAFETY: the body is contiguous and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
-    (0..dense.numel()).try_for_each(|i| try_alloc::push(out, Noted::Number(read(i))))?;
+    (0..dense.numel()).try_for_each(|i| try_alloc::push(out, ListItem::Number(read(i))))?;
     Ok(())
 }
 
-/// A list for as many values as a shape claims; a short one grows as they come.
-fn room_for(shape: &[usize]) -> PyResult<Vec<Noted>> {
+/// Allocates a list for the elements of a shape; a short one grows on demand.
+fn allocate_items(shape: &[usize]) -> PyResult<Vec<ListItem>> {
     const MANY: usize = 1 << 16;
     let count = checked_numel(shape)?;
     Ok(try_alloc::with_capacity(if count < MANY { 0 } else { count })?)
 }
 
-/// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.
+/// `tensor(data)`: copies nested sequences, numbers, an array or a tensor.
 pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = detached::shallow(&t.get().tensor);
@@ -203,8 +204,8 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     }
     let mut shape = Dims::new();
     let mut kind = None;
-    survey(object, &mut shape, 0)?;
-    let mut values = room_for(&shape)?;
+    infer_shape(object, &mut shape, 0)?;
+    let mut values = allocate_items(&shape)?;
     flatten(object, &shape, 0, &mut kind, &mut values)?;
     let dtype = dtype.or(kind).unwrap_or_else(default_dtype);
     let body = Body::new(&shape, dtype, Device::Cpu)?;
@@ -214,21 +215,21 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     }
     for (i, value) in values.iter().enumerate() {
         let value = fits(value, dtype)?;
-        // SAFETY: the body is dense and holds that many elements.
+        // SAFETY: the body is contiguous and holds that many elements.
         unsafe { value.write(dtype, view.ptr.add(i * dtype.size())) };
     }
     Ok(Tensor::new(body))
 }
 
-/// The number, if the dtype can hold it.
-fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
+/// Returns the number if the dtype can hold it.
+fn fits(value: &ListItem, dtype: DType) -> PyResult<Scalar> {
     let value = match *value {
-        Noted::TooLong(_) if dtype.is_int() => return Err(too_long()),
-        Noted::TooLong(number) => Scalar::Float(number),
-        Noted::Number(number) => number,
-        Noted::OfFloats(_) if !dtype.is_differentiable() => return Err(no_index()),
-        Noted::OfFloats(Scalar::Complex(..)) if dtype.is_float() => return Err(overflow("double").into()),
-        Noted::OfFloats(number) => number,
+        ListItem::TooLong(_) if dtype.is_int() => return Err(too_long()),
+        ListItem::TooLong(number) => Scalar::Float(number),
+        ListItem::Number(number) => number,
+        ListItem::OfFloats(_) if !dtype.is_differentiable() => return Err(no_index()),
+        ListItem::OfFloats(Scalar::Complex(..)) if dtype.is_float() => return Err(overflow("double").into()),
+        ListItem::OfFloats(number) => number,
     };
     if matches!(value, Scalar::Complex(..)) && !dtype.is_complex() {
         return match dtype {
@@ -237,7 +238,7 @@ fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
             _ => Err(PyTypeError::new_err("'complex' object cannot be interpreted as an integer")),
         };
     }
-    // A float that is too large becomes infinite.
+    // A float that is too large becomes infinite, so only ints are checked.
     if dtype.is_int() && !value.fits(dtype) { Err(overflow(dtype.name()).into()) } else { Ok(value) }
 }
 
@@ -277,9 +278,9 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
         // SAFETY: the layout lies inside the storage.
         return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => made(py, i)?,
-            Scalar::Float(f) => made(py, f)?,
-            // SAFETY: a new object, or none and an exception where there is no memory for it.
+            Scalar::Int(i) => to_object(py, i)?,
+            Scalar::Float(f) => to_object(py, f)?,
+            // SAFETY: the call returns a new object, or null with an exception set.
             Scalar::Complex(re, im) => unsafe {
                 Bound::from_owned_ptr_or_err(py, ffi::PyComplex_FromDoubles(re, im))?
             },
@@ -289,7 +290,7 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
     Ok(to_list(py, n, (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)))?.into_any())
 }
 
-/// Deeper lists could end the stack.
+/// Deeper lists could overflow the stack.
 const MOST_NESTED: usize = 1000;
 
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {

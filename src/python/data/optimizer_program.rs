@@ -1,4 +1,4 @@
-//! Programs of optimisers, as Python writes them down and runs them.
+//! Programs of optimizers, for Python.
 
 use crate::base::Error;
 use crate::base::program::{Node, Op, Program};
@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
 
-/// Arithmetic that is done to the elements of several tensors in one pass. The nodes are tuples: a word, and what it takes.
+/// Pointwise arithmetic on several tensors in one pass. An expression is a tuple: the name of an operation,
+/// and its operands.
 #[pyclass(frozen, name = "Program", module = "gradiron._core")]
 pub struct PyProgram(Rule);
 
@@ -25,8 +26,8 @@ fn node(tuple: &Bound<'_, PyTuple>) -> PyResult<Node> {
         "number" => Node::Number(index()?),
         "constant" => Node::Constant(tuple.get_item(1)?.extract()?),
         word => {
-            let op =
-                Op::named(word).ok_or_else(|| Error::runtime(format!("no program has the word {word}")))?;
+            let op = Op::named(word)
+                .ok_or_else(|| Error::runtime(format!("an optimizer program has no operation `{word}`")))?;
             let args: SmallVec<[usize; 4]> = tuple.get_item(1)?.extract::<Vec<usize>>()?.into();
             Node::Apply { op, args, rounded: tuple.get_item(2)?.extract()? }
         }
@@ -63,8 +64,8 @@ impl PyProgram {
         Ok(PyProgram(Rule::new(Program { nodes, operands, scalars, numbers, results, kept })?))
     }
 
-    /// Runs it over lists of tensors, the scalars being lists, or one tensor for all. False: nothing was done, since these
-    /// tensors are for operators.
+    /// Runs the program over lists of tensors; a scalar is a list with one per tensor, or a single one for
+    /// all. Returns false if it did nothing because these tensors need operators.
     fn run(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Tensors that get other memory: `set_`, `resize_`, `resize_as_`. None of this is recorded.
+//! Methods that replace a tensor's memory: `set_`, `resize_`, `resize_as_`. They are not recorded.
 
 use crate::base::{DType, Dims, Layout, MemoryFormat};
 use crate::operator::views::dims_of;
@@ -19,14 +19,14 @@ use pyo3::types::PyTuple;
 static NOT_IMPLEMENTED: Derivative =
     no_derivative!("NotImplemented", "derivative for set_ is not implemented");
 
-/// Sizes as separate numbers or as one sequence.
+/// Reads sizes given as separate numbers or as one sequence.
 fn sizes(function: &str, args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     let first = args.get_item(0).ok().filter(|first| args.len() == 1 && int_from(first).is_none());
     ints(function, "size", first.as_ref().unwrap_or(args.as_any()))
 }
 
-/// How many bytes of its storage a layout needs; an error where that is no number.
-fn reach(layout: &Layout, dtype: DType) -> PyResult<usize> {
+/// Returns how many bytes of its storage a layout needs; raises if that overflows.
+fn bytes_needed(layout: &Layout, dtype: DType) -> PyResult<usize> {
     layout.bytes(dtype).ok_or_else(|| {
         PyRuntimeError::new_err(format!(
             "Storage size calculation overflowed with sizes={:?} and strides={:?}",
@@ -36,16 +36,16 @@ fn reach(layout: &Layout, dtype: DType) -> PyResult<usize> {
     })
 }
 
-/// `body` under another layout, with more memory where it needs it.
-fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
-    let need = reach(&layout, body.dtype)?;
+/// Returns `body` with another layout; enlarges its storage if necessary.
+fn relayout(body: &Body, layout: Layout) -> PyResult<Body> {
+    let need = bytes_needed(&layout, body.dtype)?;
     if need > body.storage.len() {
         crate::operator::kernel::resize_storage(body, need)?;
     }
     Ok(body.with_layout(layout))
 }
 
-/// Gives the tensor this body, and counts a write.
+/// Replaces the tensor's body, and counts a write.
 fn replace(target: &Tensor, body: Body) {
     target.show(body);
     count_write(&target.body());
@@ -62,13 +62,13 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
     let body = target.body().clone();
     if body.shape() != shape.as_slice() {
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
-        replace(target, laid_out(&body, layout)?);
+        replace(target, relayout(&body, layout)?);
         over.end(None)?;
     }
     Ok(())
 }
 
-/// The order of dimensions that resized memory is to have.
+/// Applies the memory format that resized memory must have.
 fn reorder(target: &Tensor, format: Option<MemoryFormat>) -> PyResult<()> {
     let Some(format @ MemoryFormat::ChannelsLast(_)) = format else { return Ok(()) };
     let body = {
@@ -79,7 +79,7 @@ fn reorder(target: &Tensor, format: Option<MemoryFormat>) -> PyResult<()> {
     Ok(())
 }
 
-/// What PyTorch calls a `set_` with this source.
+/// Returns ATen's overload of `set_` for this source.
 fn set_overload(source: Option<&Bound<'_, PyAny>>) -> &'static str {
     match source {
         None => "",
@@ -88,7 +88,7 @@ fn set_overload(source: Option<&Bound<'_, PyAny>>) -> &'static str {
     }
 }
 
-/// The memory that `set_` is given: a tensor's own view of it, or a storage's.
+/// Returns the source of `set_` as a body: that of a tensor, or a whole storage.
 fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>> {
     if let Ok(tensor) = source.cast::<PyTensor>() {
         return Ok(Some(tensor.get().tensor.body().clone()));
@@ -96,7 +96,8 @@ fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>>
     storage_body(source, like.dtype, like.dtype.c_name())
 }
 
-/// All of a storage as numbers of `dtype`, which it may not contradict; nothing where `source` is no storage.
+/// Returns a whole storage as a body of `dtype`; raises if the storage has another dtype. None if `source`
+/// is no storage.
 pub fn storage_body(source: &Bound<'_, PyAny>, dtype: DType, name: &str) -> PyResult<Option<Body>> {
     let Ok(whole) = source.getattr("_all") else { return Ok(None) };
     let Ok(whole) = whole.cast::<PyTensor>() else { return Ok(None) };
@@ -124,7 +125,7 @@ fn no_such_set(given: [Option<&Bound<'_, PyAny>>; 4]) -> PyErr {
     ))
 }
 
-/// Where in its source `set_` is told to look: an offset, sizes, and strides, which may be left out.
+/// Reads the offset, sizes and optional strides of `set_`.
 fn place(
     source: Option<&Bound<'_, PyAny>>,
     offset: Option<&Bound<'_, PyAny>>,
@@ -159,7 +160,8 @@ fn place(
     Ok(Some(Layout { shape, strides, offset: usize::try_from(offset).map_err(bad)? }))
 }
 
-/// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
+/// Swaps the values and graph positions of two tensors; returns the AccumulateGrad nodes that they had as
+/// leaves.
 #[pyfunction]
 pub fn swap_contents<'py>(
     first: &Bound<'py, PyTensor>,
@@ -171,7 +173,7 @@ pub fn swap_contents<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// Gives the tensor the memory of another or of a storage; without arguments, none.
+    /// Replaces the tensor's memory by that of another tensor or of a storage; without arguments, by none.
     #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]
     fn set_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -205,13 +207,13 @@ impl PyTensor {
                 own.dtype.c_name()
             )));
         }
-        // Other bytes, read as before, and with writes counted as before.
+        // The new memory takes over the lazy conjugation, and is tracked like the old one.
         body.conj_neg = own.conj_neg;
         if body.storage.is_untracked() && !own.storage.is_untracked() {
             body.storage = body.storage.counted();
         }
         if let Some(layout) = place {
-            body = laid_out(&body, layout)?;
+            body = relayout(&body, layout)?;
         }
         let edge = recording.then(|| {
             let mut recorder = Recorder::new(&NOT_IMPLEMENTED);
@@ -223,7 +225,7 @@ impl PyTensor {
         over.end(edge)?;
         Ok(slf.clone())
     }
-    /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.
+    /// Changes the sizes, and enlarges the storage if necessary; new elements are uninitialized.
     #[pyo3(signature = (*size, memory_format = None))]
     fn resize_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -239,7 +241,7 @@ impl PyTensor {
         reorder(target, format)?;
         Ok(slf.clone())
     }
-    /// The sizes of another tensor, see `resize_`.
+    /// Changes the sizes to those of another tensor; see `resize_`.
     #[pyo3(signature = (the_template, memory_format = None))]
     fn resize_as_<'py>(
         slf: &Bound<'py, PyTensor>,

@@ -1,17 +1,17 @@
-//! A connection to the store, as those who ask see it.
+//! A client's connection to the store.
 
 use super::wire::{self, Code, HELLO, Idle, Message};
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-/// How long a client that waits for the store does not look for Ctrl-C.
+/// A client that waits for the store checks for Ctrl-C at this interval.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// The store itself ends a wait; if it says nothing for so much longer, it is gone.
+/// The store itself ends a wait; a store that is silent for this much longer is considered dead.
 const GRACE: Duration = Duration::from_secs(10);
 
 #[derive(Clone)]
-pub struct Place {
+pub struct StoreAddress {
     pub host: String,
     pub port: u16,
 }
@@ -24,8 +24,8 @@ fn timed_out(text: String) -> io::Error {
     io::Error::new(ErrorKind::TimedOut, text)
 }
 
-impl Place {
-    /// Connects as soon as there is a store, until the time is over.
+impl StoreAddress {
+    /// Connects as soon as there is a store, or fails when the time is over.
     pub fn connect(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<Connection> {
         let start = Instant::now();
         let mut pause = Duration::from_millis(2);
@@ -48,7 +48,8 @@ impl Place {
         }
     }
 
-    /// Connects to a store that was there before: if it is not, it does not come back.
+    /// Connects to a store that has existed before: if it does not answer, it will not come back, so this
+    /// does not wait.
     pub fn connect_again(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<Connection> {
         self.try_connect(timeout.min(GRACE), idle)?.map_err(|error| {
             let text = format!("the store at {}:{} cannot be reached: {error}", self.host, self.port);
@@ -56,7 +57,7 @@ impl Place {
         })
     }
 
-    /// The outer error is one that another try would not mend: Ctrl-C, or a server that is no store.
+    /// The outer error is one for which another try is useless: Ctrl-C, or a server that is not a store.
     fn try_connect(&self, timeout: Duration, idle: Idle<'_>) -> io::Result<io::Result<Connection>> {
         let start = Instant::now();
         let mut last = io::Error::from(ErrorKind::AddrNotAvailable);
@@ -76,7 +77,7 @@ impl Place {
                         if start.elapsed() < timeout {
                             Ok(())
                         } else {
-                            Err(timed_out("it says no hello".to_owned()))
+                            Err(timed_out("it sent no greeting".to_owned()))
                         }
                     };
                     let greeted = greet(&stream, &mut waiting);
@@ -86,7 +87,8 @@ impl Place {
                     match greeted {
                         Ok(true) => return Ok(Ok(Connection { stream })),
                         Ok(false) => {
-                            let text = format!("what listens at {address} is no store of this version");
+                            let text =
+                                format!("the server at {address} is not a gradiron store of this version");
                             return Err(io::Error::new(ErrorKind::InvalidData, text));
                         }
                         Err(error) => last = error,
@@ -100,11 +102,11 @@ impl Place {
     }
 }
 
-/// Says hello; whether a store answers.
+/// Exchanges greetings; returns true if a store answers.
 fn greet(stream: &TcpStream, waiting: Idle<'_>) -> io::Result<bool> {
     wire::set_patience(stream, PATIENCE)?;
-    wire::give(stream, HELLO, waiting)?;
-    Ok(wire::take(stream, HELLO.len(), waiting)? == HELLO)
+    wire::send_bytes(stream, HELLO, waiting)?;
+    Ok(wire::receive_bytes(stream, HELLO.len(), waiting)? == HELLO)
 }
 
 impl Connection {
@@ -123,7 +125,7 @@ impl Connection {
     }
 }
 
-/// The words for a store that ends while it is asked.
+/// Makes PyTorch's message for a store that closes the connection during a request.
 fn hung_up(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::UnexpectedEof => io::Error::new(

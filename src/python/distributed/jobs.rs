@@ -1,4 +1,5 @@
-//! Which ranks of each job live, as the store knows it: each keeps a connection, whose end without a goodbye is the rank's death.
+//! The living ranks of each job, in the store. Each rank keeps a connection; if that ends without a
+//! goodbye, the rank has died.
 
 use super::wire::{self, Code, Message, lock};
 use std::collections::{BTreeSet, HashMap};
@@ -7,9 +8,9 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A rank without a heartbeat for so long is dead, though its connection stands.
+/// A rank without a heartbeat for this long is considered dead, even if its connection is open.
 pub const SILENCE: Duration = Duration::from_secs(30);
-/// Failed jobs whose ranks are gone are remembered, for those that come late: so many of them.
+/// This many failed jobs without ranks are remembered, for ranks that come late.
 const REMEMBERED: usize = 1024;
 pub const LONGEST_TEXT: usize = 64 << 10;
 
@@ -19,7 +20,8 @@ struct Member {
 }
 
 impl Member {
-    /// A rank that does not take its messages is cut off: its own thread then finds it dead.
+    /// Sends a message. A rank that does not receive it in time is disconnected; its own thread then finds
+    /// it dead.
     fn tell(&self, code: Code, parts: &[&[u8]]) {
         let _sending = lock(&self.sending);
         let end = Instant::now() + Duration::from_secs(2);
@@ -41,7 +43,7 @@ struct Job {
 #[derive(Default)]
 pub struct Jobs(Mutex<HashMap<String, Job>>);
 
-/// A rank, as it introduced itself.
+/// A rank, from its Join message.
 struct Rank<'a> {
     job: &'a str,
     rank: i64,
@@ -49,26 +51,26 @@ struct Rank<'a> {
     member: Arc<Member>,
 }
 
-/// How a rank's connection ended.
+/// The reason why a rank's connection ended.
 enum End {
     Goodbye,
     Failed(String),
 }
 
 impl Jobs {
-    /// How many ranks have a connection.
+    /// Returns the number of connected ranks.
     pub fn count_ranks(&self) -> usize {
         lock(&self.0).values().map(|job| job.members.len()).sum()
     }
 
-    /// Serves a rank's connection until its end.
+    /// Serves a rank's connection until it ends.
     pub fn serve(&self, stream: Arc<TcpStream>, join: &Message, is_stopped: &dyn Fn() -> bool) {
         let Ok((job, rank, size)) = introduction(join) else { return };
         let member = Arc::new(Member { stream, sending: Mutex::new(()) });
         let rank = Rank { job, rank, size, member };
         self.join(&rank);
         let end = self.listen(&rank);
-        // The end of the store is not the death of those who are cut off by it.
+        // When the store stops it closes all connections, which does not mean that the ranks died.
         if !is_stopped() {
             self.part(&rank, end);
         }
@@ -122,12 +124,12 @@ impl Jobs {
                     self.fail(rank, format!("rank {who}: {reason}"));
                 }
                 Code::Goodbye => return End::Goodbye,
-                _ => return End::Failed(format!("rank {who} ended (it sent what is no message of a rank)")),
+                _ => return End::Failed(format!("rank {who} ended (it sent an invalid message)")),
             }
         }
     }
 
-    /// One part for each rank: empty without a note, else the note after a first byte.
+    /// Sends the notes of all ranks, one part each: empty if the rank has none, otherwise `+` and the note.
     fn tell_notes(&self, rank: &Rank<'_>) {
         let notes: Vec<Vec<u8>> = {
             let jobs = lock(&self.0);
@@ -140,7 +142,7 @@ impl Jobs {
         rank.member.tell(Code::Notes, &parts);
     }
 
-    /// A job fails once: all others hear of the first failure.
+    /// Marks the job as failed and tells all other ranks. Only the first failure counts.
     fn fail(&self, rank: &Rank<'_>, text: String) {
         let others = {
             let mut jobs = lock(&self.0);
@@ -160,7 +162,7 @@ impl Jobs {
         let others = {
             let mut jobs = lock(&self.0);
             let Some(job) = jobs.get_mut(rank.job) else { return };
-            // Another connection of the same rank has taken this one's place.
+            // A newer connection of the same rank has replaced this one.
             if !job.members.get(&rank.rank).is_some_and(|member| Arc::ptr_eq(member, &rank.member)) {
                 return;
             }

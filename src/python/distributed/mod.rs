@@ -1,4 +1,5 @@
-//! What processes that train together need besides MPI: the store, by which they meet, and the watch over one another.
+//! Support for processes that train together, besides MPI: a key-value store, and a watch through which ranks
+//! notice each other's death.
 
 mod client;
 mod jobs;
@@ -9,7 +10,7 @@ mod table;
 mod watch;
 mod wire;
 
-use client::{Connection, Place};
+use client::{Connection, StoreAddress};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyConnectionError, PyIndexError, PyOSError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use watch::Link;
 use wire::{Code, Message, lock};
 
-/// More connections than this are not kept for later.
+/// The maximal number of idle connections.
 const MOST_IDLE: usize = 8;
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
@@ -49,17 +50,18 @@ fn duration(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.max(0.0)).map_or(LONGEST, |time| time.min(LONGEST))
 }
 
-/// Closes a forked child's copies of descriptors.
+/// Closes a forked child's copies of file descriptors.
 #[cfg(unix)]
 fn close_copies(descriptors: Vec<std::os::fd::RawFd>) {
     use std::os::fd::{FromRawFd, OwnedFd};
     for descriptor in descriptors {
-        // SAFETY: the threads that own it did not come along into this child, and what Python holds of it is leaked by the caller.
+        // SAFETY: the threads that own it do not exist in this child, and the caller leaked the objects
+        // that hold it.
         drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
     }
 }
 
-/// Holds the store of a job, and serves it to all ranks.
+/// The store of a job, which serves all ranks.
 #[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct StoreServer {
     running: Arc<Running>,
@@ -68,7 +70,8 @@ struct StoreServer {
 
 #[pymethods]
 impl StoreServer {
-    /// Listens on the host's interface; port 0 takes a free one. `listen_fd` is a socket that listens already.
+    /// Listens on the host's interface; port 0 chooses a free one. `listen_fd` is a socket that is
+    /// listening already.
     #[new]
     #[pyo3(signature = (host, port, listen_fd = None))]
     fn new(py: Python<'_>, host: &str, port: u16, listen_fd: Option<i32>) -> PyResult<StoreServer> {
@@ -91,22 +94,23 @@ impl StoreServer {
     fn port(&self) -> PyResult<u16> {
         Ok(self.running.server.port())
     }
-    /// Where this process itself finds the store.
+    /// The address under which this process itself reaches the store.
     #[getter]
     fn address(&self) -> PyResult<String> {
         Ok(self.running.server.reached_at().ip().to_string())
     }
-    /// How many ranks have a watch here.
+    /// Returns the number of ranks that have a `Watch` on this store.
     fn ranks(&self) -> usize {
         self.running.server.count_ranks()
     }
-    /// Ends all connections and gives the port back.
+    /// Closes all connections and the port.
     fn stop(&self, py: Python<'_>) {
         if self.process == std::process::id() {
             py.detach(|| self.running.stop());
         }
     }
-    /// In a forked child: closes its copies of the sockets, so that their ends stay seen.
+    /// In a forked child: closes its copies of the sockets, so that the other side notices when the parent
+    /// closes them.
     fn abandon(&self) {
         if self.process == std::process::id() {
             return;
@@ -135,7 +139,7 @@ fn adopt(descriptor: i32) -> io::Result<std::net::TcpListener> {
     if descriptor < 0 {
         return Err(ErrorKind::InvalidInput.into());
     }
-    // SAFETY: the caller hands this descriptor over, and does not use it any more.
+    // SAFETY: the caller gives up this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
 }
 
@@ -149,12 +153,12 @@ struct Pool {
     idle: Vec<Connection>,
 }
 
-/// Asks the store. Each of several threads that ask at once has a connection of its own.
+/// A client of the store. Threads that ask at the same time use separate connections.
 #[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct StoreClient {
-    place: Place,
+    place: StoreAddress,
     timeout: f64,
-    /// Locked only by who holds the interpreter, so that no fork finds it locked.
+    /// Locked only while holding the interpreter's lock, so that it is never locked during a fork.
     pool: Mutex<Pool>,
 }
 
@@ -163,7 +167,7 @@ impl StoreClient {
         {
             let mut pool = lock(&self.pool);
             if pool.process != std::process::id() {
-                // A forked child: its parent talks on these.
+                // A forked child: the connections belong to its parent.
                 pool.idle.clear();
                 pool.process = std::process::id();
             }
@@ -193,7 +197,7 @@ impl StoreClient {
             _ => Ok(message),
         }
     }
-    /// Asks what waits: the time goes first.
+    /// Sends a request that may wait; its first part is the timeout.
     fn ask_for(&self, py: Python<'_>, code: Code, keys: &[&[u8]], timeout: Option<f64>) -> PyResult<Message> {
         let time = duration(timeout.unwrap_or(self.timeout)).as_millis() as i64;
         let time = time.to_le_bytes();
@@ -216,7 +220,7 @@ impl StoreClient {
     /// Connects as soon as there is a store, within `timeout` seconds.
     #[new]
     fn new(py: Python<'_>, host: String, port: u16, timeout: f64) -> PyResult<StoreClient> {
-        let place = Place { host, port };
+        let place = StoreAddress { host, port };
         let first = py.detach(|| place.connect(duration(timeout), &mut look_for_signals)).map_err(raised)?;
         let pool = Mutex::new(Pool { process: std::process::id(), idle: vec![first] });
         Ok(StoreClient { place, timeout, pool })
@@ -224,7 +228,7 @@ impl StoreClient {
     fn set(&self, py: Python<'_>, key: &str, value: &[u8]) -> PyResult<()> {
         self.ask(py, Code::Set, &[key.as_bytes(), value], None).map(drop)
     }
-    /// Waits for the value.
+    /// Waits for the key, and returns its value.
     #[pyo3(signature = (key, timeout = None))]
     fn get(&self, py: Python<'_>, key: &str, timeout: Option<f64>) -> PyResult<Py<PyBytes>> {
         let message = self.ask_for(py, Code::Get, &[key.as_bytes()], timeout)?;
@@ -237,7 +241,8 @@ impl StoreClient {
     fn wait(&self, py: Python<'_>, keys: Vec<String>, timeout: Option<f64>) -> PyResult<()> {
         self.ask_for(py, Code::Wait, &bytes_of(&keys), timeout).map(drop)
     }
-    /// Sets a value that is the expected one, or not there where nothing is expected; gives back what holds afterwards.
+    /// Sets the value if the current one is `expected`, or if there is none and `expected` is empty;
+    /// returns the value afterwards.
     fn compare_set(
         &self,
         py: Python<'_>,
@@ -282,7 +287,7 @@ impl StoreClient {
     fn queue_push(&self, py: Python<'_>, key: &str, value: &[u8]) -> PyResult<()> {
         self.ask(py, Code::Push, &[key.as_bytes(), value], None).map(drop)
     }
-    /// The first of a queue; an IndexError if there is none and `block` is false.
+    /// Removes the first element of a queue; raises IndexError if it is empty and `block` is false.
     #[pyo3(signature = (key, block = true, timeout = None))]
     fn queue_pop(
         &self,
@@ -311,7 +316,7 @@ impl StoreClient {
     }
 }
 
-/// Watches the other ranks of a job, and is watched by them.
+/// Watches the other ranks of a job, and lets them watch this one.
 #[pyclass(frozen, weakref, module = "gradiron._core._distributed")]
 struct Watch {
     link: Arc<Link>,
@@ -339,59 +344,63 @@ impl Watch {
         timeout: f64,
     ) -> PyResult<Watch> {
         if !(0..size).contains(&rank) {
-            return Err(PyValueError::new_err(format!("rank {rank} is none of {size}")));
+            return Err(PyValueError::new_err(format!("rank {rank} is not in a world of size {size}")));
         }
-        let place = Place { host, port };
+        let place = StoreAddress { host, port };
         let link = py
             .detach(|| Link::open(place, (job, rank, size), duration(timeout), &mut look_for_signals))
             .map_err(raised)?;
         Ok(Watch { link, process: std::process::id(), is_abandoned: AtomicBool::new(false) })
     }
-    /// Why the job cannot go on; None while it can.
+    /// Returns the reason why the job cannot go on, or None.
     fn failure(&self) -> Option<&str> {
         self.link.failure()
     }
-    /// Before MPI starts, which holds the interpreter: from now on this process ends when another rank fails, or after `timeout`.
+    /// Call before MPI starts, which blocks the interpreter: from now on this process exits if another rank
+    /// fails, or after `timeout`.
     #[pyo3(signature = (timeout = 300.0))]
     fn begin_start(&self, timeout: f64) {
         if self.is_ours() {
             self.link.begin_start(duration(timeout));
         }
     }
-    /// MPI has started: failures are told by `failure` again.
+    /// Call after MPI has started: `failure` reports failures again.
     fn end_start(&self) {
         self.link.end_start();
     }
-    /// The ranks that have ended in order.
+    /// Returns the ranks that have said goodbye.
     fn left(&self) -> Vec<i64> {
         self.link.left()
     }
-    /// What this rank does now; the others can read it about a second later.
+    /// Sets a note on what this rank is doing; the others can read it about a second later.
     fn note(&self, text: &str) {
         self.link.set_note(text);
     }
-    /// The last note of every rank.
+    /// Returns the last note of every rank.
     #[pyo3(signature = (timeout = 5.0))]
     fn notes(&self, py: Python<'_>, timeout: f64) -> PyResult<Vec<Option<String>>> {
         if !self.is_ours() {
-            return Err(PyConnectionError::new_err("a forked child does not watch"));
+            return Err(PyConnectionError::new_err(
+                "the watch belongs to the parent process: make a new one after a fork",
+            ));
         }
         let notes = py.detach(|| self.link.notes(duration(timeout)));
         notes.ok_or_else(|| PyTimeoutError::new_err("the store does not answer"))
     }
-    /// Tells all others that this rank has failed.
+    /// Tells all other ranks that this one has failed.
     fn fail(&self, py: Python<'_>, reason: &str) {
         if self.is_ours() {
             py.detach(|| self.link.fail(reason));
         }
     }
-    /// Ends in order.
+    /// Leaves the job in order.
     fn goodbye(&self, py: Python<'_>) {
         if self.is_ours() {
             py.detach(|| self.link.goodbye(Duration::from_secs(2)));
         }
     }
-    /// In a forked child: closes its copy of the connection, so that its end stays seen.
+    /// In a forked child: closes its copy of the connection, so that the store notices when the parent
+    /// closes it.
     fn abandon(&self) {
         if self.is_ours() || self.is_abandoned.swap(true, Ordering::Relaxed) {
             return;
@@ -412,7 +421,7 @@ impl Drop for Watch {
     }
 }
 
-/// Answers MPI when it starts in this process: the descriptor is for PMI_FD.
+/// Serves MPI's startup protocol for this process; returns the descriptor for PMI_FD.
 #[cfg(unix)]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 #[pyfunction]
@@ -428,9 +437,9 @@ fn serve_pmi(
     timeout: f64,
 ) -> PyResult<i32> {
     if !(0..size).contains(&rank) {
-        return Err(PyValueError::new_err(format!("rank {rank} is none of {size}")));
+        return Err(PyValueError::new_err(format!("rank {rank} is not in a world of size {size}")));
     }
-    let place = Place { host, port };
+    let place = StoreAddress { host, port };
     py.detach(|| pmi::serve(&place, job, size, mapping, duration(timeout), &mut look_for_signals))
         .map_err(raised)
 }

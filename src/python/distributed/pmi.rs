@@ -1,7 +1,8 @@
-//! PMI-1, by which MPICH and Intel MPI find the other ranks: lines of `key=value` on a socket, answered here from the store. The
-//! interpreter's lock is held while MPI starts, so no Python has a part in it.
+//! PMI-1, the protocol with which MPICH and Intel MPI find the other ranks: lines of `key=value` on a
+//! socket, answered from the store. MPI starts while the interpreter's lock is held, so no Python code
+//! takes part.
 
-use super::client::{Connection, Place};
+use super::client::{Connection, StoreAddress};
 use super::wire::{self, Code};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher};
@@ -19,18 +20,18 @@ struct Pmi {
     job: String,
     size: i64,
     mapping: String,
-    /// Names the file of memory that ranks of a machine share: no other start has the same.
+    /// The name of the memory file that ranks on one machine share; unique for each start.
     name: String,
     barriers: u64,
     timeout: Duration,
 }
 
-/// What a line says, by key.
+/// The keys and values of a line.
 type Words<'a> = HashMap<&'a str, &'a str>;
 
-/// Serves one rank's MPI; gives back the descriptor that this reads in PMI_FD.
+/// Serves one rank's MPI; returns the descriptor that MPI reads from PMI_FD.
 pub fn serve(
-    place: &Place,
+    place: &StoreAddress,
     job: &str,
     size: i64,
     mapping: &str,
@@ -47,7 +48,7 @@ pub fn serve(
         Pmi { store, job: job.to_owned(), size, mapping: mapping.to_owned(), name, barriers: 0, timeout };
     let converse = move || {
         if let Err(error) = pmi.converse(&ours) {
-            // MPI only says that its starter has hung up.
+            // MPI's own error would only say that the connection was closed.
             eprintln!("gradiron: MPI could not start: {error}");
         }
     };
@@ -96,9 +97,9 @@ impl Pmi {
                 "cmd=barrier_out rc=0".to_owned()
             }
             "finalize" => "cmd=finalize_ack rc=0".to_owned(),
-            // The process ends itself after this.
+            // The process ends itself after this command.
             "abort" => return Ok(None),
-            // Lines within a command of several have no answer.
+            // Lines inside a multi-line command have no answer.
             "" => return Ok(None),
             other => {
                 let name = other.split('_').next().unwrap_or_default();
@@ -123,7 +124,7 @@ impl Pmi {
         if found.code == Code::TimedOut { Ok(None) } else { Ok(Some(found.text(0)?.to_owned())) }
     }
 
-    /// Waits for all ranks.
+    /// Waits at a barrier for all ranks.
     fn meet(&mut self) -> io::Result<()> {
         self.barriers += 1;
         let counter = format!("{}/pmi/barrier/{}", self.job, self.barriers);

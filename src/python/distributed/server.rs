@@ -1,7 +1,7 @@
-//! The store's server: a thread for each connection.
+//! The store's server: one thread per connection.
 
 use super::jobs::Jobs;
-use super::table::{self, Bytes, Missed, Patience, Table};
+use super::table::{self, Bytes, Patience, Table, WaitError};
 use super::wire::{self, Code, HELLO, Message, lock};
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Enough for a thousand ranks with some to spare.
+/// Enough for a thousand ranks.
 const MOST_CONNECTIONS: usize = 16 << 10;
 const STACK: usize = 128 << 10;
-/// Whoever connects says hello within this time.
+/// A new connection must send its greeting within this time.
 const GREETING: Duration = Duration::from_secs(5);
-/// A message that has begun goes on within this time.
+/// A message that has begun must continue within this time.
 const STALLED: Duration = Duration::from_secs(30);
-/// The longest that a client can ask to wait.
+/// The longest wait that a client can ask for.
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 pub struct Server {
@@ -31,14 +31,15 @@ pub struct Server {
     is_stopped: AtomicBool,
 }
 
-/// A server that listens, until stopped.
+/// A listening server, until stopped.
 pub struct Running {
     pub server: Arc<Server>,
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Where to listen, so that the host's name leads here: its own address, if it tells an interface of this machine. (/etc/hosts may
-/// give this machine's name a loopback address, which others know otherwise; a service's address is that of no machine.)
+/// Finds the address to listen on such that the host's name leads here: the name's own address if that is
+/// an interface of this machine, otherwise all interfaces. (/etc/hosts may map this machine's name to a
+/// loopback address that other machines do not use; a service's address belongs to no machine.)
 fn bind(host: &str, port: u16) -> io::Result<TcpListener> {
     let mut addresses: Vec<SocketAddr> = (host, port).to_socket_addrs()?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
@@ -89,13 +90,13 @@ impl Running {
         };
         Ok(Running { server, accepting: Mutex::new(Some(accepting)) })
     }
-    /// Ends all connections and gives the port back.
+    /// Closes all connections and the port.
     pub fn stop(&self) {
         let Some(accepting) = lock(&self.accepting).take() else { return };
         let server = &self.server;
         server.is_stopped.store(true, Ordering::Release);
         server.table.close();
-        // The thread that accepts connections sees the end when the next one comes.
+        // The accepting thread notices the end at the next connection, so make one.
         let woken = TcpStream::connect_timeout(&server.reached_at(), Duration::from_secs(1));
         server.hang_up();
         if woken.is_ok() {
@@ -109,7 +110,7 @@ impl Server {
     pub fn port(&self) -> u16 {
         self.address.port()
     }
-    /// Where this machine itself finds the server.
+    /// Returns the address under which this machine itself reaches the server.
     pub fn reached_at(&self) -> SocketAddr {
         let mut address = self.address;
         if address.ip().is_unspecified() {
@@ -123,7 +124,8 @@ impl Server {
     pub fn count_ranks(&self) -> usize {
         self.jobs.count_ranks()
     }
-    /// The sockets of which a forked child has copies, unless another thread was about to change them as it forked.
+    /// Returns the sockets that a forked child has copies of, except those that another thread was just
+    /// changing.
     #[cfg(unix)]
     pub fn descriptors(&self) -> Vec<std::os::fd::RawFd> {
         use std::os::fd::AsRawFd;
@@ -160,17 +162,17 @@ impl Server {
                 open.insert(id, stream.clone());
                 drop(open);
                 let connection = Connection { server: self.clone(), stream, id };
-                // If there is no thread to be had, the connection is closed as this drops it.
+                // If no thread can be started, dropping the connection closes it.
                 Builder::new().stack_size(STACK).spawn(move || connection.serve()).map(drop)
             });
             if served.is_err() {
-                // No descriptor or no thread is left: some may be soon.
+                // No file descriptor or thread is left; some may become free soon.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
 
-    /// The answer to a request.
+    /// Answers a request.
     fn answer(&self, request: &Message, is_gone: &dyn Fn() -> bool) -> io::Result<(Code, Vec<Bytes>)> {
         let parts = &request.parts;
         let part =
@@ -178,7 +180,7 @@ impl Server {
         let number = |number: i64| (Code::Done, vec![Bytes::from(number.to_le_bytes())]);
         let done = || (Code::Done, Vec::new());
         let refused = |text: String| (Code::Refused, vec![Bytes::from(text.into_bytes())]);
-        // The first part of a wait is its time.
+        // The first part of a request that waits is its timeout.
         let timed = matches!(request.code, Code::Get | Code::Wait | Code::MultiGet | Code::Pop);
         let first = usize::from(timed);
         let (keys, values): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) = match request.code {
@@ -197,8 +199,8 @@ impl Server {
             let patience = Patience { deadline: Instant::now() + time, is_gone };
             match self.table.wait(keys, &patience) {
                 Ok(()) => Ok(true),
-                Err(Missed::TimedOut) => Ok(false),
-                Err(Missed::Gone) => Err(io::Error::from(ErrorKind::ConnectionAborted)),
+                Err(WaitError::TimedOut) => Ok(false),
+                Err(WaitError::Gone) => Err(io::Error::from(ErrorKind::ConnectionAborted)),
             }
         };
         let table = &self.table;
@@ -278,7 +280,7 @@ impl Drop for Connection {
 
 impl Connection {
     fn serve(self) {
-        // However a connection ends, its client sees it: there is nobody else to tell.
+        // The client notices how a connection ends; nobody else needs to know.
         let _ = self.converse();
     }
     fn converse(&self) -> io::Result<()> {
@@ -287,10 +289,10 @@ impl Connection {
         let start = Instant::now();
         let mut greeting =
             || if start.elapsed() < GREETING { Ok(()) } else { Err(io::Error::from(ErrorKind::TimedOut)) };
-        if wire::take(stream, HELLO.len(), &mut greeting)? != HELLO {
+        if wire::receive_bytes(stream, HELLO.len(), &mut greeting)? != HELLO {
             return Err(wire::malformed("no hello"));
         }
-        wire::give(stream, HELLO, &mut greeting)?;
+        wire::send_bytes(stream, HELLO, &mut greeting)?;
         loop {
             let mut silent = 0;
             let request = wire::receive(stream, &mut |begun| {
@@ -310,7 +312,8 @@ impl Connection {
             })?;
         }
     }
-    /// Whether the client has hung up. (One that waits sends nothing: what comes is the end.)
+    /// Returns true if the client has hung up. (A client that waits sends nothing, so readable data means
+    /// the end.)
     fn is_gone(&self) -> bool {
         if self.server.is_stopped() || self.stream.set_nonblocking(true).is_err() {
             return true;

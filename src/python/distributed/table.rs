@@ -1,4 +1,4 @@
-//! What the store holds: values and queues by key, and who waits for them.
+//! The contents of the store: values and queues by key, and the requests that wait for keys.
 
 use super::wire::{LONGEST_KEY, LONGEST_VALUE, lock};
 use std::collections::{HashMap, VecDeque};
@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 pub type Bytes = Arc<[u8]>;
 
-/// How often one who waits looks whether its client still does.
+/// A waiting request checks at this interval that its client still exists.
 const LOOK: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 struct Entries {
     values: HashMap<Bytes, Bytes>,
     queues: HashMap<Bytes, VecDeque<Bytes>>,
-    /// By the key that they miss: a waiter for several waits for one after the other.
+    /// The waiting requests by the key that they lack. A request for several keys waits for one after the
+    /// other.
     waiting: HashMap<Bytes, Vec<Arc<Condvar>>>,
 }
 
@@ -51,14 +52,14 @@ pub struct Table {
     closed: AtomicBool,
 }
 
-/// Why a wait ended without what it waited for.
-pub enum Missed {
+/// The reason why a wait ended without success.
+pub enum WaitError {
     TimedOut,
-    /// The client has gone, or the store ends.
+    /// The client is gone, or the store stops.
     Gone,
 }
 
-/// How long to wait, and whether there still is somebody who wants to know.
+/// The end of a wait, and a check that somebody still waits.
 pub struct Patience<'a> {
     pub deadline: Instant,
     pub is_gone: &'a dyn Fn() -> bool,
@@ -85,14 +86,14 @@ impl Table {
     pub fn get(&self, key: &[u8]) -> Option<Bytes> {
         lock(&self.entries).get(key)
     }
-    /// A number, kept as text; a key that is not there counts as 0.
+    /// Adds to a number, which is stored as text; a missing key counts as 0.
     pub fn add(&self, key: &[u8], amount: i64) -> Result<i64, String> {
         let mut entries = lock(&self.entries);
         let before = match entries.values.get(key) {
             None => 0,
             Some(value) => {
                 std::str::from_utf8(value).ok().and_then(|text| text.parse::<i64>().ok()).ok_or_else(
-                    || format!("add: the value of '{}' is no whole number", String::from_utf8_lossy(key)),
+                    || format!("add: the value of '{}' is not an integer", String::from_utf8_lossy(key)),
                 )?
             }
         };
@@ -108,7 +109,8 @@ impl Table {
         entries.put(key, value.into());
         Ok(())
     }
-    /// Sets a value that is the expected one, or not there where nothing is expected; gives back what holds afterwards.
+    /// Sets the value if the current one is `expected`, or if there is none and `expected` is empty;
+    /// returns the value afterwards.
     pub fn compare_set(&self, key: &[u8], expected: &[u8], desired: &[u8]) -> Bytes {
         let mut entries = lock(&self.entries);
         match entries.get(key) {
@@ -141,7 +143,7 @@ impl Table {
         entries.queues.entry(key.into()).or_default().push_back(value.into());
         entries.wake(key);
     }
-    /// The first of a queue, if it holds any.
+    /// Removes the first element of a queue.
     pub fn pop(&self, key: &[u8]) -> Option<Bytes> {
         let mut entries = lock(&self.entries);
         let queue = entries.queues.get_mut(key)?;
@@ -149,7 +151,7 @@ impl Table {
         if queue.is_empty() {
             entries.queues.remove(key);
         } else {
-            // One push woke everybody who waited; those who came too late wait for the next.
+            // A push wakes all who wait; those who came too late wait for the next push.
             entries.wake(key);
         }
         first
@@ -157,18 +159,18 @@ impl Table {
     pub fn queue_length(&self, key: &[u8]) -> usize {
         lock(&self.entries).queues.get(key).map_or(0, VecDeque::len)
     }
-    /// Waits until all keys are there.
-    pub fn wait(&self, keys: &[Vec<u8>], patience: &Patience<'_>) -> Result<(), Missed> {
+    /// Waits until all keys exist.
+    pub fn wait(&self, keys: &[Vec<u8>], patience: &Patience<'_>) -> Result<(), WaitError> {
         let waiter = Arc::new(Condvar::new());
         let mut entries = lock(&self.entries);
         loop {
             let Some(missing) = keys.iter().find(|key| !entries.has(key)) else { return Ok(()) };
             if self.closed.load(Ordering::Acquire) {
-                return Err(Missed::Gone);
+                return Err(WaitError::Gone);
             }
             let left = patience.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Missed::TimedOut);
+                return Err(WaitError::TimedOut);
             }
             entries.waiting.entry(missing.as_slice().into()).or_default().push(waiter.clone());
             let woken = waiter.wait_timeout(entries, left.min(LOOK));
@@ -178,7 +180,7 @@ impl Table {
             if result.timed_out() {
                 drop(entries);
                 if (patience.is_gone)() {
-                    return Err(Missed::Gone);
+                    return Err(WaitError::Gone);
                 }
                 entries = lock(&self.entries);
             }

@@ -1,6 +1,6 @@
-//! A rank's connection to the store, by which all ranks of a job learn of a death.
+//! A rank's connection to the store, through which the ranks of a job learn that one has died.
 
-use super::client::{Connection, Place};
+use super::client::{Connection, StoreAddress};
 use super::wire::{self, Code, lock};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -15,34 +15,34 @@ const BEAT: Duration = Duration::from_secs(1);
 const STACK: usize = 128 << 10;
 
 #[derive(Default)]
-struct News {
+struct WatchState {
     left: BTreeSet<i64>,
-    /// The answer to the last question for all notes.
+    /// The answer to the last request for notes.
     notes: Option<Vec<Option<String>>>,
-    /// This rank has said goodbye.
+    /// True once this rank has said goodbye.
     is_leaving: bool,
-    /// The connection has ended.
+    /// True once the connection has ended.
     is_over: bool,
 }
 
-/// What a rank's program and the thread that watches share.
+/// State shared by a rank's program and its watching thread.
 pub struct Link {
-    place: Place,
+    place: StoreAddress,
     connection: Connection,
     sending: Mutex<()>,
     failure: OnceLock<String>,
     note: Mutex<Option<String>>,
     is_note_new: AtomicBool,
-    news: Mutex<News>,
+    news: Mutex<WatchState>,
     changed: Condvar,
     has_left: AtomicBool,
-    /// While MPI starts: by when it must have.
+    /// The deadline for MPI's start, while it starts.
     start_ends: Mutex<Option<Instant>>,
 }
 
 impl Link {
     pub fn open(
-        place: Place,
+        place: StoreAddress,
         names: (&str, i64, i64),
         timeout: Duration,
         idle: wire::Idle<'_>,
@@ -50,7 +50,7 @@ impl Link {
         let connection = place.connect(timeout, idle)?;
         let (job, rank, size) = names;
         let parts: [&[u8]; 3] = [job.as_bytes(), &rank.to_le_bytes(), &size.to_le_bytes()];
-        // What another rank's failure says may come before the answer: the thread reads both.
+        // A failure of another rank may arrive before the answer: the thread reads both.
         wire::send(&connection.stream, Code::Join, &parts, idle)?;
         wire::set_patience(&connection.stream, BEAT)?;
         let link = Arc::new(Link {
@@ -73,7 +73,8 @@ impl Link {
     pub fn failure(&self) -> Option<&str> {
         self.failure.get().map(String::as_str)
     }
-    /// MPI starts: if it cannot, the process ends, since nothing can call it back, and it holds the interpreter.
+    /// Marks the start of MPI. If MPI cannot start, this process exits: nothing can interrupt MPI, and it
+    /// holds the interpreter's lock.
     pub fn begin_start(&self, timeout: Duration) {
         *lock(&self.start_ends) = Some(Instant::now() + timeout);
         self.look_at_start();
@@ -91,7 +92,7 @@ impl Link {
         eprintln!("gradiron: MPI could not start: {why}");
         std::process::abort();
     }
-    /// The ranks that have said goodbye.
+    /// Returns the ranks that have said goodbye.
     pub fn left(&self) -> Vec<i64> {
         if !self.has_left.load(Ordering::Acquire) {
             return Vec::new();
@@ -114,19 +115,19 @@ impl Link {
         while !reason.is_char_boundary(end) {
             end -= 1;
         }
-        // Whoever cannot be told sees the connection's end instead.
+        // If the message cannot be sent, the others notice the end of the connection instead.
         let _ = self.send(Code::Fail, &[&reason.as_bytes()[..end]]);
     }
-    /// The last note of each rank; nothing if the store does not answer.
+    /// Returns the last note of each rank; None if the store does not answer.
     pub fn notes(&self, timeout: Duration) -> Option<Vec<Option<String>>> {
         lock(&self.news).notes = None;
         self.beat().and_then(|()| self.send(Code::Notes, &[])).ok()?;
         let news = lock(&self.news);
-        let waiting = |news: &mut News| news.notes.is_none() && !news.is_over;
+        let waiting = |news: &mut WatchState| news.notes.is_none() && !news.is_over;
         let waited = self.changed.wait_timeout_while(news, timeout, waiting);
         waited.unwrap_or_else(std::sync::PoisonError::into_inner).0.notes.take()
     }
-    /// An orderly end: waits for the store to have heard it.
+    /// Says goodbye, and waits until the store has read it.
     pub fn goodbye(&self, timeout: Duration) {
         lock(&self.news).is_leaving = true;
         if self.send(Code::Goodbye, &[]).is_ok() {
@@ -135,7 +136,7 @@ impl Link {
         }
         self.hang_up();
     }
-    /// Ends the connection, goodbye or not.
+    /// Closes the connection, with or without a goodbye.
     pub fn hang_up(&self) {
         lock(&self.news).is_leaving = true;
         let _ = self.connection.stream.shutdown(Shutdown::Both);
@@ -159,7 +160,7 @@ impl Link {
         }
     }
 
-    /// What the watching thread does: beats, and hears what the store tells.
+    /// The watching thread: sends heartbeats, and receives the store's messages.
     fn listen(&self) {
         let Err(error) = self.hear();
         if !lock(&self.news).is_leaving {

@@ -1,20 +1,21 @@
-//! Messages between ranks and the store: a code, and parts of bytes, each after its length. Whatever else comes ends the connection.
+//! Messages between ranks and the store: a code, and parts of bytes, each preceded by its length. Anything
+//! else closes the connection.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What both sides of a connection say first.
+/// The greeting that both sides of a connection send first.
 pub const HELLO: &[u8; 9] = b"gradiron1";
 
 pub const LONGEST_KEY: usize = 4 << 10;
 pub const LONGEST_VALUE: usize = 64 << 20;
 const LONGEST_MESSAGE: usize = 4 * LONGEST_VALUE;
-/// No more than this is allocated before its bytes are here.
+/// At most this much is allocated before its bytes have arrived.
 const CHUNK: usize = 1 << 20;
 
-/// What a message is about. Requests come first, then answers, then what the ranks of a job tell one another.
+/// The kind of a message. Requests come first, then answers, then messages between the ranks of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Code {
@@ -35,17 +36,17 @@ pub enum Code {
     QueueLength,
     Done,
     TimedOut,
-    /// A queue that holds nothing.
+    /// The queue is empty.
     Empty,
     Refused,
-    /// A rank's first words: its job, number and size of the world.
+    /// A rank's first message: job, rank and world size.
     Join,
-    /// A rank lives; perhaps with what it does now.
+    /// A heartbeat, perhaps with a note.
     Beat,
     Notes,
     Fail,
     Goodbye,
-    /// Why the job of a rank cannot go on.
+    /// The reason why a rank's job cannot go on.
     Failure,
     /// A rank has said goodbye.
     Left,
@@ -89,15 +90,15 @@ pub struct Message {
 }
 
 impl Message {
-    /// A part that is a number.
+    /// Reads a part as a number.
     pub fn number(&self, at: usize) -> io::Result<i64> {
         let bytes = self.parts.get(at).and_then(|part| part.as_slice().try_into().ok());
-        bytes.map(i64::from_le_bytes).ok_or_else(|| malformed("a number has eight bytes"))
+        bytes.map(i64::from_le_bytes).ok_or_else(|| malformed("a number must have eight bytes"))
     }
-    /// A part that is text.
+    /// Reads a part as text.
     pub fn text(&self, at: usize) -> io::Result<&str> {
         let text = self.parts.get(at).and_then(|part| std::str::from_utf8(part).ok());
-        text.ok_or_else(|| malformed("a text is in UTF-8"))
+        text.ok_or_else(|| malformed("a text must be UTF-8"))
     }
 }
 
@@ -105,15 +106,15 @@ pub fn malformed(text: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("malformed message: {text}"))
 }
 
-/// What is asked each time that a connection has been silent for as long as its timeouts say; an error ends the waiting.
+/// Called each time a connection was silent for its timeout; an error ends the wait.
 pub type Idle<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
 fn is_idle(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// The next bytes of a connection.
-pub fn take(mut stream: &TcpStream, count: usize, idle: Idle<'_>) -> io::Result<Vec<u8>> {
+/// Receives `count` bytes.
+pub fn receive_bytes(mut stream: &TcpStream, count: usize, idle: Idle<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut filled = 0;
     while filled < count {
@@ -131,7 +132,7 @@ pub fn take(mut stream: &TcpStream, count: usize, idle: Idle<'_>) -> io::Result<
     Ok(bytes)
 }
 
-pub fn give(mut stream: &TcpStream, mut bytes: &[u8], idle: Idle<'_>) -> io::Result<()> {
+pub fn send_bytes(mut stream: &TcpStream, mut bytes: &[u8], idle: Idle<'_>) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.write(bytes) {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -144,16 +145,16 @@ pub fn give(mut stream: &TcpStream, mut bytes: &[u8], idle: Idle<'_>) -> io::Res
     Ok(())
 }
 
-/// Waits for a message. Between messages a connection may be silent: `idle` is told whether one has begun.
+/// Receives a message. Between messages a connection may be silent: `idle` is told whether one has begun.
 pub fn receive(stream: &TcpStream, idle: &mut dyn FnMut(bool) -> io::Result<()>) -> io::Result<Message> {
-    let head = take(stream, 1, &mut || idle(false))?;
+    let head = receive_bytes(stream, 1, &mut || idle(false))?;
     let code = *CODES.get(usize::from(head[0])).ok_or_else(|| malformed("an unknown code"))?;
-    let length = take(stream, 4, &mut || idle(true))?;
+    let length = receive_bytes(stream, 4, &mut || idle(true))?;
     let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
     if length > LONGEST_MESSAGE {
         return Err(malformed("too long"));
     }
-    let body = take(stream, length, &mut || idle(true))?;
+    let body = receive_bytes(stream, length, &mut || idle(true))?;
     let mut parts = Vec::new();
     let mut rest = body.as_slice();
     while let Some((length, after)) = rest.split_at_checked(4) {
@@ -178,17 +179,18 @@ pub fn send(stream: &TcpStream, code: Code, parts: &[&[u8]], idle: Idle<'_>) -> 
         bytes.extend_from_slice(&(part.len() as u32).to_le_bytes());
         bytes.extend_from_slice(part);
     }
-    give(stream, &bytes, idle)
+    send_bytes(stream, &bytes, idle)
 }
 
-/// Reads and writes come back after this long to look at what else there is.
+/// Sets the timeout after which a read or write calls `idle`.
 pub fn set_patience(stream: &TcpStream, patience: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_write_timeout(Some(patience))
 }
 
-/// Locks, also after a panic elsewhere: what is behind these locks is whole between any two statements.
+/// Locks, even after a panic elsewhere: the data behind these locks is consistent between any two
+/// statements.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

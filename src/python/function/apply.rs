@@ -1,8 +1,8 @@
-//! Calls of custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`.
+//! Calls of custom Functions: `forward` runs unrecorded, then one node is recorded that calls `backward`.
 
 use crate::python::function::batched;
 use crate::python::function::context::{Ctx, unrecorded};
-use crate::python::function::listed::Listed;
+use crate::python::function::listed::TensorList;
 use crate::python::function::options;
 use crate::python::function::options::Options;
 use crate::python::function::outputs::{Call, Outputs, finish};
@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
-/// `Function.apply(*args)`. `context` is the class of contexts, `style` what the class says of its calls, in bits.
+/// `Function.apply(*args)`. `context` is the class of contexts; `style` has the class's options as bits.
 #[pyfunction]
 pub fn apply_function<'py>(
     py: Python<'py>,
@@ -89,18 +89,19 @@ pub fn apply_function<'py>(
         return Ok(returned);
     }
     drop(hidden);
-    let call = Call { class, ctx: state, inputs: Listed::new(&inputs[..]), edges, recording };
+    let call = Call { class, ctx: state, inputs: TensorList::new(&inputs[..]), edges, recording };
     let (mut finished, marks) = finish(call, outputs)?;
     if dual {
         tangents::function_tangents(class, &ctx, &inputs, &mut finished, &marks)?;
     }
-    // Dropped without the lock: whatever runs then may come back to us.
+    // Dropped after the lock is released: destructors may call us again.
     let for_forward = state.get().state().for_forward.take();
     drop(for_forward);
     if single { Ok(finished[0].clone()) } else { Ok(tuple(py, finished)?.into_any()) }
 }
 
-/// Sets a context up for the call without transforms, and for each transform around the innermost one: users may count that.
+/// Calls `setup_context` once without transforms, and once for each transform around the innermost: users
+/// can observe the number of calls.
 #[cold]
 fn set_up_around(
     setup: &Bound<'_, PyAny>,

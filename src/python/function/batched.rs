@@ -1,4 +1,4 @@
-//! Custom Functions under `vmap`: by a rule of their own, or on the samples as they are.
+//! Custom Functions under `vmap`: with their own batching rule, or on batched tensors directly.
 
 use crate::operator::batch;
 use crate::python::function::context::unrecorded;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Refuses a custom Function that the transforms which are under way could not go through.
+/// Refuses a custom Function that the active transforms do not support.
 #[inline]
 pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
     if !is_transformed() || without_rules() {
@@ -21,7 +21,8 @@ pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
     check.call1((class, vmap::is_under_way())).map(drop)
 }
 
-/// A custom Function on samples: by its own rule, which sees the physical tensors outside of the level.
+/// Applies a custom Function to batched tensors with its `vmap` rule, which gets the physical tensors
+/// outside of the level.
 pub fn apply_function<'py>(
     class: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -47,7 +48,8 @@ pub fn apply_function<'py>(
     vmap::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
 }
 
-/// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
+/// Applies a Function whose forward takes a context, which has no batching rule, to batched tensors
+/// directly.
 fn apply_as_it_is<'py>(
     class: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
@@ -55,7 +57,7 @@ fn apply_as_it_is<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     if any_requires_grad(inputs.iter().flatten()) {
         return Err(PyRuntimeError::new_err(
-            "a custom Function without a setup_context cannot be recorded on samples: give it one, or leave out create_graph",
+            "a custom Function without a setup_context cannot be recorded under vmap: define setup_context, or leave out create_graph",
         ));
     }
     let ctx = unrecorded(&class.getattr("_backward_cls")?, args.len())?;

@@ -1,14 +1,15 @@
-//! The context of a custom Function's call: the node's Python face. It holds no tensors of its own accord, the node's
-//! saved values do.
+//! The context of a custom Function's call, which represents the node in Python. It holds no tensors
+//! itself; the node's saved values do.
 //!
-//! The node keeps its context as long as the graph keeps the node. When nothing but the context is left, and somebody holds
-//! that, the context keeps the node: never both at once, so that no cycle arises.
+//! The node keeps its context alive while the graph keeps the node. When only the user's reference to the
+//! context is left, the context keeps the node alive instead: never both at once, so that no reference
+//! cycle arises.
 
 use crate::arena::Id;
 use crate::base::lock;
 use crate::python::function::function_node::PyFunction;
-use crate::python::function::options::{Options, Read, Said};
-use crate::python::graph::hooks::{Early, node_hook};
+use crate::python::function::options::{Options, Read, Requests};
+use crate::python::graph::hooks::{PendingHook, node_hook};
 use crate::python::graph::metadata;
 use crate::python::graph::node::next_functions;
 use crate::python::objects::{ClassName, to_tuple, tuple};
@@ -25,7 +26,7 @@ use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard};
 
-/// What a Function's `ctx` is made on; Python's subclass adds the attributes.
+/// The base class of a Function's `ctx`; the subclass in Python adds attributes.
 #[pyclass(name = "_FunctionBase", module = "gradiron._C", subclass, frozen, weakref)]
 #[derive(Default)]
 pub struct Ctx {
@@ -34,37 +35,37 @@ pub struct Ctx {
 
 #[derive(Default)]
 pub struct State {
-    /// What forward said, as it said it: it is looked at when forward is done.
+    /// The requests of forward, unchecked until it returns.
     pub to_save: Option<Py<PyAny>>,
     pub dirty: Option<Py<PyAny>>,
     pub non_differentiable: Option<Py<PyAny>>,
     pub for_forward: Option<Py<PyAny>>,
     pub needs_input_grad: Option<Py<PyAny>>,
     pub keep_none: bool,
-    /// What the class and the context say of the call beside that.
+    /// Further options of the class and the context.
     pub options: Options,
     saved: Places,
-    node: Behind,
-    /// The user's notes, until there is a node to keep them.
+    node: NodeLink,
+    /// The user's `metadata`, until there is a node to keep it.
     notes: Option<Py<PyDict>>,
     /// Hooks that wait for the node.
-    early: Vec<Early>,
-    /// What was saved for forward mode, as `jvp` sees it, while it runs.
+    early: Vec<PendingHook>,
+    /// The tensors saved for forward mode, while `jvp` runs.
     shown: Option<Py<PyTuple>>,
 }
 
-/// The node that a context shows.
+/// The node of a context.
 #[derive(Default)]
-enum Behind {
+enum NodeLink {
     #[default]
     Nothing,
-    /// It keeps the context.
+    /// The node keeps the context alive.
     Named(Id<Node>),
-    /// The context keeps it.
+    /// The context keeps the node alive.
     Kept(NodeRef),
 }
 
-/// Where saved values lie among the node's, None for a saved None.
+/// The indices of saved values among those of the node; None for a saved None.
 pub type Places = SmallVec<[Option<usize>; 2]>;
 
 pub type Flags = SmallVec<[bool; 8]>;
@@ -74,32 +75,32 @@ impl Ctx {
         lock(&self.state)
     }
 
-    /// For forward mode: what was saved for it, and whether missing tangents stay None.
+    /// For forward mode: returns the tensors saved for it, and whether missing tangents stay None.
     pub fn take_for_forward(&self) -> (Option<Py<PyAny>>, bool) {
         let mut state = self.state();
         (state.for_forward.take(), state.keep_none)
     }
 
-    /// Lets `saved_tensors` show these instead of the node's.
+    /// Makes `saved_tensors` return these instead of the node's.
     pub fn show(&self, saved: Option<Py<PyTuple>>) {
         let old = std::mem::replace(&mut self.state().shown, saved);
         drop(old);
     }
 
-    /// What was to be saved, and the tensors that were marked, for the end of the call.
-    pub fn take_said(&self, py: Python<'_>) -> PyResult<Said> {
+    /// Takes the tensors to save and the marked tensors, when forward has returned.
+    pub fn take_requests(&self, py: Python<'_>) -> PyResult<Requests> {
         let (to_save, dirty, plain) = {
             let mut state = self.state();
             (state.to_save.take(), state.dirty.take(), state.non_differentiable.take())
         };
-        Said::read(py, to_save, dirty, plain)
+        Requests::read(py, to_save, dirty, plain)
     }
 
-    /// Names the node that this context shows.
+    /// Sets the node of this context.
     pub fn publish(&self, node: &NodeRef) {
         let (notes, early) = {
             let mut state = self.state();
-            state.node = Behind::Named(node.id());
+            state.node = NodeLink::Weak(node.id());
             (state.notes.take(), std::mem::take(&mut state.early))
         };
         early.into_iter().for_each(|hook| hook.attach(node));
@@ -108,23 +109,23 @@ impl Ctx {
         }
     }
 
-    /// Remembers where the saved values lie.
+    /// Remembers the indices of the saved values.
     pub fn keep(&self, places: Places) {
         self.state().saved = places;
     }
 
-    /// Adds a hook to the node, or keeps it until there is a node.
+    /// Adds a hook to the node, or stores it until there is a node.
     fn hook<'py>(slf: &Bound<'py, Ctx>, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(node) = Ctx::node(slf) {
             return node_hook(slf.py(), &node, when, hook);
         }
-        let early = Early::new(slf.py(), when, hook)?;
+        let early = PendingHook::new(slf.py(), when, hook)?;
         let handle = early.handle(slf.py());
         slf.get().state().early.push(early);
         Ok(handle)
     }
 
-    /// Gives up what was saved: `saved_tensors` is read once only.
+    /// Releases the saved tensors: `saved_tensors` can be read only once.
     #[cold]
     fn forget(&self, node: &Node) {
         {
@@ -133,27 +134,27 @@ impl Ctx {
             state.saved = Places::new();
         }
         let values = std::mem::take(&mut node.saves().values);
-        // Dropped without the lock: whatever runs then may come back to us.
+        // Dropped after the lock is released: destructors may call us again.
         drop(values);
     }
 
-    /// Keeps the node, which nothing else does any more.
+    /// Keeps the node alive, since nothing else does any more.
     pub fn keep_node(&self, node: NodeRef) {
-        self.state().node = Behind::Kept(node);
+        self.state().node = NodeLink::Strong(node);
     }
 
-    /// The node, which keeps this context from now on.
+    /// Returns the node, which keeps this context alive from now on.
     pub fn node(slf: &Bound<'_, Ctx>) -> Option<NodeRef> {
         let id = {
             let mut state = slf.get().state();
             match std::mem::take(&mut state.node) {
-                Behind::Nothing => return None,
-                Behind::Named(id) => {
-                    state.node = Behind::Named(id);
+                NodeLink::Nothing => return None,
+                NodeLink::Weak(id) => {
+                    state.node = NodeLink::Weak(id);
                     id
                 }
-                Behind::Kept(node) => {
-                    state.node = Behind::Named(node.id());
+                NodeLink::Strong(node) => {
+                    state.node = NodeLink::Weak(node.id());
                     PyFunction::of(&node)?.keep(slf);
                     return Some(node);
                 }
@@ -174,7 +175,8 @@ impl Ctx {
     fn save_for_backward(slf: &Bound<'_, Self>, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = slf.py();
         for tensor in tensors.iter().filter(|t| !t.is_exact_instance_of::<PyTensor>()) {
-            // What is more than the core's tensor would be lost with its object.
+            // The state of a Python subclass would be lost with its object, so the objects themselves are
+            // kept.
             if tensor.hasattr(intern!(py, "_is_more_than_its_core"))? {
                 slf.setattr("_saved_objects", tensors)?;
                 break;
@@ -229,7 +231,7 @@ impl Ctx {
         if let Some(node) = Ctx::node(slf) {
             return Ok(metadata::metadata(py, &node));
         }
-        // Made without the lock: the collector may run meanwhile.
+        // Created without the lock: the collector may run meanwhile.
         let made = PyDict::new(py).unbind();
         Ok(slf.get().state().notes.get_or_insert(made).bind(py).clone())
     }
@@ -243,7 +245,7 @@ impl Ctx {
     fn _sequence_nr(slf: &Bound<'_, Self>) -> PyResult<u64> {
         Ctx::node(slf).map(|node| node.sequence).ok_or_else(|| {
             PyRuntimeError::new_err(
-                "this context has no node that could be asked: its forward is not done, or was not recorded",
+                "this context has no node: its forward has not returned yet, or was not recorded",
             )
         })
     }
@@ -275,9 +277,9 @@ impl Ctx {
         // Whoever holds the lock now is outside of the cycle.
         let Ok(state) = self.state.try_lock() else { return Ok(()) };
         let named = match &state.node {
-            Behind::Kept(node) => collector::traverse(&Start::node(self, node), &visit).map(|_| None)?,
-            Behind::Named(id) => Some(*id),
-            Behind::Nothing => None,
+            NodeLink::Strong(node) => collector::traverse(&Start::node(self, node), &visit).map(|_| None)?,
+            NodeLink::Weak(id) => Some(*id),
+            NodeLink::Nothing => None,
         };
         visit.call(&state.shown)?;
         visit.call(&state.notes)?;
@@ -285,13 +287,13 @@ impl Ctx {
         visit.call(&state.needs_input_grad)?;
         let said = [&state.to_save, &state.dirty, &state.non_differentiable, &state.for_forward];
         said.into_iter().try_for_each(|said| visit.call(said))?;
-        // Without the lock, which the node takes when it goes.
+        // Released before the traversal: the node takes the lock when it is dropped.
         drop(state);
         named.map_or(Ok(()), |id| collector::traverse(&Start::shown(self, id), &visit).map(drop))
     }
     fn __clear__(&self) {
         let kept = self.state.try_lock().ok().map(|mut state| {
-            let node = if let Behind::Kept(node) = &state.node { Some(node.clone()) } else { None };
+            let node = if let NodeLink::Strong(node) = &state.node { Some(node.clone()) } else { None };
             let marks =
                 (state.dirty.take(), state.non_differentiable.take(), std::mem::take(&mut state.early));
             let saved = (state.to_save.take(), state.for_forward.take(), state.shown.take());
@@ -300,12 +302,12 @@ impl Ctx {
         if let Some((.., Some(node))) = &kept {
             collector::clear(&Start::node(self, node));
         }
-        // Dropped without the lock: whatever runs now may come back to us.
+        // Dropped after the lock is released: destructors may call us again.
         drop(kept);
     }
 }
 
-/// A context for a call of so many arguments that is not recorded.
+/// Makes a context for an unrecorded call with `count` arguments.
 pub fn unrecorded<'py>(context: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
     let ctx = context.call0()?;
     let no = PyBool::new(context.py(), false);

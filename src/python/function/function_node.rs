@@ -1,11 +1,11 @@
-//! The node of a custom Function: it calls the class's `backward`, with the context that it keeps.
+//! The node of a custom Function, which calls the class's `backward` with the context.
 
 use crate::base::lock;
 use crate::base::{DType, Guidance};
 use crate::operator::constant;
 use crate::python::errors;
 use crate::python::function::context::{Ctx, Flags};
-use crate::python::function::options::Asked;
+use crate::python::function::options::GradOptions;
 use crate::python::graph::node;
 use crate::python::objects::{ClassName, tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
@@ -21,18 +21,18 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The class whose `backward` is called, and the context it is called with.
+/// The class whose `backward` is called, and its context.
 pub struct PyFunction {
     pub class: Py<PyAny>,
-    /// Nothing while the context keeps the node.
+    /// None while the context keeps the node alive.
     pub ctx: Mutex<Option<Py<Ctx>>>,
-    /// Which of forward's arguments were tensors, and which of its outputs.
+    /// Flags for forward's arguments and for its outputs: true for a tensor.
     pub variables: Flags,
     pub tensors: Flags,
-    /// Where the gradients of saved tensors go that are neither inputs nor outputs.
+    /// Edges for the gradients of saved tensors that are neither inputs nor outputs.
     pub others: Vec<Edge>,
-    /// What its outputs and their gradients are, where the call says more than that.
-    pub asked: Option<Box<Asked>>,
+    /// Options for the outputs and their gradients, if the call set any.
+    pub grad_options: Option<Box<GradOptions>>,
 }
 
 impl Custom for PyFunction {
@@ -47,13 +47,13 @@ impl Custom for PyFunction {
         self.variables.get(input).copied().unwrap_or(false)
     }
     fn dtype(&self, output: usize) -> Option<DType> {
-        self.asked.as_ref()?.dtype(output)
+        self.grad_options.as_ref()?.dtype(output)
     }
     fn others(&self) -> &[Edge] {
         &self.others
     }
     fn takes_any(&self, output: usize) -> bool {
-        self.asked.as_ref().is_some_and(|asked| asked.takes_any(output))
+        self.grad_options.as_ref().is_some_and(|grad_options| grad_options.takes_any(output))
     }
     fn host(&self) -> *mut c_void {
         self.held().as_ref().map_or(std::ptr::null_mut(), |ctx| ctx.as_ptr().cast())
@@ -80,7 +80,8 @@ impl Custom for PyFunction {
     }
 }
 
-/// What a Function has as `backward` and as `vjp` when it has none of its own; handed over by the Python side.
+/// The placeholder for `backward` and `vjp` that the Python side registers; a class that has it implements
+/// neither.
 static NONE_OWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 #[pyfunction]
@@ -97,7 +98,7 @@ impl PyFunction {
         lock(&self.ctx)
     }
 
-    /// Keeps the context, which has kept the node so far.
+    /// Keeps the context alive, which has kept the node alive so far.
     pub fn keep(&self, ctx: &Bound<'_, Ctx>) {
         *self.held() = Some(ctx.clone().unbind());
     }
@@ -106,7 +107,7 @@ impl PyFunction {
         self.held().as_ref().map(|ctx| ctx.bind(py).clone())
     }
 
-    /// The class's `backward`, or `vjp`, its other name.
+    /// Returns the class's `backward`, or its alias `vjp`.
     fn method<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let class = self.class.bind(py);
         let (backward, vjp) = (class.getattr(intern!(py, "backward"))?, class.getattr(intern!(py, "vjp"))?);
@@ -121,7 +122,7 @@ impl PyFunction {
         }
     }
 
-    /// What `backward` returned does not fit.
+    /// An error about the result of `backward`.
     #[cold]
     fn guided(&self, node: &Node, what: String, advice: &str) -> PyErr {
         let message = format!("function {} returned {what}", self.name());
@@ -130,25 +131,28 @@ impl PyFunction {
 
     fn backward(&self, py: Python<'_>, step: &Step) -> PyResult<Grads> {
         let Some(ctx) = self.context(py) else {
-            return Err(PyRuntimeError::new_err("the context of this Function is gone"));
+            return Err(PyRuntimeError::new_err("the context of this Function has been freed"));
         };
         let keep_none = ctx.get().state().keep_none;
         let mut arguments: SmallVec<[Bound<'_, PyAny>; 4]> = smallvec::smallvec![ctx.into_any()];
         for (i, (grad, meta)) in step.grads.iter().zip(&step.node.outputs).enumerate() {
-            let asked = self.asked.as_deref();
+            let grad_options = self.grad_options.as_deref();
             arguments.push(match grad {
                 Some(g) => wrap(py, g.clone())?,
                 None if keep_none || !self.tensors[i] => py.None().into_bound(py),
-                None if asked.is_some_and(|asked| asked.stays_none(i)) => py.None().into_bound(py),
+                None if grad_options.is_some_and(|grad_options| grad_options.stays_none(i)) => {
+                    py.None().into_bound(py)
+                }
                 None => {
-                    let dtype = asked.and_then(|asked| asked.dtype(i)).unwrap_or(meta.dtype);
+                    let dtype =
+                        grad_options.and_then(|grad_options| grad_options.dtype(i)).unwrap_or(meta.dtype);
                     wrap(py, constant::zeros(&meta.shape, dtype, meta.device)?)?
                 }
             });
         }
         let method = self.method(py)?;
-        let arguments = match &self.asked {
-            Some(asked) if asked.boxed => asked.in_a_list(py, arguments)?,
+        let arguments = match &self.grad_options {
+            Some(grad_options) if grad_options.boxed => grad_options.in_a_list(py, arguments)?,
             _ => tuple(py, arguments)?,
         };
         let returned = method.call1(arguments)?;

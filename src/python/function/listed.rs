@@ -1,23 +1,23 @@
-//! Tensors of a Function's call, to find them in: few are looked through, many are sorted by their ids once.
+//! A list of a Function's tensors with a fast lookup: linear for few, binary search by id for many.
 
 use crate::tensor::Tensor;
 use std::cell::OnceCell;
 
-/// So many are looked through.
+/// Up to this many tensors are searched linearly.
 const FEW: usize = 16;
 
-pub struct Listed<L> {
+pub struct TensorList<L> {
     pub tensors: L,
-    /// Ids, each with its place in the list.
+    /// Pairs of an id and its index in the list, sorted.
     sorted: OnceCell<Vec<(usize, usize)>>,
 }
 
-impl<L: AsRef<[Option<Tensor>]>> Listed<L> {
-    pub fn new(tensors: L) -> Listed<L> {
-        Listed { tensors, sorted: OnceCell::new() }
+impl<L: AsRef<[Option<Tensor>]>> TensorList<L> {
+    pub fn new(tensors: L) -> TensorList<L> {
+        TensorList { tensors, sorted: OnceCell::new() }
     }
 
-    /// The first place of a tensor.
+    /// Returns the first index of a tensor.
     #[inline]
     pub fn place(&self, t: &Tensor) -> Option<usize> {
         let tensors = self.tensors.as_ref();

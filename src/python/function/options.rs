@@ -1,5 +1,5 @@
-//! What a Function and its context may ask for beside saving and marking: gradients of declared dtypes or in one list,
-//! saved tensors that are read once, and a look at the sums that its results are added to.
+//! Further options of a Function and its context: declared dtypes of gradients, gradients in one list,
+//! saved tensors that can be read only once, and access to the buffers that its gradients are added to.
 
 use crate::backward::sum_buffers;
 use crate::base::DType;
@@ -17,14 +17,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
-/// The bits of a class's style: it has its own `setup_context`; `boxed_grads_call`; `clear_saved_tensors_on_access`; the last
-/// one is no bool.
+/// The bits of a class's style: it defines `setup_context`; `boxed_grads_call`;
+/// `clear_saved_tensors_on_access`; the last one is not a bool.
 pub const SETUP: u8 = 1;
 const BOXED: u8 = 2;
 const ONCE: u8 = 4;
 const WRONG: u8 = 8;
 
-/// How often `saved_tensors` may be read.
+/// The number of times that `saved_tensors` can still be read.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Read {
     #[default]
@@ -49,7 +49,7 @@ impl Read {
 pub struct Options {
     pub read: Read,
     boxed: bool,
-    /// Whether missing gradients of outputs that are not differentiable stay None.
+    /// If set, missing gradients of non-differentiable outputs stay None.
     plain_stay_none: bool,
     grad_dtypes: Option<Py<PyTuple>>,
 }
@@ -69,52 +69,53 @@ impl Options {
     }
 }
 
-/// A call's options for its outputs' gradients.
-pub struct Asked {
+/// The options of a call for its outputs and their gradients.
+pub struct GradOptions {
     pub boxed: bool,
     outputs: SmallVec<[Output; 2]>,
 }
 
 struct Output {
     dtype: Option<DType>,
-    wanted: Wanted,
+    wanted: GradDType,
     stays_none: bool,
 }
 
-/// The dtype of a gradient as `backward` gets it.
+/// The dtype in which `backward` gets a gradient.
 #[derive(Clone, Copy)]
-enum Wanted {
+enum GradDType {
     Own,
     Any,
     This(DType),
 }
 
-impl Asked {
-    /// Lets the engine bring the gradients to what was declared.
+impl GradOptions {
+    /// Declares the dtypes to which the engine casts the gradients.
     pub fn declare(&self, metas: &mut [Meta]) {
         for (output, meta) in self.outputs.iter().zip(metas) {
-            if let Wanted::This(dtype) = output.wanted {
+            if let GradDType::This(dtype) = output.wanted {
                 meta.dtype = dtype;
             }
         }
     }
 
-    /// Whether a gradient of another dtype than the output's is left as it is.
+    /// Returns true if a gradient keeps its dtype even if the output has another.
     pub fn takes_any(&self, output: usize) -> bool {
-        self.outputs.get(output).is_some_and(|o| matches!(o.wanted, Wanted::Any))
+        self.outputs.get(output).is_some_and(|o| matches!(o.wanted, GradDType::Any))
     }
 
-    /// Whether a missing gradient stays None.
+    /// Returns true if a missing gradient stays None.
     pub fn stays_none(&self, output: usize) -> bool {
         self.outputs.get(output).is_some_and(|o| o.stays_none)
     }
 
-    /// The dtype of an output itself.
+    /// Returns the dtype of an output.
     pub fn dtype(&self, output: usize) -> Option<DType> {
         self.outputs.get(output)?.dtype
     }
 
-    /// `(ctx, *grads)` as `(ctx, [*grads])`: who empties the list frees them.
+    /// Converts `(ctx, *grads)` to `(ctx, [*grads])`, so that the user can free gradients by emptying the
+    /// list.
     pub fn in_a_list<'py>(
         &self,
         py: Python<'py>,
@@ -128,13 +129,13 @@ impl Asked {
 }
 
 impl Ctx {
-    /// This call's options, checked against its outputs; None where it has none.
-    pub fn asked(
+    /// Returns this call's options, checked against its outputs; None if it has none.
+    pub fn grad_options(
         &self,
         py: Python<'_>,
         outputs: &[Option<Tensor>],
         differentiable: impl Fn(&Tensor) -> bool,
-    ) -> PyResult<Option<Box<Asked>>> {
+    ) -> PyResult<Option<Box<GradOptions>>> {
         let (boxed, plain_stay_none, declared) = {
             let mut state = self.state();
             let options = &mut state.options;
@@ -143,17 +144,17 @@ impl Ctx {
             }
             (options.boxed, options.plain_stay_none, options.grad_dtypes.take())
         };
-        let mut wanted: SmallVec<[Wanted; 2]> = smallvec::smallvec![Wanted::Own; outputs.len()];
+        let mut wanted: SmallVec<[GradDType; 2]> = smallvec::smallvec![GradDType::Own; outputs.len()];
         if let Some(declared) = &declared {
             wanted = declarations(declared.bind(py), outputs, &differentiable)?;
         }
-        let describe = |(t, wanted): (&Option<Tensor>, Wanted)| Output {
+        let describe = |(t, wanted): (&Option<Tensor>, GradDType)| Output {
             dtype: t.as_ref().map(Tensor::dtype),
             wanted,
             stays_none: plain_stay_none && t.as_ref().is_some_and(|t| !differentiable(t)),
         };
         let outputs = outputs.iter().zip(wanted).map(describe).collect();
-        Ok(Some(Box::new(Asked { boxed, outputs })))
+        Ok(Some(Box::new(GradOptions { boxed, outputs })))
     }
 }
 
@@ -161,7 +162,7 @@ fn declarations(
     declared: &Bound<'_, PyTuple>,
     outputs: &[Option<Tensor>],
     differentiable: &impl Fn(&Tensor) -> bool,
-) -> PyResult<SmallVec<[Wanted; 2]>> {
+) -> PyResult<SmallVec<[GradDType; 2]>> {
     if declared.len() != outputs.len() {
         return Err(PyRuntimeError::new_err(format!(
             "set_output_grad_dtype expected the number of declarations to match the number of outputs: the Function returned \
@@ -173,7 +174,7 @@ fn declarations(
     let mut wanted = SmallVec::new();
     for (i, (object, output)) in declared.iter().zip(outputs).enumerate() {
         if object.is_none() {
-            wanted.push(Wanted::Any);
+            wanted.push(GradDType::Any);
             continue;
         }
         let Ok(dtype) = object.cast::<PyDType>() else {
@@ -196,30 +197,31 @@ fn declarations(
                 dtype.name()
             )));
         }
-        wanted.push(Wanted::This(dtype));
+        wanted.push(GradDType::This(dtype));
     }
     Ok(wanted)
 }
 
-/// What forward said of its tensors: which to save, which it wrote in place, and which are not differentiable.
-pub struct Said {
+/// Forward's requests about its tensors: which to save, which it wrote in place, and which are not
+/// differentiable.
+pub struct Requests {
     pub to_save: Option<Py<PyTuple>>,
     pub dirty: Vec<Option<Tensor>>,
     pub plain: Vec<Option<Tensor>>,
 }
 
-impl Said {
+impl Requests {
     pub fn read(
         py: Python<'_>,
         to_save: Option<Py<PyAny>>,
         dirty: Option<Py<PyAny>>,
         plain: Option<Py<PyAny>>,
-    ) -> PyResult<Said> {
-        Ok(Said {
+    ) -> PyResult<Requests> {
+        Ok(Requests {
             to_save: tuple_of(py, "to_save", to_save)?.map(Bound::unbind),
             dirty: tensors_of(
                 tuple_of(py, "dirty_tensors", dirty)?,
-                // Forward wrote it, whatever becomes of the others.
+                // Forward has written the tensor, so the write is counted even if the call fails later.
                 |written| count_write(&written.body()),
                 |i, kind| format!("mark_dirty can only accept variables, but argument {i} is of type {kind}"),
             )?,
@@ -232,7 +234,7 @@ impl Said {
     }
 }
 
-/// The tensors in a tuple of nothing else.
+/// Reads a tuple of tensors; raises for anything else.
 fn tensors_of(
     tuple: Option<Bound<'_, PyTuple>>,
     found: impl Fn(&Tensor),
@@ -252,7 +254,7 @@ fn tensors_of(
     tuple.iter().flatten().enumerate().map(one).collect()
 }
 
-/// A tuple of a context's, or None.
+/// Reads an attribute of a context that must be a tuple or None.
 pub fn tuple_of<'py>(
     py: Python<'py>,
     name: &str,
@@ -269,7 +271,7 @@ pub fn tuple_of<'py>(
     })
 }
 
-/// The getter and the setter of what a context was told.
+/// Defines getters and setters of the tuples that a context is given.
 macro_rules! told {
     ($($field:ident, $name:ident, $set:ident;)*) => {
         #[pymethods]
@@ -313,7 +315,8 @@ fn unreadable(name: &str) -> PyErr {
 
 #[pymethods]
 impl Ctx {
-    /// The dtypes in which `backward` gets the gradients of the outputs: None leaves one as it comes.
+    /// Declares the dtypes in which `backward` gets the gradients of the outputs; None leaves a gradient
+    /// unchanged.
     #[pyo3(signature = (*dtypes))]
     fn set_output_grad_dtype(&self, dtypes: &Bound<'_, PyTuple>) -> PyResult<()> {
         let mut state = self.state();
@@ -323,7 +326,7 @@ impl Ctx {
         state.options.grad_dtypes = Some(dtypes.clone().unbind());
         Ok(())
     }
-    /// What `set_output_grad_dtype` was given; None once forward is done.
+    /// The dtypes given to `set_output_grad_dtype`; None after forward has returned.
     #[getter]
     fn output_grad_dtypes(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
         self.state().options.grad_dtypes.as_ref().map(|dtypes| dtypes.clone_ref(py))
@@ -343,8 +346,8 @@ impl Ctx {
         self.state().options.grad_dtypes = dtypes;
         Ok(())
     }
-    /// For each of forward's arguments the sum of the gradients that came for it so far in this backward, where writing into it
-    /// adds to it: a `backward` that does so returns None there.
+    /// For each argument of forward the sum of the gradients that reached it so far in this backward, if
+    /// that can be added to in place. A `backward` that does so returns None for the argument.
     #[getter]
     fn input_grad_buffers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         Ctx::_input_grad_buffers(slf)
@@ -359,7 +362,7 @@ impl Ctx {
         };
         to_tuple(py, found.len(), found.into_iter().map(object))
     }
-    /// Saved tensors that may be read once are released by the first read; others stay.
+    /// Does nothing: saved tensors that can be read only once are released by the first read; others stay.
     fn maybe_clear_saved_tensors(&self) {}
     #[getter]
     fn materialize_grads(&self) -> PyResult<bool> {
@@ -379,7 +382,7 @@ impl Ctx {
         self.state().options.plain_stay_none = !flag("set_materialize_non_diff_grads", value)?;
         Ok(())
     }
-    /// Lets the hooks of a tensor see what comes to this node for that tensor's place among its outputs.
+    /// Copies the hooks of an output of this node to the node.
     fn _register_hook_dict(slf: &Bound<'_, Self>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         hooks::copy_tensor_hooks(Ctx::node(slf).as_ref(), tensor)
     }

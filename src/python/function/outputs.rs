@@ -1,5 +1,5 @@
-//! What a custom Function's forward returned becomes what its caller gets: outputs with a history, inputs as views of
-//! themselves, written inputs with their base's history rewritten.
+//! Turns the results of a custom Function's forward into its outputs: connects them to the graph, replaces
+//! returned inputs by views, and records in-place writes in the graph of the base.
 
 use crate::base::{DType, Device, Dims, Guidance};
 use crate::operator::detached;
@@ -8,8 +8,8 @@ use crate::operator::write::Write;
 use crate::python::call::overrides::overrides;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
-use crate::python::function::listed::Listed;
-use crate::python::function::options::{Asked, Said};
+use crate::python::function::listed::TensorList;
+use crate::python::function::options::{GradOptions, Requests};
 use crate::python::objects::{ClassName, name_of};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector;
@@ -31,18 +31,18 @@ pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 pub struct Call<'a, 'py> {
     pub class: &'a Bound<'py, PyAny>,
     pub ctx: &'a Bound<'py, Ctx>,
-    pub inputs: Listed<&'a [Option<Tensor>]>,
+    pub inputs: TensorList<&'a [Option<Tensor>]>,
     pub edges: SmallVec<[Option<Edge>; 3]>,
     pub recording: bool,
 }
 
-/// The tensors that forward marked, as written in place and as not differentiable.
+/// The tensors that forward marked as written in place and as not differentiable.
 pub struct Marks {
-    dirty: Listed<Vec<Option<Tensor>>>,
-    plain: Listed<Vec<Option<Tensor>>>,
+    dirty: TensorList<Vec<Option<Tensor>>>,
+    plain: TensorList<Vec<Option<Tensor>>>,
 }
 
-/// What a Function wrote in place may not be written.
+/// An error about a tensor that a Function wrote in place but must not.
 #[cold]
 fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
     let name = name_of(call.class, "Function");
@@ -59,9 +59,9 @@ impl Marks {
         t.dtype().is_differentiable() && !self.plain.has(t)
     }
 
-    /// Refuses what was written and not returned; what was returned is recorded by then.
+    /// Refuses tensors that were written but not returned. (Those that were returned are recorded by now.)
     fn check_returned(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
-        let outputs = Listed::new(outputs);
+        let outputs = TensorList::new(outputs);
         let Some(t) = self.dirty.tensors.iter().flatten().find(|t| !outputs.has(t)) else { return Ok(()) };
         Err(refusal(
             call,
@@ -72,7 +72,7 @@ impl Marks {
     }
 }
 
-/// Refuses to record a write to what may not be written.
+/// Refuses to record an in-place write to a tensor that must not be written.
 fn check_writable(call: &Call, t: &Tensor, outputs: usize) -> PyResult<()> {
     if t.is_leaf() && t.requires_grad() {
         let message = "a leaf Variable that requires grad has been used in an in-place operation.";
@@ -93,18 +93,18 @@ fn check_writable(call: &Call, t: &Tensor, outputs: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Gives the outputs of a forward their histories.
+/// Connects the outputs of a forward to the graph.
 pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResult<(Outputs<'py>, Marks)> {
     let (py, state) = (call.class.py(), call.ctx.get());
-    let Said { to_save, dirty, plain } = state.take_said(py)?;
-    let marks = Marks { dirty: Listed::new(dirty), plain: Listed::new(plain) };
+    let Requests { to_save, dirty, plain } = state.take_requests(py)?;
+    let marks = Marks { dirty: TensorList::new(dirty), plain: TensorList::new(plain) };
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
     let returned = if marks.dirty.tensors.is_empty() { SmallVec::new() } else { tensors.clone() };
-    let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
+    let grad_options = state.grad_options(py, &tensors, |t| marks.is_differentiable(t))?;
     let to_save = to_save.map(|list| list.into_bound(py));
     let others = if call.recording { others(to_save.as_ref(), &call, &tensors) } else { Vec::new() };
-    let node = call.recording.then(|| publish(&mut call, &tensors, asked, &others)).transpose()?;
+    let node = call.recording.then(|| publish(&mut call, &tensors, grad_options, &others)).transpose()?;
     if let Some(node) = &node {
         state.publish(node);
     }
@@ -117,7 +117,7 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
         if edge.is_some() && marks.is_dirty(&t) {
             check_writable(&call, &t, outputs.len())?;
         }
-        let made = give(&call, &marks, to_save.as_ref(), &outputs[i], &t, edge)?;
+        let made = connect(&call, &marks, to_save.as_ref(), &outputs[i], &t, edge)?;
         if let Some(made) = made {
             *slot = tensor(&made);
             outputs[i] = made;
@@ -128,9 +128,9 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
         tensors.iter().flatten().for_each(|t| t.remake_view(CreationMeta::Multi));
     }
     if let Some(node) = &node {
-        let (outputs, others) = (Listed::new(&tensors[..]), Listed::new(others));
-        let known = Known { outputs, inputs: &call.inputs, others, marks: &marks };
-        // What comes before something that cannot be saved is packed all the same.
+        let (outputs, others) = (TensorList::new(&tensors[..]), TensorList::new(others));
+        let known = SaveCandidates { outputs, inputs: &call.inputs, others, marks: &marks };
+        // If one value cannot be saved, those before it are packed all the same.
         let places = to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known));
         saved_hooks::pack(node, |i| call.inputs.tensors.get(i)?.as_ref(), &[])?;
         state.keep(places?);
@@ -142,13 +142,13 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
     Ok((outputs, marks))
 }
 
-/// What is to be saved of tensors with histories of their own, which are neither inputs nor outputs.
+/// Returns the tensors to save that are neither inputs nor outputs but have edges in the graph.
 fn others(
     to_save: Option<&Bound<'_, PyTuple>>,
     call: &Call,
     outputs: &[Option<Tensor>],
 ) -> Vec<Option<Tensor>> {
-    let outputs = Listed::new(outputs);
+    let outputs = TensorList::new(outputs);
     let other = |object: Bound<'_, PyAny>| {
         let t = &object.cast::<PyTensor>().ok()?.get().tensor;
         let is_other = t.requires_grad() && !call.inputs.has(t) && !outputs.has(t) && t.edge().is_some();
@@ -160,7 +160,7 @@ fn others(
 fn publish(
     call: &mut Call,
     outputs: &[Option<Tensor>],
-    asked: Option<Box<Asked>>,
+    grad_options: Option<Box<GradOptions>>,
     others: &[Option<Tensor>],
 ) -> PyResult<NodeRef> {
     let meta = |t: &Option<Tensor>| match t {
@@ -169,8 +169,8 @@ fn publish(
     };
     collector::follow(call.ctx.py())?;
     let mut metas: SmallVec<[Meta; 1]> = outputs.iter().map(meta).collect();
-    if let Some(asked) = &asked {
-        asked.declare(&mut metas);
+    if let Some(grad_options) = &grad_options {
+        grad_options.declare(&mut metas);
     }
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
@@ -178,15 +178,20 @@ fn publish(
         variables: call.inputs.tensors.iter().map(Option::is_some).collect(),
         tensors: outputs.iter().map(Option::is_some).collect(),
         others: others.iter().flatten().filter_map(Tensor::edge).collect(),
-        asked,
+        grad_options,
     })));
     node.edges = std::mem::take(&mut call.edges);
     node.outputs = metas;
     Ok(Node::publish(node))
 }
 
-/// An input that is handed out as it is: a view of it, which a class of tensors makes as it does other results.
-fn as_itself<'py>(object: &Bound<'py, PyAny>, t: &Tensor, edge: Option<Edge>) -> PyResult<Bound<'py, PyAny>> {
+/// Returns a view of an input that forward returned unchanged. A tensor subclass makes the view with its
+/// own override.
+fn view_of_input<'py>(
+    object: &Bound<'py, PyAny>,
+    t: &Tensor,
+    edge: Option<Edge>,
+) -> PyResult<Bound<'py, PyAny>> {
     if overrides(object) {
         let view = object.py().import("gradiron.overrides")?.getattr("_as_itself")?;
         let made = mode::with_grad(false, || view.call1((object,)))?;
@@ -203,9 +208,9 @@ fn as_itself<'py>(object: &Bound<'py, PyAny>, t: &Tensor, edge: Option<Edge>) ->
     wrap(object.py(), mode::with_grad(false, || view_of(t, body, edge, CreationMeta::Function)))
 }
 
-/// Gives one output its history; `edge` where a gradient will flow back through it. Returns what stands for it, where that is
-/// another object.
-fn give<'py>(
+/// Connects one output to the graph; `edge` is set if a gradient flows back through it. Returns the object
+/// that replaces the output, if any.
+fn connect<'py>(
     call: &Call<'_, 'py>,
     marks: &Marks,
     to_save: Option<&Bound<'py, PyTuple>>,
@@ -221,7 +226,7 @@ fn give<'py>(
     }
     match edge {
         None if is_input && t.requires_grad() => return wrap(py, detached::shallow(t)).map(Some),
-        None if is_input && !dirty => return as_itself(object, t, None).map(Some),
+        None if is_input && !dirty => return view_of_input(object, t, None).map(Some),
         None if t.requires_grad() && t.as_view().is_none() => {
             t.set_history(None);
             t.set_requires_grad(false)?;
@@ -237,10 +242,11 @@ fn give<'py>(
                 }
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), TEXT, 1)?;
             }
-            // Its `.grad` was the gradient of its old values.
+            // `.grad` belonged to the old values.
             t.set_grad(None);
             let over = Write::begin(t, true)?;
-            // Whoever looked at a view since it was written found another history than the node took.
+            // If a view was used since it was written, its edge was updated and differs from the one that
+            // the node took.
             if let Some(at) = call.inputs.place(t)
                 && t.as_view().is_some()
             {
@@ -248,7 +254,7 @@ fn give<'py>(
             }
             over.end(Some(edge))?;
         }
-        Some(edge) if is_input => return as_itself(object, t, Some(edge)).map(Some),
+        Some(edge) if is_input => return view_of_input(object, t, Some(edge)).map(Some),
         Some(edge) => {
             t.set_history(Some(edge));
             t.remake_view(CreationMeta::Function);
@@ -257,7 +263,8 @@ fn give<'py>(
     Ok(None)
 }
 
-/// Refuses to save, in a `setup_context` of its own, an input that is handed out as it is: the output is another tensor.
+/// With a `setup_context`, refuses to save an input that forward returned unchanged: the output is another
+/// tensor.
 fn check_not_saved(call: &Call, to_save: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> PyResult<()> {
     let py = call.class.py();
     let own = |list: &Bound<'_, PyTuple>| {
@@ -275,15 +282,15 @@ fn check_not_saved(call: &Call, to_save: Option<&Bound<'_, PyTuple>>, t: &Tensor
     Err(Guidance::new(message).note("saved", text, line).done().into())
 }
 
-/// The tensors that a saved one may be.
-struct Known<'a> {
-    outputs: Listed<&'a [Option<Tensor>]>,
-    inputs: &'a Listed<&'a [Option<Tensor>]>,
-    others: Listed<Vec<Option<Tensor>>>,
+/// The tensors that a saved tensor may be identical to.
+struct SaveCandidates<'a> {
+    outputs: TensorList<&'a [Option<Tensor>]>,
+    inputs: &'a TensorList<&'a [Option<Tensor>]>,
+    others: TensorList<Vec<Option<Tensor>>>,
     marks: &'a Marks,
 }
 
-impl Known<'_> {
+impl SaveCandidates<'_> {
     fn saved(&self, t: &Tensor) -> Saved {
         let body = t.body();
         match (self.outputs.place(t), self.inputs.place(t)) {
@@ -297,8 +304,8 @@ impl Known<'_> {
     }
 }
 
-/// Lets the node keep what forward asked for; returns where each value lies.
-fn save(node: &NodeRef, list: &Bound<'_, PyTuple>, known: &Known) -> PyResult<Places> {
+/// Saves the tensors that forward asked for; returns the index of each.
+fn save(node: &NodeRef, list: &Bound<'_, PyTuple>, known: &SaveCandidates) -> PyResult<Places> {
     let mut places = Places::new();
     let mut count = 0;
     for (i, object) in list.iter().enumerate() {

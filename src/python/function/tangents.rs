@@ -1,4 +1,4 @@
-//! Forward mode through a custom Function: its `jvp` gives the tangents of what its forward returned.
+//! Forward mode through a custom Function: its `jvp` computes the tangents of forward's results.
 
 use crate::base::{Error, Guidance};
 use crate::operator::constant;
@@ -15,7 +15,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Asks a Function's `jvp` for the tangents of what its forward returned, level by level.
+/// Calls a Function's `jvp` for the tangents of forward's results, at each dual level.
 pub fn function_tangents<'py>(
     class: &Bound<'py, PyAny>,
     ctx: &Bound<'py, PyAny>,
@@ -28,7 +28,7 @@ pub fn function_tangents<'py>(
     let (saved, keep_none) = state.get().take_for_forward();
     let saved = tuple_of(py, "saved_for_forward", saved)?.unwrap_or_else(|| PyTuple::empty(py));
     for output in outputs.iter_mut() {
-        // An input that comes out as it went in needs a tangent of its own.
+        // An input that is returned unchanged needs its own tangent, so it becomes a view.
         if let Ok(t) = output.cast::<PyTensor>().map(|t| t.get().tensor.clone())
             && t.is_dual()
             && !marks.is_dirty(&t)
@@ -105,14 +105,15 @@ pub fn function_tangents<'py>(
     Ok(())
 }
 
-/// What a Function's `jvp` returned does not fit.
+/// An error about the result of a Function's `jvp`.
 #[cold]
 fn misuse(class: &Bound<'_, PyAny>, message: impl Into<String>) -> PyErr {
     let name = name_of(class, "Function");
     Error::from(Guidance::new(message).note("operator", format!("{name}.jvp"), None)).into()
 }
 
-/// Gives output `i` of a Function the tangent that its `jvp` returned; `seen` are the versions of the inputs' before.
+/// Sets the tangent of output `i` to the result of `jvp`; `seen` has the versions of the inputs' tangents
+/// before the call.
 fn take_tangent(
     class: &Bound<'_, PyAny>,
     output: &Tensor,
@@ -146,7 +147,7 @@ fn take_tangent(
     }
     let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
-        // A tangent with the layout of the output is taken as it is, even if it is shared.
+        // A tangent with the layout of the output is used as it is, even if it is shared.
         let alike = same_layout(&output.body(), &tangent.body());
         return Ok(output.set_tangent(level, if alike { tangent } else { own(output, tangent)? })?);
     };

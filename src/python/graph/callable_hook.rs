@@ -1,4 +1,4 @@
-//! A Python callable as a hook of a node: what it is given, and what it may return.
+//! Python callables as hooks: their arguments, and the checks of their results.
 
 use crate::base::Error;
 use crate::python::objects::{ClassName, name_of, to_tuple};
@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
 
-/// A Python callable as a hook.
 pub struct PyHook {
     pub callable: Py<PyAny>,
     pub when: When,
@@ -86,7 +85,7 @@ impl PyHook {
     }
 }
 
-/// A hook's result must have the type and shape of what it replaces.
+/// Checks that a hook's result has the type and shape of the gradient that it replaces.
 fn check(
     value: &Bound<'_, PyAny>,
     old: Option<&Tensor>,

@@ -1,10 +1,10 @@
-//! Hooks as Python sees them: handles that remove them again, and the lists that a tensor has.
+//! Hooks in Python: handles that remove them, and the dictionaries of a tensor's hooks.
 
 use crate::arena::Id;
 use crate::base::{lock, try_alloc};
 use crate::python::graph::callable_hook::add_callable;
 use crate::python::graph::tensor_or_edge::no_hook;
-use crate::python::objects::{ClassName, Made};
+use crate::python::objects::{ClassName, ToObject};
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::collector;
 use crate::storage::reserve;
@@ -18,24 +18,26 @@ use pyo3::types::{PyDict, PyList, PyTuple, PyType, PyWeakrefReference};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Removes a hook: by `remove()`, or at the end of a `with` block. One made by the user removes its number from dictionaries.
+/// Removes a hook: by `remove()`, or at the end of a `with` block. A handle that the user created removes
+/// its id from dictionaries.
 #[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
 pub struct Handle {
-    at: TensorOrEdge,
-    /// Written once, by who makes a copy.
+    at: HookPlace,
+    /// Written once, by whoever restores a copy.
     id: AtomicU64,
 }
 
-enum TensorOrEdge {
-    /// By id: a hook that holds its own handle must not keep its node alive.
+enum HookPlace {
+    /// An id, not a reference: a hook that holds its own handle must not keep its node alive.
     Node(Id<Node>),
-    /// A node that is not made yet.
+    /// A node that does not exist yet.
     Coming(OnceLock<Id<Node>>),
-    /// Weak references to a dictionary of hooks, and to others that know it by the same number. A pickle brings its own.
+    /// Weak references to a dictionary of hooks, and to others that use the same id. A pickled handle
+    /// brings its own.
     Dicts(Mutex<Vec<Py<PyWeakrefReference>>>),
 }
 
-/// What a handle is made of again: its number, and the dictionaries that there still are.
+/// The pickled state of a handle: its id, and the dictionaries that are still alive.
 type State<'py> = (u64, Vec<Bound<'py, PyAny>>);
 
 fn weak(dicts: &[Bound<'_, PyAny>]) -> PyResult<Vec<Py<PyWeakrefReference>>> {
@@ -44,22 +46,22 @@ fn weak(dicts: &[Bound<'_, PyAny>]) -> PyResult<Vec<Py<PyWeakrefReference>>> {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The number of a hook that was taken removed before there was a node for it.
+/// The id of a hook that was removed before its node existed.
 const OFF: u64 = u64::MAX;
 
 impl Handle {
     pub fn new(node: &NodeRef, id: u64) -> Handle {
-        Handle { at: TensorOrEdge::Node(node.id()), id: id.into() }
+        Handle { at: HookPlace::Node(node.id()), id: id.into() }
     }
 
-    /// The handle of a hook that waits for its node.
+    /// Creates the handle of a hook that waits for its node.
     fn coming() -> Handle {
-        Handle { at: TensorOrEdge::Coming(OnceLock::new()), id: 0.into() }
+        Handle { at: HookPlace::Coming(OnceLock::new()), id: 0.into() }
     }
 
-    /// The dictionaries that there still are.
+    /// Returns the dictionaries that are still alive.
     fn dicts<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let TensorOrEdge::Dicts(dicts) = &self.at else { return Ok(Vec::new()) };
+        let HookPlace::Dicts(dicts) = &self.at else { return Ok(Vec::new()) };
         let weak: Vec<_> = lock(dicts).iter().map(|dict| dict.clone_ref(py)).collect();
         let mut there = Vec::with_capacity(weak.len());
         for dict in weak {
@@ -85,30 +87,32 @@ impl Handle {
                 Err(_) => all.push(extra.clone()),
             }
         }
-        let at = TensorOrEdge::Dicts(Mutex::new(weak(&all)?));
+        let at = HookPlace::Dicts(Mutex::new(weak(&all)?));
         Ok(Handle { at, id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
     }
     #[getter]
-    fn id(&self) -> Made<u64> {
-        Made(self.id.load(Ordering::Relaxed))
+    fn id(&self) -> ToObject<u64> {
+        ToObject(self.id.load(Ordering::Relaxed))
     }
-    /// A weak reference to the dictionary that the hook is in; none for those of tensors and nodes, which have no dictionary.
+    /// A weak reference to the dictionary of the hook; None for hooks of tensors and nodes, which are in no
+    /// dictionary.
     #[getter]
     fn hooks_dict_ref(&self, py: Python<'_>) -> Option<Py<PyWeakrefReference>> {
-        let TensorOrEdge::Dicts(dicts) = &self.at else { return None };
+        let HookPlace::Dicts(dicts) = &self.at else { return None };
         lock(dicts).first().map(|dict| dict.clone_ref(py))
     }
     fn __copy__(&self, py: Python<'_>) -> Handle {
         let at = match &self.at {
-            TensorOrEdge::Node(node) => TensorOrEdge::Node(*node),
-            TensorOrEdge::Coming(node) => TensorOrEdge::Coming(node.clone()),
-            TensorOrEdge::Dicts(dicts) => {
-                TensorOrEdge::Dicts(Mutex::new(lock(dicts).iter().map(|dict| dict.clone_ref(py)).collect()))
+            HookPlace::Node(node) => HookPlace::Node(*node),
+            HookPlace::Coming(node) => HookPlace::Coming(node.clone()),
+            HookPlace::Dicts(dicts) => {
+                HookPlace::Dicts(Mutex::new(lock(dicts).iter().map(|dict| dict.clone_ref(py)).collect()))
             }
         };
         Handle { at, id: self.id().0.into() }
     }
-    /// A handle from a pickle or a deep copy removes from the dictionaries that come with it. Tensors' hooks are not copied.
+    /// A handle that was pickled or deep-copied removes from the dictionaries copied with it. Hooks of
+    /// tensors are not copied.
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), State<'py>)> {
@@ -120,24 +124,24 @@ impl Handle {
     fn __setstate__(&self, state: State<'_>) -> PyResult<()> {
         let (id, dicts) = state;
         if !dicts.is_empty() {
-            // Of another process, perhaps: the dictionaries' numbers must not be given again.
+            // The pickle may come from another process: its ids must not be handed out again.
             NEXT.fetch_max(id.saturating_add(1), Ordering::Relaxed);
         }
         self.id.store(id, Ordering::Relaxed);
-        if let TensorOrEdge::Dicts(own) = &self.at {
+        if let HookPlace::Dicts(own) = &self.at {
             *lock(own) = weak(&dicts)?;
         }
         Ok(())
     }
-    /// Removes the hook; a second call does nothing.
+    /// Removes the hook; further calls do nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
-            TensorOrEdge::Node(node) => take_off(*node, self.id().0),
-            TensorOrEdge::Coming(node) => match node.get() {
-                Some(node) => take_off(*node, self.id().0),
+            HookPlace::Node(node) => remove_hook(*node, self.id().0),
+            HookPlace::Coming(node) => match node.get() {
+                Some(node) => remove_hook(*node, self.id().0),
                 None => self.id.store(OFF, Ordering::Relaxed),
             },
-            TensorOrEdge::Dicts(_) => {
+            HookPlace::Dicts(_) => {
                 for dict in self.dicts(py)? {
                     if dict.contains(self.id().0)? {
                         dict.del_item(self.id().0)?;
@@ -156,23 +160,23 @@ impl Handle {
     }
 }
 
-fn take_off(node: Id<Node>, id: u64) {
+fn remove_hook(node: Id<Node>, id: u64) {
     if let Some(node) = node.upgrade() {
         node.remove_hook(id);
     }
 }
 
-/// A hook that a Function's context was given before there is a node.
-pub struct Early {
+/// A hook that was registered on a Function's context before its node existed.
+pub struct PendingHook {
     when: When,
     hook: Py<PyAny>,
     handle: Py<Handle>,
 }
 
-impl Early {
-    pub fn new(py: Python<'_>, when: When, hook: Py<PyAny>) -> PyResult<Early> {
+impl PendingHook {
+    pub fn new(py: Python<'_>, when: When, hook: Py<PyAny>) -> PyResult<PendingHook> {
         reserve::check()?;
-        Ok(Early { when, hook, handle: Py::new(py, Handle::coming())? })
+        Ok(PendingHook { when, hook, handle: Py::new(py, Handle::coming())? })
     }
     pub fn handle<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.handle.bind(py).clone().into_any()
@@ -180,7 +184,7 @@ impl Early {
     /// Adds the hook to the node, unless it was removed meanwhile.
     pub fn attach(self, node: &NodeRef) {
         let handle = self.handle.get();
-        if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id().0 != OFF) {
+        if let (HookPlace::Coming(at), true) = (&handle.at, handle.id().0 != OFF) {
             handle.id.store(add_callable(node, self.when, self.hook), Ordering::Relaxed);
             let _ = at.set(node.id());
         }
@@ -190,7 +194,8 @@ impl Early {
     }
 }
 
-/// A dictionary of hooks that was assigned as a whole: the hooks that it has at the time of the backward are called.
+/// A dictionary of hooks that the user assigned as a whole. A backward calls the hooks that the dictionary
+/// holds at that time.
 #[pyclass(frozen, module = "gradiron")]
 pub struct Assigned {
     hooks: Py<PyDict>,
@@ -201,7 +206,7 @@ pub struct Assigned {
 impl Assigned {
     fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut current = given;
-        // By its own methods: it may be an ordered dictionary.
+        // Calls the method `values`: the dictionary may be a subclass such as OrderedDict.
         let hooks = self.hooks.bind(current.py()).call_method0(intern!(current.py(), "values"))?;
         for hook in hooks.try_iter()?.collect::<PyResult<Vec<_>>>()? {
             let made = hook.call1((&current,))?;
@@ -219,12 +224,12 @@ impl Assigned {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector may look between the allocation and the first value.
+        // The collector may traverse the object before its value is written.
         if self.hooks.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hooks) }
     }
 }
 
-/// A tensor's hooks of one moment, with their numbers.
+/// Returns the ids and callables of a tensor's hooks that `at` selects.
 fn found<'py>(
     slf: &Bound<'py, PyTensor>,
     at: impl Fn(When, u32) -> bool,
@@ -234,14 +239,14 @@ fn found<'py>(
     let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
         return Ok(Vec::new());
     };
-    // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
+    // SAFETY: the node keeps the callable alive while it is among the hooks, and these are locked.
     let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
     let hooks = edge.node.hooks();
     let found = hooks.list.iter().filter(|(_, hook)| at(hook.0, edge.output));
     Ok(try_alloc::all(found.take(most).map(|(id, hook)| (*id, held(hook.1.host()))))?)
 }
 
-/// The hooks of one moment as an ordered dictionary, None when there is none.
+/// Returns the hooks that `at` selects as an ordered dictionary; None if there are none.
 fn listed<'py>(
     slf: &Bound<'py, PyTensor>,
     at: impl Fn(When, u32) -> bool,
@@ -265,7 +270,7 @@ fn listed<'py>(
     Ok(Some(dict))
 }
 
-/// Puts a hook into the dictionary that was assigned to a leaf, where there is one.
+/// Adds a hook to the dictionary that the user assigned to a leaf, if any.
 pub fn join_assigned<'py>(
     slf: &Bound<'py, PyTensor>,
     when: When,
@@ -274,7 +279,7 @@ pub fn join_assigned<'py>(
     if !slf.get().tensor.is_leaf() {
         return Ok(None);
     }
-    // An assigned dictionary replaces all hooks before it, so that it is the first hook, if there is one.
+    // Assigning a dictionary removes all earlier hooks, so an assigned dictionary is always the first hook.
     let first = found(slf, |own, _| own == when, 1)?;
     let Some(Ok(assigned)) = first.first().map(|(_, own)| own.cast::<Assigned>()) else { return Ok(None) };
     let hooks = assigned.get().hooks.bind(slf.py());
@@ -283,8 +288,8 @@ pub fn join_assigned<'py>(
     Ok(Some(handle.into_any()))
 }
 
-/// `x._backward_hooks = hooks`: a leaf has these from now on, and no others. (Of other tensors PyTorch's engine does not look
-/// at what is assigned.)
+/// Sets `x._backward_hooks`: replaces all hooks of a leaf. (PyTorch's engine ignores this for other
+/// tensors.)
 fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
     let tensor = &slf.get().tensor;
     let dict = match hooks.cast::<PyDict>() {
@@ -292,7 +297,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
         Err(_) if hooks.is_none() => None,
         Err(_) => {
             let kind = hooks.class_name()?;
-            return Err(PyTypeError::new_err(format!("hooks are assigned as a dict or None, not {kind}")));
+            return Err(PyTypeError::new_err(format!("hooks must be a dict or None, not {kind}")));
         }
     };
     if !tensor.is_leaf() {
@@ -315,7 +320,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
     Ok(())
 }
 
-/// Adds a tensor's hooks to the node that it is an output of, unless they are there already.
+/// Copies a tensor's hooks to the node that made it, unless they are there already.
 pub fn copy_tensor_hooks(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(tensor) = tensor.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err("_register_hook_dict expected a variable"));
@@ -360,7 +365,7 @@ impl PyTensor {
     }
 }
 
-/// A flag, as PyTorch's parser reads it.
+/// Reads a bool with the error of PyTorch's argument parser.
 pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.cast::<pyo3::types::PyBool>().map(|b| b.is_true()).map_err(|_| {
         let kind = object.class_name().unwrap_or_else(|_| "?".into());

@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// What a node expects of one gradient that it is given.
+/// The shape, dtype and device that a node expects of an incoming gradient.
 #[pyclass(name = "_InputMetadata", module = "gradiron.autograd.graph", frozen)]
 pub struct InputMetadata(Meta);
 
@@ -57,7 +57,7 @@ impl HostObject for Metadata {
     }
 }
 
-/// A node's `metadata`: the same dictionary as long as the node lives.
+/// Returns a node's `metadata`: always the same dictionary while the node lives.
 pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
     let kept = node.hooks().metadata.clone();
     if let Some(found) = kept.as_ref().and_then(|m| m.as_any().downcast_ref::<Metadata>()) {
@@ -65,17 +65,17 @@ pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
     }
     let made = PyDict::new(py);
     if let Some(stack) = node.trace.as_ref().and_then(|trace| trace.stack.as_ref()?.text()) {
-        // A traceback as Python's own functions give it: a text for each frame.
+        // Formatted like Python's tracebacks: one string per frame.
         let frames = stack.split("  File ").skip(1).map(|frame| format!("  File {frame}"));
         let list = pyo3::types::PyList::new(py, frames.collect::<Vec<_>>());
-        // A new dictionary takes anything.
+        // Setting an item of a new dictionary cannot fail.
         let _ = list.and_then(|list| made.set_item("traceback_", list));
     }
     set_metadata(node, made.clone().unbind());
     made
 }
 
-/// Makes a node keep its `metadata`.
+/// Sets a node's `metadata`.
 pub fn set_metadata(node: &Node, notes: Py<PyDict>) {
     node.hooks().metadata = Some(Arc::new(Metadata(notes)));
 }

@@ -1,4 +1,4 @@
-//! Nodes of the graph as Python sees them, and their hooks.
+//! Nodes of the graph as Python objects, and their hooks.
 
 pub mod callable_hook;
 pub mod hooks;

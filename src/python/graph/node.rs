@@ -1,6 +1,7 @@
-//! Nodes of the graph as Python objects: the same one while it lives, of a class named after the node.
+//! Nodes of the graph as Python objects. Each node has one object at a time, of a class named after the
+//! node.
 
-use crate::python::objects::{made, to_tuple, tuple};
+use crate::python::objects::{to_object, to_tuple, tuple};
 use crate::python::wrapper::identity;
 use crate::storage::reserve;
 use crate::tensor::{Edge, Kind, Node, NodeRef};
@@ -11,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An operator of the graph: `grad_fn` of what it made.
+/// A node of the graph: the `grad_fn` of the tensors that it produced.
 #[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, subclass)]
 pub struct PyNode {
     pub node: NodeRef,
@@ -25,7 +26,7 @@ impl Drop for PyNode {
     }
 }
 
-/// The Python object of a node: a Function's own context, or a view of the node that is the same while it lives.
+/// Returns the Python object of a node: the context of a custom Function, or the node's `PyNode`.
 pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
     if let Kind::Custom(custom) = &node.kind {
         let host = custom.host().cast::<ffi::PyObject>();
@@ -37,13 +38,15 @@ pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> 
     view_object(py, node)
 }
 
-/// Whether others than the caller hold an object. Without the interpreter's lock this may be true of an object that is being released.
+/// Returns true if others hold references to an object. In free-threaded Python this may also be true of an
+/// object that is being released.
 pub fn has_others<T>(object: &Py<T>) -> bool {
     // SAFETY: the caller's handle keeps the object alive.
     unsafe { ffi::Py_REFCNT(object.as_ptr()) != 1 }
 }
 
-/// A Python object that keeps the node. (A Function's context stands for its node without keeping it.)
+/// Returns an object that keeps the node alive. (A Function's context stands for its node but does not keep
+/// it alive.)
 pub fn view_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
     if let Ok(object) = identity::find(py, &node.host) {
         return Ok(object);
@@ -61,19 +64,19 @@ fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
         return Ok(class.cast_into::<PyType>()?);
     }
     let bases = PyTuple::new(py, [PyNode::type_object(py)])?;
-    // For the user's `metadata`.
+    // Instances have no `__dict__`: `metadata` is the place for the user's data.
     let body = PyDict::new(py);
     body.set_item("__slots__", PyTuple::empty(py))?;
     let class = py.get_type::<PyType>().call1((&name, bases, body))?;
-    // Another thread may have been faster.
+    // Another thread may have added the class first.
     Ok(classes.call_method1(intern!(py, "setdefault"), (&name, class))?.cast_into::<PyType>()?)
 }
 
-/// Where the value lies in a node's object, found on the first one.
+/// The offset of the Rust value in a node's object, measured on the first one.
 static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// A node's object, of its own class. PyO3 makes objects of the base class only, so the first one shows where the value
-/// lies, and the others are written there.
+/// Allocates a node's object, of its own class. PyO3 can create only objects of the base class, so the
+/// first such object shows the offset of the value, and later objects are written there.
 fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
     reserve::check()?;
     if VALUE_OFFSET.load(Ordering::Relaxed) == 0 {
@@ -83,7 +86,8 @@ fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
     }
     let place = VALUE_OFFSET.load(Ordering::Relaxed);
     let class = class_of(py, &node)?;
-    // SAFETY: a subclass made by `type` has the base's layout first, zeroed; the value is written before anybody sees it.
+    // SAFETY: a subclass made by `type` begins with the base's layout, zeroed; the value is written before
+    // anybody else sees the object.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_type_ptr(), 0);
         if object.is_null() {
@@ -94,9 +98,9 @@ fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
     }
 }
 
-/// The graph's side of `grad_fn`, for nodes and for a Function's context.
+/// Returns the `next_functions` of a node or of a Function's context.
 pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
-    // The node of a write through a view shows the other inputs of the operator that wrote as its own.
+    // A CopySlices node (a write through a view) lists the other inputs of the writing operator as its own.
     let edges: Vec<&Option<Edge>> = match (&node.kind, node.edges.get(1)) {
         (Kind::Op(_), Some(Some(written))) if node.name() == "CopySlices" => {
             node.edges.iter().take(1).chain(written.node.edges.iter().skip(1)).collect()
@@ -104,8 +108,8 @@ pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, 
         _ => node.edges.iter().collect(),
     };
     let pair = |edge: &Option<Edge>| match edge {
-        Some(edge) => tuple(py, [node_object(py, edge.node.clone())?, made(py, edge.output)?]),
-        None => tuple(py, [py.None().into_bound(py), made(py, 0u32)?]),
+        Some(edge) => tuple(py, [node_object(py, edge.node.clone())?, to_object(py, edge.output)?]),
+        None => tuple(py, [py.None().into_bound(py), to_object(py, 0u32)?]),
     };
     to_tuple(py, edges.len(), edges.into_iter().map(pair))
 }

@@ -1,18 +1,18 @@
-//! Roots and inputs of a backward: tensors or edges, and why one may have no history.
+//! Roots and inputs of a backward: tensors or edges, and the reasons why one may not be in the graph.
 
 use crate::base::{Guidance, Line, Result};
 use crate::storage::reserve;
 use crate::tensor::{Edge, Meta, Tensor, mode};
 use pyo3::prelude::*;
 
-/// A tensor or an edge of the graph: a root or an input of a backward.
+/// A root or an input of a backward.
 pub enum TensorOrEdge {
     Tensor(Tensor),
     Edge(Edge),
 }
 
 impl TensorOrEdge {
-    /// Where its gradient flows to.
+    /// Returns the edge to which its gradient flows.
     pub fn edge(&self) -> Result<Option<Edge>> {
         match self {
             TensorOrEdge::Tensor(tensor) => tensor.edge_of_many(),
@@ -20,7 +20,7 @@ impl TensorOrEdge {
         }
     }
 
-    /// As [`Tensor::edge_for_hooks`], for an input.
+    /// Like [`Tensor::edge_for_hooks`], for an input.
     pub fn edge_for_hooks(&self) -> Result<Option<Edge>> {
         reserve::check()?;
         Ok(match self {
@@ -29,7 +29,7 @@ impl TensorOrEdge {
         })
     }
 
-    /// Its description for messages, and the line of the program that made it.
+    /// Describes it for messages, with the source line that created it.
     pub fn describe(&self) -> (String, Option<Line>) {
         match self {
             TensorOrEdge::Tensor(tensor) => tensor.describe(),
@@ -45,10 +45,10 @@ impl TensorOrEdge {
     }
 }
 
-/// Why a tensor has no history.
+/// Advises what to do about a tensor that is not in the graph.
 pub fn unrecorded(place: &TensorOrEdge) -> &'static str {
     if !place.meta().dtype.is_float() {
-        "compute it in a floating point dtype: integers and truth values have no gradients"
+        "compute it in a floating point dtype: integers and bools have no gradients"
     } else if !mode::grad_enabled() {
         "leave no_grad() before computing it: nothing is recorded there"
     } else {
@@ -57,7 +57,7 @@ pub fn unrecorded(place: &TensorOrEdge) -> &'static str {
     }
 }
 
-/// An error about a tensor, with what made it and what to do.
+/// Makes an error about a tensor, with where it was made and what to do.
 pub fn guided(message: &str, label: &'static str, place: &TensorOrEdge, advice: String) -> PyErr {
     let (text, line) = place.describe();
     Guidance::new(message).note(label, text, line).advice(advice).done().into()

@@ -1,7 +1,7 @@
-//! Anomaly mode and source lines: where the user's program stands, in Python's terms.
+//! Anomaly mode, and the lines of the user's program that its messages name.
 
 use crate::base::{Line, try_alloc};
-use crate::python::objects::start_of;
+use crate::python::objects::truncate;
 use crate::storage::reserve;
 use crate::tensor::anomaly::{self, Stack};
 use gradiron_macros::pyfunction;
@@ -22,26 +22,26 @@ pub fn set_anomaly(on: bool, check_nan: bool) {
     anomaly::set(on, check_nan);
 }
 
-/// Whether anomaly mode is on.
+/// Returns true if anomaly mode is on.
 #[pyfunction]
 pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
-/// Whether anomaly mode looks for NaN, where it is on.
+/// Returns true if anomaly mode, when on, checks gradients for NaN.
 #[pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::would_check_nan()
 }
 
-/// Whether nodes remember the user's line from now on; returns what it was.
+/// Sets whether nodes record the user's source line; returns the old setting.
 #[pyfunction]
 pub fn swap_source_lines(on: bool) -> bool {
     install();
     anomaly::set_lines(on)
 }
 
-/// The folder of the Python package: its lines are not the user's.
+/// Returns the folder of the Python package: frames in it are not the user's.
 fn package(py: Python<'_>) -> &str {
     static PACKAGE: PyOnceLock<String> = PyOnceLock::new();
     PACKAGE.get_or_init(py, || {
@@ -50,21 +50,21 @@ fn package(py: Python<'_>) -> &str {
     })
 }
 
-/// Python's frames, innermost first; none outside of Python code.
+/// Iterates over Python's frames, innermost first.
 pub fn frames(py: Python<'_>) -> impl Iterator<Item = Bound<'_, PyAny>> {
-    // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
+    // SAFETY: this thread is attached; the frame is borrowed, and null outside of Python code.
     let innermost = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
     std::iter::successors(innermost, move |frame| {
         frame.getattr(intern!(py, "f_back")).ok().filter(|f| !f.is_none())
     })
 }
 
-/// The innermost line that is not gradiron's own.
+/// Returns the innermost line outside of gradiron's package.
 fn line() -> Option<Line> {
     Python::attach(|py| {
         for frame in frames(py) {
             let code = frame.getattr(intern!(py, "f_code")).ok()?;
-            let file = start_of(code.getattr(intern!(py, "co_filename")).ok()?.cast().ok()?).ok()?;
+            let file = truncate(code.getattr(intern!(py, "co_filename")).ok()?.cast().ok()?).ok()?;
             if !file.starts_with(package(py)) {
                 let number = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
                 return Some(Line { file: file.into(), number });
@@ -74,7 +74,7 @@ fn line() -> Option<Line> {
     })
 }
 
-/// Adds a note to an exception; its text stays as it is. Python before 3.11 has no notes.
+/// Adds a note to an exception, whose text stays unchanged. Python before 3.11 has no notes.
 fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
     let Some(error) = exception.downcast_ref::<PyErr>() else { return };
     Python::attach(|py| {
@@ -84,15 +84,15 @@ fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
     });
 }
 
-/// A line of a source file, if it can be read.
+/// Reads a line of a source file; None if it cannot be read.
 pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
     let text =
         py.import("linecache").and_then(|m| m.call_method1("getline", (&*line.file, line.number))).ok()?;
-    let text = start_of(text.cast().ok()?).ok()?;
+    let text = truncate(text.cast().ok()?).ok()?;
     Some(text.trim().to_owned()).filter(|t| !t.is_empty())
 }
 
-/// What is kept of frames, innermost first.
+/// A recorded stack, innermost frame first.
 struct Frames(Vec<Frame>);
 
 struct Frame {
@@ -101,9 +101,9 @@ struct Frame {
     instruction: usize,
 }
 
-/// Python's stack.
+/// Records Python's stack.
 fn here() -> Option<Box<dyn Stack>> {
-    // One call may make many nodes: without memory they get no traceback.
+    // One call may create many nodes: without memory they get no traceback.
     if reserve::is_spent() {
         return None;
     }
@@ -113,8 +113,8 @@ fn here() -> Option<Box<dyn Stack>> {
         for frame in frames(py) {
             let code = frame.getattr(intern!(py, "f_code")).ok()?;
             let file = code.getattr(intern!(py, "co_filename")).ok()?;
-            // `Function.apply` is not the user's code.
-            if kept.is_empty() && start_of(file.cast().ok()?).ok()? == own {
+            // Skips the frame of `Function.apply`.
+            if kept.is_empty() && truncate(file.cast().ok()?).ok()? == own {
                 continue;
             }
             let line = frame.getattr(intern!(py, "f_lineno")).and_then(|n| n.extract()).ok()?;
@@ -137,7 +137,7 @@ impl Frames {
         let (traceback, summaries) = (py.import("traceback")?, PyList::empty(py));
         for frame in self.0.iter().rev() {
             let (code, more) = (frame.code.bind(py), PyDict::new(py));
-            // From 3.11 on Python knows which part of the line it is.
+            // Since Python 3.11 a frame also knows the columns.
             if let Ok(mut places) = code.call_method0("co_positions").and_then(|p| p.try_iter())
                 && let Some(place) = places.nth(frame.instruction / 2)
             {
@@ -151,7 +151,7 @@ impl Frames {
         let lines = traceback.getattr("StackSummary")?.call_method1("from_list", (summaries,))?;
         let lines = lines.call_method0("format")?.cast_into::<PyList>()?;
         try_alloc::check_text(lines.len() * size_of::<String>())?;
-        let lines = lines.iter().map(|line| start_of(line.cast()?)).collect::<PyResult<Vec<String>>>()?;
+        let lines = lines.iter().map(|line| truncate(line.cast()?)).collect::<PyResult<Vec<String>>>()?;
         try_alloc::check_text(lines.iter().map(String::len).sum())?;
         Ok(lines.concat())
     }
@@ -161,7 +161,8 @@ fn tell(text: &str) {
     Python::attach(|py| {
         let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
         let message = std::ffi::CString::new(text).unwrap_or_default();
-        // A warning that the user turned into an error gives way to the error that is under way, and is printed.
+        // If the user turned warnings into errors, the error in flight has precedence, and the warning is
+        // printed.
         if let Err(warning) = PyErr::warn(py, &category, &message, 1) {
             warning.print(py);
         }

@@ -1,5 +1,5 @@
-//! Autocast: operands of some operators are converted before these run. Which operators, their rows say; which dtype, each
-//! thread for itself.
+//! Autocast: converts the operands of some operators before they run. The rows declare the rule of each
+//! operator; the dtype is set per thread.
 
 use crate::base::{DType, watch};
 use crate::operator::Autocast;
@@ -14,7 +14,7 @@ use pyo3::types::{PyList, PyTuple};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-/// Weights that were converted already, with what they were, by their number and version.
+/// Converted weights, by address and version, each with its original.
 type Converted = HashMap<(usize, u32), (Tensor, Tensor)>;
 
 thread_local! {
@@ -22,7 +22,7 @@ thread_local! {
     static WEIGHTS: RefCell<Option<Converted>> = const { RefCell::new(None) };
 }
 
-/// Sets this thread's dtype, or none; returns what it was.
+/// Sets this thread's autocast dtype, or none; returns the old one.
 #[pyfunction]
 pub fn swap_autocast(
     py: Python<'_>,
@@ -43,14 +43,14 @@ pub fn swap_autocast(
     old.map(|dtype| dtype_object(py, dtype)).transpose()
 }
 
-/// Drops the converted weights.
+/// Empties the cache of converted weights.
 #[pyfunction]
 pub fn clear_autocast_weights() {
     let forgotten = WEIGHTS.with_borrow_mut(|weights| weights.as_mut().map(std::mem::take));
     drop(forgotten);
 }
 
-/// The arguments of an operator with this rule, converted; None where nothing changes.
+/// Returns the converted arguments of an operator with this rule, or None if nothing changes.
 pub fn converted<'py>(
     rule: Option<Autocast>,
     arguments: &[&Bound<'py, PyAny>],
@@ -65,7 +65,7 @@ pub fn converted<'py>(
     arguments.iter().map(|a| cast(a, target, lower)).collect::<PyResult<Vec<_>>>().map(Some)
 }
 
-/// Numbers in host memory that are not of double precision.
+/// Autocast converts floating point tensors on the CPU, except float64.
 fn is_cast(t: &Tensor) -> bool {
     t.dtype().is_float() && t.dtype() != DType::F64 && t.device().is_cpu()
 }
@@ -109,7 +109,7 @@ fn cast_one<'py>(
     if !is_cast(t) || t.dtype() == target {
         return Ok(object.clone());
     }
-    // Weights are converted once, so that their gradients are summed in the lower dtype, too.
+    // Each weight is converted once, so that its gradients are also summed in the lower dtype.
     let weight = target == lower
         && t.dtype() == DType::F32
         && t.requires_grad()

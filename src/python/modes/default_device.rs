@@ -1,4 +1,4 @@
-//! The device on which a thread makes its tensors, where it has said one: `set_thread_device`, `with device(…)`.
+//! The default device of a thread: `set_thread_device` and `with device(…)`.
 
 use crate::base::{Device, watch};
 use crate::python::types::{PyDevice, device_from};
@@ -11,7 +11,7 @@ thread_local! {
     static DEVICES: RefCell<Vec<Option<PyDevice>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The device that was said last.
+/// Returns the innermost default device.
 pub fn chosen() -> Option<Device> {
     if !watch::has(watch::DEVICE) {
         return None;
@@ -19,14 +19,14 @@ pub fn chosen() -> Option<Device> {
     DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| place.map(|p| p.place())))
 }
 
-/// The default device as Python named it, with or without a number.
+/// Returns the default device as it was given, with or without an index.
 #[pyfunction]
 pub fn thread_device(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
     let place = DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| *place));
     place.map(|place| Py::new(py, place)).transpose()
 }
 
-/// Sets the device that holds outside of all `with` statements.
+/// Sets the default device outside of all `with` statements.
 #[pyfunction]
 pub fn set_thread_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let new = device.map(|device| match device.cast::<PyDevice>() {
@@ -66,7 +66,7 @@ pub fn leave() {
 
 #[pymethods]
 impl PyDevice {
-    /// Tensors are made here until the end of the `with` statement.
+    /// Makes this the default device until the end of the `with` statement.
     fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
         enter(*slf.get());
         slf

@@ -1,4 +1,4 @@
-//! The functions behind `gradiron.cuda`: the adapter, its memory, its generator, counts of work.
+//! The functions behind `gradiron.cuda`: the adapter, its memory, its generator, and counters.
 
 use crate::gpu;
 use crate::operator::generator::Generator;
@@ -6,7 +6,7 @@ use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Whether there is an adapter to work with; looks for it the first time.
+/// Returns true if there is a usable adapter; the first call looks for one.
 #[pyfunction]
 fn is_available(py: Python<'_>) -> bool {
     py.detach(gpu::available)
@@ -17,13 +17,13 @@ fn device_count(py: Python<'_>) -> usize {
     py.detach(gpu::count)
 }
 
-/// Whether the adapter was opened already.
+/// Returns true if the adapter was opened already.
 #[pyfunction]
 fn is_open() -> bool {
     gpu::is_open()
 }
 
-/// Opens the adapter, or says why there is none; refuses other adapters' numbers.
+/// Opens the adapter; raises if there is none, or if the index is not 0.
 #[pyfunction]
 fn check(py: Python<'_>, index: u8) -> PyResult<()> {
     Ok(py.detach(|| gpu::check_ordinal(index))?)
@@ -47,7 +47,7 @@ fn properties(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// Waits for the GPU; raises what its kernels found wrong.
+/// Waits for the GPU; raises the errors that its kernels reported.
 #[pyfunction]
 fn synchronize(py: Python<'_>) -> PyResult<()> {
     Ok(py.detach(gpu::synchronize)?)
@@ -80,23 +80,23 @@ fn empty_cache(py: Python<'_>) {
     py.detach(gpu::empty_cache);
 }
 
-/// Batches submitted, and kernels dispatched, since the start.
+/// Returns the numbers of submitted batches and of dispatched kernels since the start.
 #[pyfunction]
 fn work() -> (u64, u64) {
     (gpu::submits(), gpu::dispatches())
 }
 
-/// How often the host waited for the GPU, since the start.
+/// Returns how often the host waited for the GPU since the start.
 #[pyfunction]
 fn waits() -> u64 {
     gpu::waits()
 }
 
-/// At the program's end: what kernels found wrong is told, if nothing was read after it.
+/// Called at exit: warns about kernel errors that no later call raised.
 #[pyfunction]
 fn report_faults(py: Python<'_>) -> PyResult<()> {
     let Err(error) = py.detach(gpu::report_faults) else { return Ok(()) };
-    let text = format!("What the GPU found wrong, though nothing was read after it: {error}");
+    let text = format!("The GPU reported an error after the last call that could raise it: {error}");
     let message = std::ffi::CString::new(text).unwrap_or_default();
     PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &message, 1)
 }
@@ -106,7 +106,7 @@ fn manual_seed(seed: u64) {
     Generator::global().stream().set_gpu_state(seed, 0);
 }
 
-/// Seed, and blocks of four numbers drawn so far.
+/// Returns the seed, and the number of blocks of four numbers drawn so far.
 #[pyfunction]
 fn generator_state() -> (u64, u64) {
     Generator::global().stream().gpu_state()

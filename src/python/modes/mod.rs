@@ -1,4 +1,4 @@
-//! What a thread or the process has switched on, and what watches it.
+//! Modes of a thread or of the process: anomaly detection, autocast, default device, profiler, threads.
 
 pub mod anomaly;
 pub mod autocast;

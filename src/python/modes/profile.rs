@@ -1,4 +1,5 @@
-//! The profiler's Python end: spans around operator calls, the user's own marks, and a session's start and stop.
+//! The Python side of the profiler: spans around operator calls, the user's marks, and starting and
+//! stopping a session.
 
 use crate::base::lock;
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
@@ -13,7 +14,7 @@ use pyo3::types::{PyList, PyString, PyTuple};
 use std::borrow::Cow;
 use std::sync::Mutex;
 
-/// The span of one operator call, while it runs.
+/// The span of a running operator call.
 pub struct Call {
     span: Span,
     sequence: u64,
@@ -27,7 +28,7 @@ impl Drop for Call {
 }
 
 impl Call {
-    /// Counts the operations; as in PyTorch not those of in-place forms.
+    /// Records the FLOPs; like PyTorch, not those of in-place forms.
     fn count(&mut self, row: &Row, inplace: bool, text: Option<&str>) {
         let facts = &mut self.span.facts;
         if let (Some(flops), Some(shapes), false) = (row.flops, &facts.shapes, inplace) {
@@ -36,7 +37,7 @@ impl Call {
     }
 }
 
-/// A span around a call of a row on Python's arguments, if somebody profiles.
+/// Opens a span for a call of a row with Python arguments, if the profiler is on.
 #[inline]
 pub fn call<'a, 'py: 'a>(
     row: &'static Row,
@@ -70,7 +71,7 @@ fn begin<'a, 'py: 'a>(
     Some(call)
 }
 
-/// Begins the span of an operator whose operands are parsed already.
+/// Opens a span for an operator with parsed operands, if the profiler is on.
 #[inline]
 pub fn operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
     if profile::on() { begin_operands(row, inplace, operands) } else { None }
@@ -91,7 +92,7 @@ fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Opt
     Some(call)
 }
 
-/// Begins the span of a call that has no row.
+/// Opens a span for a call that has no row.
 #[inline]
 pub fn named<'a, 'py: 'a>(
     name: impl FnOnce() -> &'static str,
@@ -104,7 +105,7 @@ pub fn named<'a, 'py: 'a>(
     }
 }
 
-/// Begins the span of a custom Function, under its class's name.
+/// Opens a span for a custom Function, named after its class.
 #[inline]
 pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
     if profile::on() { begin_function(class, arguments) } else { None }
@@ -133,7 +134,7 @@ fn shape_of(object: &Bound<'_, PyAny>) -> Vec<usize> {
     object.cast::<PyTensor>().map_or_else(|_| Vec::new(), |t| t.get().tensor.shape().to_vec())
 }
 
-/// The lines of Python's stack, innermost first: `file(line): function`.
+/// Returns the lines of Python's stack, innermost first: `file(line): function`.
 fn stack() -> Vec<String> {
     const DEEPEST: usize = 64;
     Python::attach(|py| {
@@ -146,7 +147,7 @@ fn stack() -> Vec<String> {
     })
 }
 
-/// A mark of the user's, from `enter` to `exit`.
+/// A span that the user opened; `end` closes it.
 #[pyclass(frozen, name = "ProfilerMark")]
 pub struct Mark(Mutex<Option<Span>>);
 
@@ -158,7 +159,7 @@ impl Mark {
     }
 }
 
-/// Opens a mark if somebody profiles.
+/// Opens a mark if the profiler is on.
 #[pyfunction]
 pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
     if !profile::on() {
@@ -172,26 +173,26 @@ pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
     Ok(Some(Mark(Mutex::new(Some(span)))))
 }
 
-/// Whether a session is under way.
+/// Returns true if a profiling session is running.
 #[pyfunction]
 pub fn profiler_enabled() -> bool {
     profile::on()
 }
 
-/// Starts a session; false when one is under way.
+/// Starts a session; returns false if one is already running.
 #[pyfunction]
 pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
     profile::start(Options { shapes, memory, stacks })
 }
 
-/// When the events' clock began, in nanoseconds since 1970.
+/// Returns the start of the events' clock, in nanoseconds since 1970.
 #[pyfunction]
 pub fn profiler_clock() -> u64 {
     profile::clock_start()
 }
 
-/// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
-/// of its node, the shapes that it was given, the operations that it took, the stack.
+/// Ends the session. Returns for each event its name, kind, thread, start, end, depth, bytes on the host
+/// and on the GPU, and its facts: sequence number of its node, input shapes, FLOPs, stack.
 #[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let events = profile::stop()?;

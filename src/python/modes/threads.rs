@@ -1,4 +1,4 @@
-//! How many threads kernels use.
+//! The number of threads that kernels use.
 
 use crate::cpu::par;
 use crate::python::types::type_name;
@@ -7,13 +7,13 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-/// How many threads a kernel may use.
+/// Returns the number of threads that a kernel may use.
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     par::threads()
 }
 
-/// Sets how many threads a kernel may use. Results do not depend on it, not even in their last bit.
+/// Sets the number of threads that a kernel may use. Results do not depend on it, not even in the last bit.
 #[pyfunction]
 pub fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
     if !n.is_instance_of::<PyInt>() || n.is_instance_of::<PyBool>() {

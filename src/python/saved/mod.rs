@@ -1,4 +1,4 @@
-//! What nodes saved, as Python sees it.
+//! The values that nodes saved, as Python attributes.
 
 pub mod arguments;
 pub mod names;

@@ -1,5 +1,5 @@
-//! PyTorch's names of the values that a pointwise node saved: `_saved_self`, `_saved_other`, `_saved_result`. (The nodes of
-//! primitives have their names in their rows.)
+//! PyTorch's names for the values that a pointwise node saves: `_saved_self`, `_saved_other`,
+//! `_saved_result`. (The rows of primitives declare the names of their nodes.)
 
 use crate::operator::pointwise::{Numbers, Pointwise};
 use crate::operator::saved_name;
@@ -8,7 +8,7 @@ use crate::tensor::{Derivative, Kind, Node, Saved};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// The pointwise operator that made a node.
+/// Finds the pointwise operator that recorded a node.
 pub fn pointwise(node: &Node) -> Option<&'static Pointwise> {
     static ROWS: OnceLock<HashMap<usize, &'static Pointwise>> = OnceLock::new();
     let Kind::Op(derivative) = node.kind else { return None };
@@ -20,7 +20,7 @@ pub fn pointwise(node: &Node) -> Option<&'static Pointwise> {
     rows.get(&place(derivative)).copied()
 }
 
-/// Names of the values that a node of this kind can save, with the source of each.
+/// Returns the names of the values that a node can save, each with its source.
 pub fn names(node: &Node) -> Vec<(&'static str, u32)> {
     let op = pointwise(node);
     let mut found: Vec<(&'static str, u32)> = Vec::new();

@@ -1,4 +1,5 @@
-//! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
+//! Saved values as Python objects: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes
+//! of nodes.
 
 use crate::base::{Result as CoreResult, try_alloc};
 use crate::operator::pointwise::Pointwise;
@@ -6,10 +7,10 @@ use crate::operator::{Forms, Kind};
 use crate::ops;
 use crate::python::errors;
 use crate::python::graph::node;
-use crate::python::objects::{ClassName, Made, to_list, to_tuple};
+use crate::python::objects::{ClassName, ToObject, to_list, to_tuple};
 use crate::python::saved::arguments;
 use crate::python::saved::names;
-use crate::python::sequences::Listed;
+use crate::python::sequences::ListArg;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::facts::{Facts, SavedAt};
@@ -26,14 +27,14 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// A user's pair of hooks.
+/// The user's pair of hooks.
 struct PyHooks {
     pack: Py<PyAny>,
     unpack: Py<PyAny>,
 }
 
 struct PyPacked {
-    /// What the pack hook returned.
+    /// The result of the pack hook.
     object: Py<PyAny>,
     unpack: Py<PyAny>,
 }
@@ -94,13 +95,13 @@ impl PyPacked {
     }
 }
 
-/// Sets a pair of hooks for what this thread saves from now on.
+/// Activates a pair of hooks for the tensors that this thread saves.
 #[pyfunction]
 pub fn push_saved_hooks(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
     Ok(saved_hooks::push(Arc::new(PyHooks::new(py, pack, unpack)?))?)
 }
 
-/// The pair of hooks in force.
+/// Returns the active pair of hooks.
 #[pyfunction]
 pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
     let top = saved_hooks::top()?;
@@ -108,7 +109,7 @@ pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
     Some((hooks.pack.clone_ref(py), hooks.unpack.clone_ref(py)))
 }
 
-/// Goes back to the hooks before the last pair.
+/// Removes the innermost pair of hooks.
 #[pyfunction]
 pub fn pop_saved_hooks() {
     saved_hooks::pop();
@@ -121,19 +122,19 @@ pub fn disable_saved_hooks(message: Option<&str>) -> PyResult<()> {
     Ok(saved_hooks::disable(message.map(str::to_owned))?)
 }
 
-/// The message with which hooks are forbidden now.
+/// Returns the message with which hooks are forbidden, if they are.
 #[pyfunction]
-pub fn saved_hooks_disabled() -> PyResult<Option<Made<String>>> {
-    Ok(saved_hooks::disabled_message()?.map(Made))
+pub fn saved_hooks_disabled() -> PyResult<Option<ToObject<String>>> {
+    Ok(saved_hooks::disabled_message()?.map(ToObject))
 }
 
-/// The node whose values a pack hook is given now.
+/// Returns the node whose value is being packed.
 #[pyfunction]
 pub fn packing_node(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
     saved_hooks::packing_node().map(|node| node::node_object(py, node)).transpose()
 }
 
-/// Calls `watcher(tensor)` before each write in place of this thread; None ends that.
+/// Calls `watcher(tensor)` before each in-place write of this thread; None stops that.
 #[pyfunction]
 pub fn watch_writes(watcher: Option<Py<PyAny>>) {
     saved_hooks::watch_writes(watcher.map(|watcher| -> saved_hooks::Watcher {
@@ -144,7 +145,7 @@ pub fn watch_writes(watcher: Option<Py<PyAny>>) {
     }));
 }
 
-/// One saved value of a node, in the form in which the node keeps it.
+/// A saved value of a node, in its packed form.
 #[pyclass(name = "SavedTensor", module = "gradiron.autograd.graph", frozen)]
 pub struct SavedTensor {
     pub node: NodeRef,
@@ -160,7 +161,7 @@ impl SavedTensor {
         Err(PyRuntimeError::new_err("Trying to create a SavedTensor object from Python is forbidden."))
     }
 
-    /// Packs this value with a pair of hooks of its own.
+    /// Packs this value with its own pair of hooks.
     #[pyo3(signature = (pack_hook = None, unpack_hook = None))]
     fn register_hooks(
         &self,
@@ -205,7 +206,7 @@ impl SavedTensor {
         Ok(())
     }
 
-    /// The kept value: the tensor, or the result of a pack hook; None once it is freed.
+    /// The saved tensor, or the result of the pack hook; None once it is freed.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.shared() {
@@ -220,7 +221,7 @@ impl SavedTensor {
         }
     }
 
-    /// The hook that unpacks `data`, if there is one.
+    /// The hook that unpacks `data`, if any.
     #[getter]
     fn unpack_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         match self.shared()?.kept {
@@ -229,7 +230,7 @@ impl SavedTensor {
         }
     }
 
-    /// The tensor.
+    /// Returns the tensor.
     fn unpack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.at {
             Some(at) => wrap(py, unpack_at(&self.node, at)?),
@@ -246,14 +247,14 @@ impl SavedTensor {
 }
 
 impl SavedTensor {
-    /// A handle to the value, while it is kept.
+    /// Returns a handle to the value, unless it is freed.
     fn shared(&self) -> Option<Saved> {
         let saves = self.node.saves();
         saves.values.get(self.at?).filter(|_| !saves.freed).map(Saved::share)
     }
 }
 
-/// A value packed by a user's hooks.
+/// Returns the Python value if it was packed by Python hooks.
 fn by_hooks(packed: &Packed) -> Option<&PyPacked> {
     packed.hook.as_any().downcast_ref()
 }
@@ -266,7 +267,7 @@ fn hooks_after_free() -> PyErr {
     )
 }
 
-/// A saved value as a tensor. No lock is held while a hook runs.
+/// Unpacks a saved value. No lock is held while a hook runs.
 pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
     let saved = {
         let saves = node.saves();
@@ -284,15 +285,15 @@ pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
     Ok(tensor)
 }
 
-/// Where among a node's saved values a name's value lies: nothing when the name is unknown, `Some(None)` when this call
-/// did not save it.
+/// Finds the index of a named saved value. None if the name is unknown; `Some(None)` if this call did not
+/// save it.
 fn place(node: &NodeRef, name: &str) -> Option<Option<usize>> {
     let names = names::names(node);
     let source = names.iter().find(|(n, _)| *n == name)?.1;
     Some(node.saves().values.iter().position(|saved| saved.source == source))
 }
 
-/// The attribute `name` of a node, when it is one of a saved value.
+/// Returns the attribute `name` of a node, if it names a saved value.
 pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
     let (raw, wanted) = match (name.strip_prefix("_raw_saved_"), name.strip_prefix("_saved_")) {
         (Some(wanted), _) => (true, wanted),
@@ -310,12 +311,12 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
         return value.map(Some);
     }
     if node.saves().freed {
-        // What was saved is forgotten with its names.
+        // A freed node has forgotten its saved values and their names.
         return match raw {
             true => {
                 Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any()))
             }
-            // The names are still known from the row's formula.
+            // The row's formula still has the names.
             false if names::pointwise(node).is_some() && place(node, wanted).is_none() => Ok(None),
             false => Err(freed_error(Some(node)).into()),
         };
@@ -328,7 +329,7 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
     }
 }
 
-/// The attribute `wanted` of a node whose facts are known.
+/// [`attribute`] for a node of a primitive, whose row declares the names.
 fn by_facts<'py>(
     py: Python<'py>,
     node: &NodeRef,
@@ -362,7 +363,7 @@ fn by_facts<'py>(
     }))
 }
 
-/// The names of a node's attributes for saved values.
+/// Returns the names of all `_saved_…` and `_raw_saved_…` attributes of a node.
 pub fn attributes(node: &NodeRef) -> Vec<String> {
     if let Some(facts) = node.facts() {
         let tensors =
@@ -382,7 +383,7 @@ pub fn attributes(node: &NodeRef) -> Vec<String> {
     all
 }
 
-/// What a node saved: pairs of a name and a tensor; freed values raise.
+/// Returns the saved tensors of a node as pairs of name and tensor; raises if they are freed.
 pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList>> {
     if node.saves().freed {
         return Err(freed_error(Some(node)).into());
@@ -406,7 +407,7 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
     Ok(list)
 }
 
-/// A user's choice of the operators whose results are kept.
+/// The user's choice of operators whose results are cached (selective checkpointing).
 struct PyChooser(Py<PyAny>);
 
 impl Chooser for PyChooser {
@@ -417,7 +418,7 @@ impl Chooser for PyChooser {
         };
         Python::attach(ask).map_err(errors::carry)
     }
-    fn made(
+    fn to_object(
         &self,
         kind: &'static Derivative,
         inputs: Vec<Tensor>,
@@ -432,7 +433,7 @@ impl Chooser for PyChooser {
     }
 }
 
-/// ATen's name and overload of a derivative's operator: `mul` and `Tensor`.
+/// Returns ATen's name and overload for a derivative's operator: `mul` and `Tensor`.
 fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
     let of = |row: &&Pointwise| {
         [&row.derivative, &row.by_number].into_iter().any(|own| std::ptr::eq(own, derivative))
@@ -447,14 +448,15 @@ fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
     }
     let Some(row) = row else { return (name, "default") };
     let number = std::ptr::eq(&row.by_number, derivative);
-    // The second of two operands of a public operator may be a number, unless all must be tensors.
+    // The second operand of a public binary operator may be a number, unless the row says that all must be
+    // tensors.
     let public = row.row.forms.0 & (Forms::FUNCTION | Forms::METHOD) != 0;
     let either = public && row.inputs == 2 && row.row.params[1].kind == Kind::Operand;
     let kinds = row.clauses.aten.or(either.then_some(["Tensor", "Scalar"]));
     (name, kinds.map_or("default", |[tensor, scalar]| if number { scalar } else { tensor }))
 }
 
-/// The operator's name behind its node's: `log_softmax` of `LogSoftmaxBackward0`.
+/// Derives the operator's name from its node's: `log_softmax` from `LogSoftmaxBackward0`.
 fn stem(node: &str) -> String {
     let stem = node.rfind("Backward").map_or(node, |end| &node[..end]);
     let mut name = String::new();
@@ -467,19 +469,19 @@ fn stem(node: &str) -> String {
     name
 }
 
-/// Lets `chooser` keep and supply the results of this thread's operators.
+/// Lets `chooser` cache and supply the results of this thread's operators.
 #[pyfunction]
 pub fn push_chooser(chooser: Py<PyAny>) {
     saved_hooks::push_chooser(Arc::new(PyChooser(chooser)));
 }
 
-/// Goes back to the chooser before the last one.
+/// Removes the innermost chooser.
 #[pyfunction]
 pub fn pop_chooser() {
     saved_hooks::pop_chooser();
 }
 
-/// Tensors kept as an operator keeps what it saves: hooks see them, and a write over one of them is noticed.
+/// Tensors saved like those of an operator: hooks see them, and an in-place write is detected.
 #[pyclass(frozen, module = "gradiron.autograd.graph")]
 pub struct KeptTensors {
     pub node: NodeRef,
@@ -488,9 +490,9 @@ pub struct KeptTensors {
 static KEEP: Derivative =
     crate::tensor::no_derivative!("KeepBackward0", "nothing flows through tensors that are only kept");
 
-/// Keeps tensors for [`KeptTensors::get`].
+/// Saves tensors for [`KeptTensors::get`].
 #[pyfunction]
-pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
+pub fn keep_tensors(tensors: ListArg<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
     let tensors: Vec<Tensor> = tensors.0.iter().map(|t| t.get().tensor.clone()).collect();
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
     node.edges = tensors.iter().map(Tensor::edge_of_many).collect::<CoreResult<_>>()?;
@@ -508,7 +510,7 @@ pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensor
 
 #[pymethods]
 impl KeptTensors {
-    /// The tensors, with their places in the graph.
+    /// Returns the tensors, connected to the graph as before.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let count = self.node.saves().values.len();
         to_list(py, count, (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?)))

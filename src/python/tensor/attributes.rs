@@ -1,4 +1,4 @@
-//! Construction of tensors, transposes as attributes, DLPack, and dtype rules.
+//! Construction of tensors, transposes and complex parts as attributes, and dtype rules.
 
 use crate::base::{Category, DType, Device, default_dtype, warn_once};
 use crate::operator::{Operand, copies, views};
@@ -23,7 +23,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 use std::sync::atomic::AtomicBool;
 
-/// `Tensor(2, 3)`, `Tensor(data)` and the like, in one dtype.
+/// The legacy constructors such as `Tensor(2, 3)` and `Tensor(data)`.
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
     let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
     let empty = |sizes: &[i64]| -> PyResult<Tensor> {
@@ -33,9 +33,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
         0 => return empty(&[0]),
         1 => args.get_item(0)?,
         _ => {
-            return empty(
-                &sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as whole numbers"))?,
-            );
+            return empty(&sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as ints"))?);
         }
     };
     if let Ok(t) = first.cast::<PyTensor>() {
@@ -71,7 +69,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     Ok(copies::to_device(&from_nested(&first, Some(dtype))?, device)?)
 }
 
-/// Refuses names that the constructor does not know.
+/// Refuses keywords that the constructor does not have.
 fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
     let strange = |name: &Bound<'_, PyAny>| name.extract::<String>().is_ok_and(|name| name != "device");
     if !kwargs.keys().iter().any(|name| strange(&name)) {
@@ -85,7 +83,7 @@ fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResul
     )))
 }
 
-/// `FloatTensor(…)` and its sisters.
+/// `FloatTensor(…)` and similar types.
 #[pyfunction]
 pub fn legacy_tensor<'py>(
     args: &Bound<'py, PyTuple>,
@@ -109,7 +107,7 @@ fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
     }
 }
 
-/// The value of these attributes for a tensor without dimensions.
+/// The deprecated use of these attributes for a tensor without dimensions.
 fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
     let told = &TOLD[["mT", "mH", "H"].iter().position(|&known| known == name).unwrap_or(0)];
@@ -132,12 +130,12 @@ fn matrix_transpose<'py>(
     }
     need_matrix(name, t, batches)?;
     let turned = view::transpose(t, -2, -1)?;
-    // `H` and `mH` conjugate as well, which changes complex numbers only.
+    // `H` and `mH` also conjugate, which changes only complex numbers.
     wrap(slf.py(), if name.ends_with('H') { ops::complex::conj(&turned)? } else { turned })
 }
 
-/// `x.real = value`, on the view of the part.
-fn fill_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+/// `x.real = value`: writes through the view of the part.
+fn write_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let value = index::value_for(&part.cast::<PyTensor>()?.get().tensor, value)?;
     part.call_method1("copy_", (wrap(part.py(), value)?,)).map(drop)
 }
@@ -172,12 +170,12 @@ impl PyTensor {
         }
         Ok(PyTensor { tensor: legacy(args, default_dtype(), device)? })
     }
-    /// Ties the new object to its tensor.
+    /// Registers the new object as that of its tensor.
     #[pyo3(signature = (*_args, **_kwargs))]
     fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
         register(slf.clone());
     }
-    /// The dimensions in reverse order, as a view.
+    /// A view with the dimensions in reverse order.
     #[getter(T)]
     fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let t = &slf.get().tensor;
@@ -194,12 +192,12 @@ impl PyTensor {
         }
         wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
     }
-    /// The last two dimensions swapped, as a view.
+    /// A view with the last two dimensions swapped.
     #[getter(mT)]
     fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mT", true)
     }
-    /// The matrix transposed, as a view.
+    /// A view of the conjugate transpose of a matrix.
     #[getter(H)]
     fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "H", false)
@@ -208,7 +206,7 @@ impl PyTensor {
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mH", true)
     }
-    /// The real part, as a view.
+    /// A view of the real part.
     #[getter(real)]
     fn real_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if !slf.get().tensor.dtype().is_complex() {
@@ -218,24 +216,24 @@ impl PyTensor {
     }
     #[setter(real)]
     fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fill_part(&PyTensor::real_part(slf)?, value)
+        write_part(&PyTensor::real_part(slf)?, value)
     }
-    /// The imaginary part, as a view.
+    /// A view of the imaginary part.
     #[getter(imag)]
     fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         wrap(slf.py(), ops::complex::imag(&slf.get().tensor)?)
     }
     #[setter(imag)]
     fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        fill_part(&PyTensor::imaginary_part(slf)?, value)
+        write_part(&PyTensor::imaginary_part(slf)?, value)
     }
 }
 
 fn known_operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
-    operand(object).ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
+    operand(object).ok_or_else(|| PyTypeError::new_err("expected a tensor or a number"))
 }
 
-/// The dtype that arithmetic on these two gives.
+/// Returns the dtype that type promotion gives for arithmetic on these two.
 #[pyfunction]
 pub fn result_type(
     py: Python<'_>,
@@ -254,7 +252,7 @@ pub fn result_type(
     }
 }
 
-/// Whether a result of one dtype may be written into another by the promotion rules.
+/// Returns true if type promotion permits writing a result of one dtype into another.
 #[pyfunction]
 pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     let from = dtype_argument("can_cast", "from_", Some(1), from_)?;

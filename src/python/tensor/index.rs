@@ -1,4 +1,4 @@
-//! `x[...]`: basic indices become views, tensors and lists become an advanced index.
+//! Indexing, `x[...]`: basic indices become views; tensors and lists become an advanced index.
 
 use crate::base::{DType, Dims, Error, Scalar, try_alloc};
 use crate::operator::results::PlainView;
@@ -33,7 +33,7 @@ enum Item {
     Flag(bool),
 }
 
-/// A slice's bounds and step; missing ones are Python's smallest or largest.
+/// Reads a slice's bounds and step; missing ones are Python's smallest or largest.
 fn slice(object: &Bound<'_, PySlice>) -> PyResult<Item> {
     let (mut start, mut stop, mut step) = (0, 0, 0);
     // SAFETY: the object is a slice and lives during the call, which writes three numbers.
@@ -66,7 +66,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = t.get().tensor.clone();
         return Ok(match t.dtype() {
-            // A number for each sample cannot be read here.
+            // A batched index has a value per example, so it cannot be read as one number.
             _ if t.is_batched() => Item::Tensor(t),
             DType::Bool | DType::U8 if t.ndim() == 0 => Item::Flag(t.item()?.as_bool()),
             dtype if t.ndim() == 0 && dtype.is_int() => Item::At(t.item()?.as_i64()),
@@ -77,7 +77,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         return Ok(Item::Tensor(nested_lists::from_nested(object, Some(DType::I64))?));
     }
     let listed = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
-    // NumPy's integers too, which are arrays as well.
+    // This includes NumPy's integers, which also have an array interface.
     if !listed && let Ok(i) = object.extract::<i64>() {
         return Ok(Item::At(i));
     }
@@ -115,7 +115,7 @@ fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
     }
 }
 
-/// Whether this, in a list, makes the list a tuple of indices: one of numbers is an index tensor.
+/// Returns true if this item makes a list a tuple of indices. (A list of numbers is an index tensor.)
 fn stands_alone(object: &Bound<'_, PyAny>) -> bool {
     object.is_none()
         || object.is_instance_of::<PyEllipsis>()
@@ -125,8 +125,9 @@ fn stands_alone(object: &Bound<'_, PyAny>) -> bool {
         || arrays::is_array(object).is_ok_and(|is| is && object.extract::<i64>().is_err())
 }
 
-/// Applies the views of an index; index tensors are returned with their dimensions. A slice that is the `only`
-/// index is recorded even where it takes everything; otherwise an index that takes everything gives the tensor itself.
+/// Applies the views of an index; returns the index tensors with their dimensions. A slice that is the
+/// `only` index is recorded even if it selects everything; any other index that selects everything returns
+/// the tensor itself.
 fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
     let consumes = |i: &Item| match i {
         Item::At(_) | Item::Slice(..) => 1,
@@ -156,7 +157,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
     let (mut dim, mut real) = (0usize, 0usize);
     let recorded = t.is_special() || any_requires_grad([t]);
     if !recorded && !items.iter().any(|i| matches!(i, Item::Tensor(_) | Item::Flag(_))) {
-        // The intermediate views are not needed: one new layout is computed.
+        // The intermediate views are not needed: compute only the final layout.
         let mut layout = t.body().layout.clone();
         let mut cut = false;
         for item in items {
@@ -237,7 +238,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
     Ok((out, advanced))
 }
 
-/// The operator that an index asks for first, for the profiler.
+/// Returns the first operator that an index runs, for the profiler.
 fn operator_of(index: &Bound<'_, PyAny>) -> &'static str {
     let advanced = |o: &Bound<'_, PyAny>| o.is_instance_of::<PyTensor>() || o.is_instance_of::<PyList>();
     match index.cast::<PyTuple>() {
@@ -256,7 +257,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
 fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     let _span = profile::named(|| operator_of(index), [slf.as_any(), index]);
-    // The common case first: one integer.
+    // The fast path for one integer.
     if index.is_exact_instance_of::<PyInt>() && t.ndim() > 0 {
         let i: i64 = index.extract().map_err(|_| too_long())?;
         let size = t.body().shape()[0] as i64;
@@ -274,8 +275,8 @@ fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     wrap(slf.py(), advanced::index(&part, &advanced)?)
 }
 
-/// A number put by a single index or mask is recorded as a filling. Says whether it was one.
-fn filled(
+/// Records the assignment of a number at a single index or mask as a fill; returns true if it was one.
+fn try_fill(
     part: &Tensor,
     indices: &[Option<Tensor>],
     mask: Option<Tensor>,
@@ -302,14 +303,14 @@ fn filled(
     Ok(true)
 }
 
-/// Leading dimensions of size 1 in an assigned value do not matter: a view without them.
+/// Removes the leading dimensions of size 1 of an assigned value, which do not matter.
 fn without_leading_ones(value: &Tensor) -> Result<Tensor, Error> {
     let shape = value.shape();
     let ones = shape.iter().take_while(|&&n| n == 1).count();
     views::View::call(value, Dims::from_slice(&shape[ones..]))
 }
 
-/// The value of an assignment: a tensor, or a number as one.
+/// Returns the value of an assignment as a tensor.
 pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let number = scalar_from(value);
     match (value.cast::<PyTensor>(), number) {
@@ -325,10 +326,10 @@ pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// `x[index] = value`.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    attached(|| node_hooks::writing(|| put(slf, index, value)))
+    attached(|| node_hooks::writing(|| assign(slf, index, value)))
 }
 
-fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+fn assign(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let t = &slf.get().tensor;
     let written = || if operator_of(index) == "index" { index_put::WRITTEN } else { "copy_" };
     let _span = profile::named(written, [slf.as_any(), index, value]);
@@ -357,14 +358,14 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     if !advanced.is_empty() {
         if let Some(number) = number
             && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_expanded())
-            && filled(&part, &advanced, mask, masked, number)?
+            && try_fill(&part, &advanced, mask, masked, number)?
         {
             return Ok(());
         }
-        // One element under a mask fills, and filling casts.
+        // A value with one element under a mask fills, and a fill casts.
         let fills = masked && value.numel() == 1;
         let value = if fills { copies::to_dtype(&value, part.dtype())? } else { value };
-        // A fill reads its value first, as that may be an element of the target.
+        // A fill reads its value first, which may be an element of the target.
         let own = fills && value.body().storage.same(&part.body().storage);
         let value = if own { copies::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
@@ -388,7 +389,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     if single && !sizes.is_empty() {
         return Ok(crate::operator::inplace::put_value(&part, &value)?);
     }
-    // A value with fewer elements is expanded to the part first.
+    // A value with fewer elements is expanded first.
     let whole = value.shape() == sizes || part.is_batched() || value.is_batched();
     let value = if whole { value } else { view::expand(&value, views::ints(&sizes))? };
     Ok(crate::operator::inplace::copy_into(&part, &value)?)

@@ -1,4 +1,4 @@
-//! Methods of the Tensor class that are not in the table of rows: number slots and Python's protocols.
+//! Methods of the Tensor class that have no row: number slots and Python's protocols.
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion inside our macro counts as our code")]
 
 use crate::base::{self, DType, Scalar, watch};
@@ -7,7 +7,7 @@ use crate::operator::{Arg, Operand, constant};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::autograd::backward;
-use crate::python::call::overrides::{Asked, is_asked};
+use crate::python::call::overrides::{OverrideCall, may_be_overridden};
 use crate::python::call::run::LONG;
 use crate::python::call::run::running;
 use crate::python::call::signature_errors::too_big;
@@ -15,7 +15,7 @@ use crate::python::data::nested_lists;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
-use crate::python::objects::{ClassName, Made, made};
+use crate::python::objects::{ClassName, ToObject, to_object};
 use crate::python::tensor::index;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
@@ -33,7 +33,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyInt;
 use std::collections::HashMap;
 
-/// A tensor or a number; nothing else.
+/// Reads a tensor or a number; None for anything else.
 pub fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     match object.cast::<PyTensor>() {
         Ok(t) => Some(Operand::Tensor(&t.get().tensor)),
@@ -41,7 +41,8 @@ pub fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     }
 }
 
-/// The result for an operand of unknown type: its own override, or `NotImplemented`, so that Python asks the other operand.
+/// Handles an operand of unknown type: calls its override, or returns `NotImplemented` so that Python asks
+/// the operand.
 #[cold]
 fn unknown<'py>(
     slot: &'static str,
@@ -49,42 +50,43 @@ fn unknown<'py>(
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = other.py();
-    if let Some(taken) = Asked::of_slot(slot, own, other) {
+    if let Some(taken) = OverrideCall::of_slot(slot, own, other) {
         return taken;
     }
-    known(other)?;
+    refuse_big_int(other)?;
     Ok(py.NotImplemented().into_bound(py))
 }
 
-/// Refuses integers, which are unknown only if they are too big.
+/// Raises for an int, which is unknown only if it is too big.
 #[cold]
-fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
+fn refuse_big_int(other: &Bound<'_, PyAny>) -> PyResult<()> {
     if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
 }
 
-/// The other operand of a slot that writes. Where it is unknown Python is told so, and asks its class.
-struct Other<'a, 'py> {
+/// The other operand of an in-place operator. For an unknown type Python gets `NotImplemented`, and asks
+/// the operand's class.
+struct InplaceOperand<'a, 'py> {
     object: Borrowed<'a, 'py, PyAny>,
-    /// The object as a number. To ask it twice would cost.
+    /// The object as a number, converted once.
     number: Option<Scalar>,
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Other<'a, 'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for InplaceOperand<'a, 'py> {
     type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Other<'a, 'py>> {
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<InplaceOperand<'a, 'py>> {
         if object.is_instance_of::<PyTensor>() {
-            return Ok(Other { object, number: None });
+            return Ok(InplaceOperand { object, number: None });
         }
         let number = scalar_from(&object);
-        if number.is_some() || object.is_instance_of::<PyInt>() || is_asked(&object) {
-            return Ok(Other { object, number });
+        if number.is_some() || object.is_instance_of::<PyInt>() || may_be_overridden(&object) {
+            return Ok(InplaceOperand { object, number });
         }
         Err(PyTypeError::new_err("unsupported operand"))
     }
 }
 
-impl Other<'_, '_> {
-    /// The operand, or the error for an object whose override left the call to us.
+impl InplaceOperand<'_, '_> {
+    /// Returns the operand; raises for an object whose override returned `NotImplemented`.
     fn operand(&self, name: &str) -> PyResult<Operand<'_>> {
         let object: &Bound<'_, PyAny> = &self.object;
         if let Some(number) = self.number {
@@ -93,7 +95,7 @@ impl Other<'_, '_> {
         if let Ok(tensor) = object.cast::<PyTensor>() {
             return Ok(Operand::Tensor(&tensor.get().tensor));
         }
-        known(object)?;
+        refuse_big_int(object)?;
         Err(PyTypeError::new_err(format!(
             "unsupported operand type(s) for {name}=: 'Tensor' and '{}'",
             object.class_name()?
@@ -101,22 +103,22 @@ impl Other<'_, '_> {
     }
 }
 
-/// Python's slot for products of matrices.
+/// Python's slot of the matrix product.
 const PRODUCT: &str = "__matmul__";
 
-/// The name of a slot's operator, where that is the same.
+/// Returns the operator's name for a slot of the same name.
 fn of_slot(slot: &'static str) -> &'static str {
     slot.trim_matches('_')
 }
 
-/// The product with an operand that is no tensor: its class may have an override.
+/// Handles a product with an operand that is not a tensor: its class may have an override.
 #[cold]
 fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    Asked::of_slot(PRODUCT, slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
+    OverrideCall::of_slot(PRODUCT, slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
 }
 
-/// `x @ y` calls the method while a mode or override watches.
+/// `x @ y` calls the method while a mode or override is active.
 #[cold]
 fn watched_product<'py>(
     slf: &Bound<'py, PyTensor>,
@@ -154,11 +156,11 @@ fn binary<'py>(
     let watched = watch::any();
     if watched
         && watch::has(watch::OVERRIDES)
-        && let Some(taken) = Asked::of_slot(slot, slf, other)
+        && let Some(taken) = OverrideCall::of_slot(slot, slf, other)
     {
         return taken;
     }
-    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
+    let Some(other) = operand(other) else { return unknown_operand(slot, slf, other) };
     let own = Operand::Tensor(&slf.get().tensor);
     let operands = if swapped { [other, own] } else { [own, other] };
     if watched { compute(slf.py(), op, &operands) } else { finish(slf.py(), op, &operands) }
@@ -166,12 +168,12 @@ fn binary<'py>(
 
 fn inplace(
     slf: &Bound<'_, PyTensor>,
-    other: &Other<'_, '_>,
+    other: &InplaceOperand<'_, '_>,
     op: &'static Pointwise,
     slot: &'static str,
 ) -> PyResult<()> {
     if watch::has(watch::OVERRIDES)
-        && let Some(taken) = Asked::of_slot(slot, slf, &other.object)
+        && let Some(taken) = OverrideCall::of_slot(slot, slf, &other.object)
     {
         return taken.map(drop);
     }
@@ -190,7 +192,7 @@ fn power<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let slot = if swapped { "__rpow__" } else { "__pow__" };
-    let Some(exponent) = operand(exponent) else { return unknown(slot, slf, exponent) };
+    let Some(exponent) = operand(exponent) else { return unknown_operand(slot, slf, exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
     let _span = profile::named(|| ops::elementwise::power::POW.name, [slf.as_any()]);
@@ -200,7 +202,7 @@ fn power<'py>(
     )
 }
 
-fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Other<'_, '_>) -> PyResult<()> {
+fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &InplaceOperand<'_, '_>) -> PyResult<()> {
     let target = Arg::Tensor(slf.get().tensor.clone());
     let exponent = match exponent.operand("**")? {
         Operand::Tensor(t) => Arg::Tensor(t.clone()),
@@ -224,7 +226,7 @@ macro_rules! slots {
                     binary(slf, other, &$row, true, stringify!($reflected))
                 })?
             )*
-            $(fn $iname(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>) -> PyResult<()> {
+            $(fn $iname(slf: &Bound<'_, PyTensor>, other: InplaceOperand<'_, '_>) -> PyResult<()> {
                 inplace(slf, &other, &$irow, stringify!($iname))
             })*
             fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
@@ -248,7 +250,7 @@ macro_rules! slots {
             fn __rpow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 power(slf, other, true)
             }
-            fn __ipow__(slf: &Bound<'_, PyTensor>, other: Other<'_, '_>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+            fn __ipow__(slf: &Bound<'_, PyTensor>, other: InplaceOperand<'_, '_>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
                 power_inplace(slf, &other)
             }
             fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -261,7 +263,7 @@ macro_rules! slots {
                 let long = x.numel() + y.numel() >= 2048;
                 wrap(py, running(py, long, || ops::linalg::matmul::matmul(x, y))?)
             }
-            // The tensor is the first operand of the node also where it stood last.
+            // The tensor is the first operand of the node even if it stood last.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 binary(slf, other, &a::add::ROW, false, "__radd__")
             }
@@ -273,8 +275,8 @@ macro_rules! slots {
             }
             fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let Some(other) = operand(other) else { return unknown("__rtruediv__", slf, other) };
-                // By the reciprocal, for PyTorch's rounding.
+                let Some(other) = operand(other) else { return unknown_operand("__rtruediv__", slf, other) };
+                // Multiplies by the reciprocal, to round as PyTorch does.
                 let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
                 compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
             }
@@ -325,7 +327,7 @@ slots! {
     @compare
 }
 
-/// The methods by whose names PyTorch shows the functions of these slots.
+/// Returns the names under which PyTorch exposes the functions of these slots.
 #[pyfunction]
 pub fn slot_methods() -> HashMap<&'static str, String> {
     let plain = [
@@ -357,7 +359,7 @@ pub fn slot_methods() -> HashMap<&'static str, String> {
 }
 
 impl PyTensor {
-    /// The only element, for Python's number protocols.
+    /// Returns the only element, for Python's number protocols.
     fn number(&self) -> PyResult<Scalar> {
         if self.tensor.numel() != 1 {
             return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
@@ -382,11 +384,11 @@ impl PyTensor {
             "Boolean value of Tensor with more than one value is ambiguous"
         }))
     }
-    fn __float__(&self) -> PyResult<Made<f64>> {
+    fn __float__(&self) -> PyResult<ToObject<f64>> {
         tell_of_loss(&self.tensor)?;
         let number = self.number()?;
         crate::operator::kernel::holds(DType::F64, number)?;
-        Ok(Made(number.as_f64()))
+        Ok(ToObject(number.as_f64()))
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
         let number = slf.get().number()?;
@@ -396,10 +398,12 @@ impl PyTensor {
         let (py, number) = (slf.py(), slf.get().number()?);
         match number {
             // Python's float converts numbers beyond 64 bits, and refuses infinity and NaN.
-            Scalar::Float(f) if !number.fits(DType::I64) => made(py, f)?.call_method0(intern!(py, "__int__")),
+            Scalar::Float(f) if !number.fits(DType::I64) => {
+                to_object(py, f)?.call_method0(intern!(py, "__int__"))
+            }
             _ => {
                 crate::operator::kernel::holds(DType::I64, number)?;
-                made(py, number.as_i64())
+                to_object(py, number.as_i64())
             }
         }
     }
@@ -431,18 +435,19 @@ impl PyTensor {
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("Tensor does not support deleting items"))
     }
-    /// Calls `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+    /// Calls `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor, that
+    /// replaces the gradient.
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         backward::tensor_hook(slf, hook)
     }
-    /// Calls `hook(tensor)` after a gradient was added to this leaf's `grad`.
+    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf's `grad`.
     fn register_post_accumulate_grad_hook<'py>(
         slf: &Bound<'py, PyTensor>,
         hook: Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         backward::accumulate_hook(slf, hook)
     }
-    /// Writes the values of `src`, converted and broadcast, into this tensor.
+    /// Copies the values of `src`, cast and broadcast, into this tensor.
     #[pyo3(signature = (src, non_blocking = None))]
     fn copy_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -469,12 +474,12 @@ impl PyTensor {
         running(slf.py(), target.numel() >= LONG, || crate::operator::inplace::copy_into(target, &source))?;
         Ok(slf.clone())
     }
-    /// The elements as nested lists, or as a number.
+    /// Returns the elements as nested lists, or as a number.
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         nested_lists::tolist(slf)
     }
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Between its allocation and its first value an object is all zeroes, and the collector may already look.
+        // The collector may traverse an object before its value is written; until then it is all zeros.
         // SAFETY: a tensor is one pointer; reading it as a number is always defined here.
         let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
         if any_hosted() && !empty {
@@ -488,7 +493,7 @@ impl PyTensor {
     }
 }
 
-/// The default dtype as Python's object.
+/// Returns the default dtype as a Python object.
 pub fn default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
     dtype_object(py, base::default_dtype())
 }

@@ -1,4 +1,4 @@
-//! The Tensor class beside its operators.
+//! The Tensor class, except for its operators.
 
 pub mod attributes;
 pub mod index;

@@ -4,13 +4,13 @@
 use crate::base::{Error, Guidance, MemoryFormat, Scalar, watch};
 use crate::operator::{Kind, detached};
 use crate::ops;
-use crate::python::call::overrides::Asked;
+use crate::python::call::overrides::OverrideCall;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
 use crate::python::numbers::int_from;
-use crate::python::objects::{ClassName, Made, made, numbers};
+use crate::python::objects::{ClassName, ToObject, numbers, to_object};
 use crate::python::size::size_object;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
@@ -31,7 +31,7 @@ const NON_LEAF_GRAD: &std::ffi::CStr = c"The .grad attribute of a Tensor that is
     a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure \
     you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.";
 
-/// The dimension that a method of its own (not a row) takes.
+/// Reads the `dim` argument of a method that has no row.
 fn dim_argument(function: &str, object: &Bound<'_, PyAny>) -> PyResult<i64> {
     int_from(object).ok_or_else(|| mismatch(function, "dim", Kind::Int, Some(1), object))
 }
@@ -41,7 +41,7 @@ fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny
 }
 
 impl PyTensor {
-    /// Sets `.grad`; other threads may run while it waits for a backward.
+    /// Sets `.grad`; other threads may run while this waits for a backward.
     fn put_grad(&self, py: Python<'_>, grad: Option<&crate::tensor::Tensor>) {
         if !self.tensor.try_set_grad(grad) {
             py.detach(|| self.tensor.set_grad(grad.cloned()));
@@ -49,13 +49,13 @@ impl PyTensor {
     }
 }
 
-/// An argument that is there, be it None, or is not.
-struct Given<'py>(Option<Bound<'py, PyAny>>);
+/// An optional argument, for which None differs from a missing one.
+struct OptionalArg<'py>(Option<Bound<'py, PyAny>>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
+impl<'a, 'py> FromPyObject<'a, 'py> for OptionalArg<'py> {
     type Error = PyErr;
-    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Given<'py>> {
-        Ok(Given(Some(object.to_owned())))
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<OptionalArg<'py>> {
+        Ok(OptionalArg(Some(object.to_owned())))
     }
 }
 
@@ -66,7 +66,7 @@ impl PyTensor {
     fn shape<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         shape_attribute(slf)
     }
-    /// The sizes of all dimensions, or of one.
+    /// Returns the sizes of all dimensions, or the size of one.
     #[pyo3(signature = (dim = None))]
     fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dim.map(|d| dim_argument("size", d)).transpose()? {
@@ -76,11 +76,11 @@ impl PyTensor {
                 let n = shape.get(crate::base::wrap_dim(dim, shape.len())?).copied();
                 let n =
                     n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
-                made(slf.py(), n)
+                to_object(slf.py(), n)
             }
         }
     }
-    /// How many elements apart neighbours of a dimension lie, for all dimensions or for one.
+    /// Returns the strides in elements, of all dimensions or of one.
     #[pyo3(signature = (dim = None))]
     fn stride<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -93,46 +93,47 @@ impl PyTensor {
                 let n = strides.get(crate::base::wrap_dim(dim, strides.len())?).copied();
                 let n =
                     n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
-                made(slf.py(), n)
+                to_object(slf.py(), n)
             }
         }
     }
-    /// Where in its storage the tensor begins, in elements.
-    fn storage_offset(&self) -> Made<usize> {
-        Made(self.tensor.body().layout.offset)
+    /// Returns the offset of the first element in the storage, in elements.
+    fn storage_offset(&self) -> ToObject<usize> {
+        ToObject(self.tensor.body().layout.offset)
     }
-    /// The number of elements.
-    fn numel(&self) -> Made<usize> {
-        Made(self.tensor.numel())
+    /// Returns the number of elements.
+    fn numel(&self) -> ToObject<usize> {
+        ToObject(self.tensor.numel())
     }
-    /// The number of elements.
-    fn nelement(&self) -> Made<usize> {
-        Made(self.tensor.numel())
+    /// Returns the number of elements; an alias of `numel`.
+    fn nelement(&self) -> ToObject<usize> {
+        ToObject(self.tensor.numel())
     }
-    /// The bytes of one element.
-    fn element_size(&self) -> Made<usize> {
-        Made(self.tensor.dtype().size())
+    /// Returns the size of an element in bytes.
+    fn element_size(&self) -> ToObject<usize> {
+        ToObject(self.tensor.dtype().size())
     }
-    /// The bytes of one element.
+    /// The size of an element in bytes.
     #[getter]
-    fn itemsize(&self) -> Made<usize> {
-        Made(self.tensor.dtype().size())
+    fn itemsize(&self) -> ToObject<usize> {
+        ToObject(self.tensor.dtype().size())
     }
-    /// The bytes of all elements.
+    /// The size of all elements in bytes.
     #[getter]
-    fn nbytes(&self) -> Made<usize> {
-        Made(self.tensor.numel() * self.tensor.dtype().size())
+    fn nbytes(&self) -> ToObject<usize> {
+        ToObject(self.tensor.numel() * self.tensor.dtype().size())
+    }
+    /// Returns the number of dimensions.
+    fn dim(&self) -> ToObject<usize> {
+        ToObject(self.tensor.ndim())
     }
     /// The number of dimensions.
-    fn dim(&self) -> Made<usize> {
-        Made(self.tensor.ndim())
-    }
-    /// The number of dimensions.
     #[getter]
-    fn ndim(&self) -> Made<usize> {
-        Made(self.tensor.ndim())
+    fn ndim(&self) -> ToObject<usize> {
+        ToObject(self.tensor.ndim())
     }
-    /// Whether the elements lie in memory in their order, without gaps.
+    /// Returns true if the elements lie in memory in order and without gaps, or in the order of the memory
+    /// format.
     #[pyo3(signature = (*args, memory_format = None))]
     fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&str>) -> PyResult<bool> {
         let format = memory_format.map_or(Ok(MemoryFormat::Contiguous), types::memory_format)?;
@@ -144,51 +145,51 @@ impl PyTensor {
             ))),
         }
     }
-    /// Whether the dtype is a floating point one.
+    /// Returns true if the dtype is a floating point type.
     fn is_floating_point(&self) -> bool {
         self.tensor.dtype().is_float()
     }
-    /// The address of the first element.
-    fn data_ptr(&self) -> PyResult<Made<usize>> {
+    /// Returns the address of the first element.
+    fn data_ptr(&self) -> PyResult<ToObject<usize>> {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
         let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
         let nowhere = body.numel() == 0 || body.device().is_meta();
-        Ok(Made(if nowhere { 0 } else { start + body.layout.offset * body.dtype.size() }))
+        Ok(ToObject(if nowhere { 0 } else { start + body.layout.offset * body.dtype.size() }))
     }
-    /// Names the storage: equal for tensors that share memory.
-    fn _storage_id(&self) -> Made<usize> {
-        Made(self.tensor.body().storage.id())
+    /// Returns the id of the storage: equal for tensors that share memory.
+    fn _storage_id(&self) -> ToObject<usize> {
+        ToObject(self.tensor.body().storage.id())
     }
-    fn _storage_bytes(&self) -> Made<usize> {
-        Made(self.tensor.body().storage.len())
+    fn _storage_bytes(&self) -> ToObject<usize> {
+        ToObject(self.tensor.body().storage.len())
     }
-    /// The type of the elements.
+    /// The dtype of the elements.
     #[getter]
     fn dtype(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyDType>> {
         dtype_object(slf.py(), slf.get().tensor.dtype())
     }
-    /// Where the elements lie.
+    /// The device of the tensor.
     #[getter(device)]
     fn place<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Py<types::PyDevice>> {
         device_object(slf.py(), slf.get().tensor.device())
     }
-    /// Whether the elements lie on the GPU.
+    /// True if the tensor is on the GPU.
     #[getter]
     fn is_cuda(&self) -> bool {
         self.tensor.device().is_gpu()
     }
-    /// Whether the elements lie in host memory.
+    /// True if the tensor is in host memory.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor.device().is_cpu()
     }
-    /// Whether there are no elements, but their sizes and type.
+    /// True if the tensor has sizes and a dtype but no data.
     #[getter]
     fn is_meta(&self) -> bool {
         self.tensor.device().is_meta()
     }
-    /// The GPU's number; -1 in host memory.
+    /// Returns the index of the GPU; -1 for other devices.
     #[pyo3(name = "get_device")]
     fn device_index(&self) -> i64 {
         match self.tensor.device() {
@@ -196,13 +197,13 @@ impl PyTensor {
             crate::base::Device::Gpu(_, index) => i64::from(index),
         }
     }
-    /// Whether the tensor was made by the user, not by a recorded operator.
+    /// True if no recorded operator made this tensor.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.tensor.check_view()?;
         Ok(transform::is_leaf(&self.tensor))
     }
-    /// Whether operators on this tensor are recorded.
+    /// True if operators on this tensor are recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
         transform::requires_grad(&self.tensor)
@@ -231,18 +232,18 @@ impl PyTensor {
     fn delete_requires_grad(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("requires_grad must be a bool"))
     }
-    /// Switches recording of operators on this tensor on or off.
-    #[pyo3(signature = (requires_grad = Given(None)), text_signature = "($self, requires_grad=True)")]
+    /// Sets whether operators on this tensor are recorded.
+    #[pyo3(signature = (requires_grad = OptionalArg(None)), text_signature = "($self, requires_grad=True)")]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
-        requires_grad: Given<'py>,
+        requires_grad: OptionalArg<'py>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let on = requires_grad.0.map(|on| hooks::flag("requires_grad_", "requires_grad", &on));
         vmap::refuse_leaves()?;
         slf.get().tensor.set_requires_grad(on.transpose()?.unwrap_or(true))?;
         Ok(slf.clone())
     }
-    /// The gradient that `backward` has added up, or None.
+    /// The gradient accumulated by `backward`, or None.
     #[getter]
     fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
@@ -297,7 +298,7 @@ impl PyTensor {
     fn delete_grad(&self, py: Python<'_>) {
         self.put_grad(py, None);
     }
-    /// The dtype that gradients of this tensor have; None where it is left to them. May be set on leaves.
+    /// The dtype of this tensor's gradients; None if any dtype is accepted. It can be set on leaves.
     #[getter]
     fn grad_dtype(&self, py: Python<'_>) -> PyResult<Option<Py<PyDType>>> {
         self.tensor.grad_dtype().map(|dtype| dtype_object(py, dtype)).transpose()
@@ -340,17 +341,17 @@ impl PyTensor {
         t.check_view()?;
         transform::history(t).map(|edge| node_object(slf.py(), edge.node)).transpose()
     }
-    /// Which output of `grad_fn` this tensor is.
+    /// The index of this tensor among the outputs of `grad_fn`.
     #[getter]
-    fn output_nr(&self) -> Made<u32> {
-        Made(transform::history(&self.tensor).map_or(0, |edge| edge.output))
+    fn output_nr(&self) -> ToObject<u32> {
+        ToObject(transform::history(&self.tensor).map_or(0, |edge| edge.output))
     }
-    /// Whether this tensor, no leaf, keeps its gradient.
+    /// True if this non-leaf tensor keeps its gradient.
     #[getter]
     fn retains_grad(&self) -> bool {
         self.tensor.retains_grad()
     }
-    /// Asks a tensor that is no leaf to keep its gradient in `grad`.
+    /// Makes a non-leaf tensor keep its gradient in `grad`.
     fn retain_grad(&self) -> PyResult<()> {
         if self.tensor.requires_grad() {
             vmap::refuse_in_transform("retain_grad", "")?;
@@ -360,19 +361,19 @@ impl PyTensor {
         }
         Ok(self.tensor.retain_grad()?)
     }
-    /// How many writes in place the storage has seen.
+    /// The version counter: the number of in-place writes to the storage.
     #[getter]
-    fn _version(&self) -> PyResult<Made<u32>> {
+    fn _version(&self) -> PyResult<ToObject<u32>> {
         if self.tensor.version() == UNTRACKED {
             return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
         }
-        Ok(Made(if is_sample(&self.tensor) { 0 } else { self.tensor.version() }))
+        Ok(ToObject(if is_sample(&self.tensor) { 0 } else { self.tensor.version() }))
     }
-    /// Whether the tensor was made in inference mode.
+    /// Returns true if the tensor was made in inference mode.
     fn is_inference(&self) -> bool {
         self.tensor.is_inference()
     }
-    /// Whether the tensor is a view of another.
+    /// Returns true if the tensor is a view of another.
     fn _is_view(&self) -> bool {
         self.tensor.as_view().is_some()
     }
@@ -381,7 +382,8 @@ impl PyTensor {
     fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
     }
-    /// A tensor of these values without history; writes through it are not seen by saved values.
+    /// A detached tensor over the same memory. In-place writes to it do not change the version counter of
+    /// the original.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().tensor.is_batched() {
@@ -408,7 +410,7 @@ impl PyTensor {
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));
         }
-        // The tensor takes the other's bytes, and keeps its own version counter.
+        // The tensor takes over the other's memory, and keeps its own version counter.
         self.tensor.show(body);
         Ok(())
     }
@@ -416,19 +418,19 @@ impl PyTensor {
     fn delete_data(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!"))
     }
-    /// A view of these values without history.
+    /// Returns a view that is detached from the graph.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let name = ops::creation::factories::DETACH.name;
         let mut _span = None;
         if watch::any() {
-            if let Some(taken) = Asked::of_method(name, slf, &[]) {
+            if let Some(taken) = OverrideCall::of_method(name, slf, &[]) {
                 return taken;
             }
             _span = profile::named(|| name, [slf.as_any()]);
         }
         wrap(slf.py(), detached::shallow(&slf.get().tensor))
     }
-    /// Forgets the history, in place.
+    /// Detaches the tensor from the graph, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         func::check_write(t, &[], || format!("aten::{}_", ops::creation::factories::DETACH.name))?;
@@ -452,13 +454,13 @@ impl PyTensor {
         t.set_requires_grad(false)?;
         Ok(slf.clone())
     }
-    /// The only element, as a number.
+    /// Returns the only element as a Python number.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Ok(match slf.get().tensor.item()? {
             Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => made(py, i)?,
-            Scalar::Float(f) => made(py, f)?,
+            Scalar::Int(i) => to_object(py, i)?,
+            Scalar::Float(f) => to_object(py, f)?,
             Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
         })
     }

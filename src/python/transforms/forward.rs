@@ -1,4 +1,4 @@
-//! Forward mode: its levels, for `autograd.forward_ad` and `func`.
+//! Forward mode and its dual levels, for `autograd.forward_ad` and `func`.
 
 use crate::backward::forward_mode;
 use crate::operator::Arg;
@@ -10,31 +10,31 @@ use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// The levels at which a tensor carries a tangent, ascending.
+/// Returns the dual levels at which a tensor has a tangent, ascending.
 #[pyfunction]
 pub fn tangent_levels(t: &Bound<'_, PyTensor>) -> Vec<u64> {
     t.get().tensor.dual_levels().to_vec()
 }
 
-/// Whether a level is entered and not left yet.
+/// Returns true if a dual level is active.
 #[pyfunction]
 pub fn is_dual_level(level: u64) -> bool {
     tangents::is_live(level)
 }
 
-/// Enters a level; its number is never given again.
+/// Enters a dual level; its number is never reused.
 #[pyfunction]
 pub fn enter_dual_level() -> u64 {
     forward_mode::enter()
 }
 
-/// Leaves a level, whose tangents go.
+/// Leaves a dual level; its tangents are dropped.
 #[pyfunction]
 pub fn exit_dual_level(level: u64) {
     tangents::exit(level);
 }
 
-/// A tensor over the same bytes that carries a tangent.
+/// Returns an alias of the tensor with a tangent.
 #[pyfunction]
 pub fn make_dual<'py>(
     tensor: &Bound<'py, PyTensor>,
@@ -44,7 +44,7 @@ pub fn make_dual<'py>(
     wrap(tensor.py(), forward::make_dual(&tensor.get().tensor, &tangent.get().tensor, level)?)
 }
 
-/// The tensor without its tangent, and the tangent.
+/// Returns the tensor without its tangent, and the tangent.
 #[pyfunction]
 pub fn unpack_dual<'py>(
     tensor: &Bound<'py, PyTensor>,
@@ -55,26 +55,26 @@ pub fn unpack_dual<'py>(
     Ok((wrap(py, plain)?, tangent.map(|t| wrap(py, t)).transpose()?))
 }
 
-/// A tensor without its history; its tangents keep their own history (`keep`) or lose it, too.
+/// Returns the tensor detached from the graph; with `keep`, its tangents stay in the graph.
 #[pyfunction]
 #[pyo3(signature = (tensor, keep = false))]
 pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {
     wrap(tensor.py(), tangent::unrecorded(&tensor.get().tensor, keep)?)
 }
 
-/// Whether this thread's operators carry tangents on.
+/// Returns true if this thread's operators compute tangents.
 #[pyfunction]
 pub fn is_fwd_grad_enabled() -> bool {
     tangents::enabled()
 }
 
-/// Switches that.
+/// Sets whether this thread's operators compute tangents.
 #[pyfunction]
 pub fn set_fwd_grad_enabled(mode: bool) {
     tangents::set_enabled(mode);
 }
 
-/// A result that is written to `out=` takes no tangent along.
+/// Refuses `out=` for operands with a tangent or a batch dimension.
 pub fn refuse_out(name: &str, args: &[Arg], targets: &[Bound<'_, PyAny>]) -> PyResult<()> {
     let batched =
         |target: &Bound<'_, PyAny>| target.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.is_batched());

@@ -1,12 +1,11 @@
-//! The transforms of `func` for Python: their start and end, the layers that they put around a tensor, and the checks before
-//! a write in place.
+//! The transforms of `func` for Python: begin and end, unwrapping, and the checks before in-place writes.
 
 use crate::base::{Error, Result as CoreResult};
 use crate::operator::copies::clone_dense;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::tangent;
 use crate::operator::{Arg, Kind, Operand, Row};
-use crate::python::sequences::Listed;
+use crate::python::sequences::ListArg;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use crate::transforms::func::{self, Layer, Mode};
@@ -14,8 +13,8 @@ use crate::transforms::vmap;
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
-/// Begins a transform by reverse mode, or by forward mode; it may refuse writes to tensors that it did not make. Returns the
-/// number of the last node before it.
+/// Begins a transform in reverse or forward mode; with `guards`, it refuses writes to tensors that it did
+/// not make. Returns the number of the last node before it.
 #[pyfunction]
 pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
     func::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
@@ -27,22 +26,22 @@ pub fn end_transform() {
     func::end();
 }
 
-/// Sets the innermost transform's inputs, and the other tensors that its function was given.
+/// Sets the innermost transform's inputs, and the other tensors that are passed to its function.
 #[pyfunction]
 pub fn set_transform_inputs(
-    inputs: Listed<Bound<'_, PyTensor>>,
-    others: Listed<Bound<'_, PyTensor>>,
+    inputs: ListArg<Bound<'_, PyTensor>>,
+    others: ListArg<Bound<'_, PyTensor>>,
 ) -> CoreResult<()> {
     func::set_inputs(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor))
 }
 
-/// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.
-type Found<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
+/// A depth, the batch dimension (None for a gradient transform), and the unwrapped tensor.
+type LayerInfo<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
 
-/// The outermost layer that transforms put around a tensor, at a depth of less than `below`.
+/// Returns the outermost transform wrapper of a tensor at a depth less than `below`.
 #[pyfunction]
 #[pyo3(signature = (t, below = usize::MAX))]
-pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>> {
+pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<LayerInfo<'py>> {
     Ok(match func::layer(&t.get().tensor, below) {
         None => None,
         Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
@@ -53,7 +52,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
     })
 }
 
-/// The values alone, in memory that belongs to no transform.
+/// Returns a copy of the values that belongs to no transform.
 #[pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let values =
@@ -61,7 +60,7 @@ pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), func::outside(values)?)
 }
 
-/// Refuses a write in place to a tensor that a transform's function was neither given nor made.
+/// Refuses an in-place write to a tensor that the transformed function neither received nor made.
 #[inline]
 pub fn check_write(
     target: &Tensor,
@@ -71,7 +70,7 @@ pub fn check_write(
     if func::any() { func::check_write(target, others, operator) } else { Ok(()) }
 }
 
-/// [`check_write`] for a row's arguments, of which the first is written.
+/// [`check_write`] for a row's arguments; the first is written.
 #[inline]
 pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
     if !func::any() {
@@ -85,7 +84,7 @@ pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
     }
 }
 
-/// [`check_write`] for a pointwise row's operands.
+/// [`check_write`] for the operands of a pointwise row.
 #[inline]
 pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<(), Error> {
     if !func::any() {
@@ -98,17 +97,17 @@ pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<()
     check_arguments(&op.row, &operands.iter().map(arg).collect::<Vec<_>>())
 }
 
-/// PyTorch's name for a write of a tensor, or else of a number.
+/// Returns ATen's name for an in-place operator with a tensor or number operand.
 pub fn write_name(row: &Row, tensor: bool) -> String {
     let [with_tensor, with_number] = row.by_kind.unwrap_or(["Tensor", "Scalar"]);
     let overload = if tensor { with_tensor } else { with_number };
     format!("aten::{}_.{overload}", row.name.trim_end_matches('_'))
 }
 
-/// PyTorch's name for an in-place operator on a tensor and these operands: by the overload that takes them.
+/// Returns ATen's name for an in-place operator, with the overload that takes these operands.
 fn written_name(row: &Row, operands: &[Arg]) -> String {
     let name = row.name.strip_suffix('_').unwrap_or(row.name);
-    // Operands that may be numbers say which overload it is.
+    // Operands that may be numbers determine the overload.
     let either = || row.params.iter().zip(operands).skip(1).filter(|(p, _)| p.kind == Kind::Operand);
     let tensor = either().any(|(_, arg)| matches!(arg, Arg::Tensor(_)));
     let overload = match row.by_kind {

@@ -1,4 +1,4 @@
-//! vmap, forward mode and func as Python drives them.
+//! The Python side of vmap, forward mode and func.
 
 pub mod forward;
 pub mod func;

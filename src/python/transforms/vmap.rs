@@ -1,9 +1,9 @@
-//! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
+//! The Python side of `vmap`: enters and leaves levels, adds and removes batch dimensions.
 
 use crate::base::try_alloc;
 use crate::operator::batch::{self, Batch};
 use crate::operator::views;
-use crate::python::sequences::{Listed, collected};
+use crate::python::sequences::{ListArg, collect};
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
 use crate::transforms::func;
@@ -16,35 +16,36 @@ use pyo3::prelude::*;
 use std::cell::Cell;
 use std::collections::HashSet;
 
-/// Whether a transform's function is running: then the transform decides which tensors require gradients.
+/// Returns true while a transformed function runs: then the transform decides which tensors require
+/// gradients.
 #[pyfunction]
 pub fn is_transformed() -> bool {
     func::any() || vmap::is_under_way()
 }
 
 thread_local! {
-    /// Whether custom Functions are run on samples as they are: the batches are the library's own, not the user's.
+    /// If set, custom Functions run on batched tensors without a batching rule: gradiron made the batch,
+    /// not the user.
     static WITHOUT_RULES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Moves this thread's switch to the thread that calls the returned function.
+/// Returns a function that restores this thread's switch in the thread that calls it.
 pub fn hand_over() -> impl FnOnce() + Send {
     let without = WITHOUT_RULES.take();
     move || WITHOUT_RULES.set(without)
 }
 
-/// Whether this thread's switch is on.
 pub fn without_rules() -> bool {
     WITHOUT_RULES.get()
 }
 
-/// Switches that, and returns how it was.
+/// Sets whether custom Functions run without batching rules; returns the old setting.
 #[pyfunction]
 pub fn set_without_rules(on: bool) -> bool {
     WITHOUT_RULES.replace(on)
 }
 
-/// Refuses a method that would change a transform's own leaves.
+/// Refuses a method that would change the leaves of a transform.
 pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
     if !is_transformed() {
         return Ok(());
@@ -56,20 +57,20 @@ pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
     )))
 }
 
-/// The tensor, which requires gradients from now on.
+/// Makes a tensor require gradients, and returns it.
 #[pyfunction]
 pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
     t.get().tensor.set_requires_grad(true)?;
     Ok(t.clone())
 }
 
-/// A new tensor with these values, whose history leads to the tensor's own.
+/// Returns an alias of the tensor, connected to it in the graph.
 #[pyfunction]
 pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), views::alias(&t.get().tensor)?)
 }
 
-/// Whether a tensor's physical tensor requires gradients.
+/// Returns true if the physical tensor requires gradients.
 #[pyfunction]
 pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
     t.get().tensor.requires_grad()
@@ -82,7 +83,7 @@ pub fn no_branch() -> PyErr {
     )
 }
 
-/// Begins a `vmap` over `size` samples; returns its level.
+/// Begins a `vmap` over a batch dimension of `size`; returns its level.
 #[pyfunction]
 pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
     Ok(vmap::enter(size, randomness_of(randomness)?))
@@ -110,29 +111,29 @@ pub fn randomness_name(randomness: Randomness) -> &'static str {
     }
 }
 
-/// A live call of `vmap`: its level, how many samples, and what random operators do.
-type Call = (u32, usize, &'static str);
+/// An active call of `vmap`: its level, the size of its batch dimension, and its randomness mode.
+type VmapCall = (u32, usize, &'static str);
 
-fn calls_of(frames: Vec<Frame>) -> Vec<Call> {
+fn calls_of(frames: Vec<Frame>) -> Vec<VmapCall> {
     frames.into_iter().map(|f| (f.level, f.size, randomness_name(f.randomness))).collect()
 }
 
-/// The live calls of `vmap`, innermost last.
+/// Returns the active calls of `vmap`, innermost last.
 #[pyfunction]
-pub fn vmap_calls() -> Vec<Call> {
+pub fn vmap_calls() -> Vec<VmapCall> {
     calls_of(vmap::frames())
 }
 
-/// Replaces the live calls, so that a function runs as if within the given ones; returns the old ones.
+/// Replaces the active calls, so that a function runs as if within the given ones; returns the old ones.
 #[pyfunction]
-pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call>> {
+pub fn vmap_swap_calls(calls: ListArg<(u32, usize, String)>) -> PyResult<Vec<VmapCall>> {
     let frame = |(level, size, name): (u32, usize, String)| {
         Ok(Frame { level, size, randomness: randomness_of(&name)? })
     };
     Ok(calls_of(vmap::swap_frames(calls.0.into_iter().map(frame).collect::<PyResult<_>>()?)))
 }
 
-/// The tensor behind a batched one and the levels of its first dimensions, or None.
+/// Returns the physical tensor of a batched one and the levels of its leading dimensions, or None.
 #[pyfunction]
 pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<u32>)>> {
     let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
@@ -141,11 +142,11 @@ pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py,
 
 /// The inverse of [`batch_parts`].
 #[pyfunction]
-pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyResult<Bound<'py, PyAny>> {
+pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: ListArg<u32>) -> PyResult<Bound<'py, PyAny>> {
     let value = t.get().tensor.clone();
     if value.is_batched() || value.ndim() < levels.0.len() {
         return Err(PyRuntimeError::new_err(
-            "a batched tensor lies in one that is not, with a dimension for each level",
+            "batch_joined() needs an unbatched tensor with at least one dimension per level",
         ));
     }
     wrap(t.py(), Tensor::batched(value, levels.0.into_iter().collect()))
@@ -158,19 +159,19 @@ pub fn vmap_leave() -> PyResult<()> {
     Ok(())
 }
 
-/// How many calls of `vmap` are under way in this thread.
+/// Returns the number of active calls of `vmap` in this thread.
 #[pyfunction]
 pub fn vmap_depth() -> usize {
     vmap::frames().len()
 }
 
-/// The tensor with its dimension `dim` taken for a level.
+/// Hides the dimension `dim` as the batch dimension of a level.
 #[pyfunction]
 pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), vmap::add_dim(&t.get().tensor, dim, level)?)
 }
 
-/// The samples of a level as an ordinary dimension again.
+/// Makes the batch dimension of a level an ordinary dimension again.
 #[pyfunction]
 pub fn remove_batch_dim<'py>(
     t: &Bound<'py, PyTensor>,
@@ -181,13 +182,14 @@ pub fn remove_batch_dim<'py>(
     wrap(t.py(), batch::remove_dim(&t.get().tensor, level, size, dim)?)
 }
 
-/// The tensor with the samples of a level as its first dimension, or None when it has none of them.
+/// Returns the tensor with the batch dimension of a level moved to the front, or None if it is not batched
+/// at that level.
 #[pyfunction]
 pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
     vmap::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
 }
 
-/// Whether a tensor stands for samples, of a certain level or of any.
+/// Returns true if a tensor is batched, at the given level or at any.
 #[pyfunction]
 #[pyo3(signature = (t, level = None))]
 pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
@@ -195,16 +197,17 @@ pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
     t.get().tensor.as_batched().is_some_and(|b| level.is_none_or(|l| b.levels.contains(&l)))
 }
 
-/// Counts a transform by reverse mode in (true) or out, which may be inside of a `vmap`.
+/// Notes that a reverse-mode transform begins (true) or ends, possibly inside of a `vmap`.
 #[pyfunction]
 pub fn count_reverse(begins: bool) {
     if begins { vmap::begin_reverse() } else { vmap::end_reverse() }
 }
 
-/// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
+/// Returns true if a gradient of `output` flows beyond `own`: to nodes recorded before number `since`, or
+/// to other leaves.
 #[pyfunction]
-pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTensor>>, since: u64) -> bool {
-    // An alias that has a history of its own leads on to others.
+pub fn reaches_others(output: &Bound<'_, PyTensor>, own: ListArg<Bound<'_, PyTensor>>, since: u64) -> bool {
+    // An alias with its own edges leads on to other nodes, so it is no end.
     let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
     let own: HashSet<usize> = own.0.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
     let mut starts = Vec::new();
@@ -215,9 +218,9 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
     func::leads(starts, beyond)
 }
 
-/// Marks these as inputs of a transform that has ended: their gradients are not needed any more.
+/// Marks the inputs of a transform that has ended: they need no more gradients.
 #[pyfunction]
-pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
+pub fn retire_inputs(inputs: ListArg<Bound<'_, PyTensor>>) {
     for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
         if let Kind::Leaf(leaf) = &edge.node.kind {
             leaf.retire();
@@ -225,15 +228,16 @@ pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
     }
 }
 
-/// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
+/// Permits in-place writes to views among a transform's gradients: its backward did not run under the
+/// caller's `no_grad`.
 #[pyfunction]
-pub fn allow_view_writes(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
+pub fn allow_view_writes(gradients: ListArg<Option<Bound<'_, PyTensor>>>) {
     for gradient in gradients.0.iter().flatten() {
         gradient.get().tensor.remake_view(CreationMeta::Plain);
     }
 }
 
-/// The nodes that made a tensor and the tangents that it carries.
+/// Collects the nodes of a tensor and of its tangents.
 fn roots(tensor: &Tensor, found: &mut Vec<NodeRef>) {
     found.extend(tensor.edge().map(|edge| edge.node));
     for tangent in tensor.dual_levels().into_iter().filter_map(|level| tensor.tangent(level)) {
@@ -245,7 +249,7 @@ fn key(node: &Node) -> usize {
     std::ptr::from_ref(node) as usize
 }
 
-/// The gradients of a run as the batched ones among its inputs see them.
+/// Converts the gradients of a backward to batched tensors where the inputs are batched.
 pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> PyResult<Vec<Option<Tensor>>> {
     let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
         match (object.cast::<PyTensor>(), grad) {
@@ -258,19 +262,19 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     if inputs.is_instance_of::<PyTensor>() {
         return found.into_iter().map(|g| seen(inputs.clone(), g)).collect();
     }
-    let objects = collected(inputs)?;
+    let objects = collect(inputs)?;
     if objects.len() != found.len() {
-        return Err(PyTypeError::new_err("as many gradients as inputs were expected"));
+        return Err(PyTypeError::new_err("expected one gradient per input"));
     }
     objects.into_iter().zip(found).map(|(object, grad)| seen(object, grad)).collect()
 }
 
-/// A tensor inside a transform has no memory of its own.
+/// Refuses a tensor inside a transform, which has no memory of its own.
 pub fn need_storage(t: &Tensor) -> PyResult<()> {
     if func::is_layered(t) { Err(no_storage()) } else { Ok(()) }
 }
 
-/// A batched tensor has many values.
+/// Refuses a batched tensor, which has no single value.
 pub fn need_values(t: &Tensor) -> PyResult<()> {
     if t.is_batched() { Err(no_storage()) } else { Ok(()) }
 }
@@ -279,7 +283,7 @@ fn no_storage() -> PyErr {
     PyRuntimeError::new_err("Cannot access data pointer of Tensor that doesn't have storage")
 }
 
-/// Refuses leaves of a transform's function's own.
+/// Refuses `requires_grad_` inside of a transformed function.
 #[pyfunction]
 pub fn refuse_leaves() -> PyResult<()> {
     refuse_in_transform("requires_grad_", REQUIRING)
@@ -287,7 +291,7 @@ pub fn refuse_leaves() -> PyResult<()> {
 
 pub const REQUIRING: &str = "(or perhaps using torch.autograd.functional.* APIs) ";
 
-/// `.grad` of a leaf is not a place for the gradients of samples.
+/// Refuses `backward()` inside of a transform: `.grad` of a leaf cannot take batched gradients.
 pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
     if is_transformed() || roots.into_iter().any(Tensor::is_batched) {
         return Err(PyRuntimeError::new_err(
@@ -298,7 +302,8 @@ pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyRes
     Ok(())
 }
 
-/// A hook on samples: the graph knows their physical tensor only, the hook is to see what it was registered on.
+/// A hook on a batched tensor. The graph knows only the physical tensor, so the gradient is converted for
+/// the hook.
 #[pyclass(frozen, module = "gradiron")]
 pub struct SampleHook {
     hook: Py<PyAny>,
@@ -318,12 +323,12 @@ impl SampleHook {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // The collector may look between the allocation and the first value.
+        // The collector may traverse the object before its value is written.
         if self.hook.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hook) }
     }
 }
 
-/// The hook itself, or for a batched tensor one that shows it samples.
+/// Returns the hook, wrapped in a `SampleHook` if the tensor is batched.
 pub fn hook_of(t: &Bound<'_, PyTensor>, hook: Py<PyAny>) -> PyResult<Py<PyAny>> {
     let tensor = &t.get().tensor;
     if !tensor.is_batched() {

@@ -1,4 +1,4 @@
-//! The class of tensors: the object of each, the same one while it lives.
+//! The class `Tensor`. Each tensor has at most one Python object at a time.
 
 use crate::python::wrapper::host_state;
 use crate::python::wrapper::identity::{self, Gone, VALUE_OFFSET};
@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::Ordering;
 
-/// Numbers of one dtype in any number of dimensions, with the history of their making.
+/// A multi-dimensional array of elements of one dtype, with support for automatic differentiation.
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
 pub struct PyTensor {
     pub tensor: Tensor,
 }
 
 impl PyTensor {
-    /// The Python object around this value.
+    /// Returns the Python object that contains this value.
     pub fn object(&self) -> *mut ffi::PyObject {
         std::ptr::from_ref(self)
             .cast_mut()
@@ -33,11 +33,11 @@ impl Drop for PyTensor {
     }
 }
 
-/// What the constructor takes as it is: the tensor that an object of a subclass shall stand for.
+/// Passes an existing tensor to the constructor of a subclass, which wraps it without a copy.
 #[pyclass(frozen, module = "gradiron")]
 pub struct AsIs(pub Tensor);
 
-/// The Python object of a tensor: the living one, or a new one.
+/// Returns the Python object of a tensor, and creates it if there is none.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     match identity::find(py, tensor.host_object()) {
@@ -47,11 +47,11 @@ pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     }
 }
 
-/// How often a thread retries while another releases or revives the object; under the interpreter's lock nobody else does.
-/// (In the end it may be this thread itself that is releasing it.)
+/// The number of retries of a thread while another thread releases or revives the object. With the interpreter's
+/// lock no other thread can. (After the last retry, the releasing thread may be this one.)
 const PATIENCE: usize = if cfg!(Py_GIL_DISABLED) { 10_000 } else { 1 };
 
-/// The object of a tensor whose last one left its state, or is about to.
+/// Creates the object of a tensor whose previous object left its state, or is about to.
 #[cold]
 fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, PyAny>> {
     for _ in 0..PATIENCE {
@@ -76,13 +76,14 @@ fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, P
     Ok(register(allocate(py, tensor)?))
 }
 
-/// The error of a tensor used as an index that is not a single integer.
+/// The error for a tensor used as an index that is not a single integer.
 pub fn no_index() -> PyErr {
     PyTypeError::new_err("only integer tensors of a single element can be converted to an index")
 }
 
-/// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
-/// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
+/// Allocates a new object. PyO3 would go through `object.__new__`, which in Python 3.11 and 3.12 creates
+/// the `__dict__` at once: half of the cost of a small operator. Here the slots stay null until they are
+/// used.
 fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     reserve::check()?;
     let place = VALUE_OFFSET.load(Ordering::Relaxed);
@@ -93,8 +94,9 @@ fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
         return Ok(object);
     }
     let class = PyTensor::type_object_raw(py);
-    // SAFETY: the class is a heap type with the generic allocator, which zeroes: empty dictionary and weak references.
-    // The value is written before anybody sees the object; the class has no borrow flag (frozen) and no thread check (Send).
+    // SAFETY: the class is a heap type with the generic allocator, which zeroes memory: no dictionary, no
+    // weak references. The value is written before anybody sees the object; the class has no borrow flag
+    // (frozen) and no thread check (Send).
     unsafe {
         let object = ffi::PyType_GenericAlloc(class, 0);
         if object.is_null() {
@@ -105,7 +107,7 @@ fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     }
 }
 
-/// Makes an object its tensor's own: the one that stands for it from now on, which is another if a thread was faster.
+/// Registers an object as that of its tensor. If another thread was faster, returns that thread's object.
 pub fn register(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
     identity::register(object, |object| object.get().tensor.host_object())
 }

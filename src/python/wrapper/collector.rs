@@ -1,10 +1,12 @@
-//! Python's collector and the graph. A cycle may run through a node's hook, context or packed value, and the node may
-//! be shared by tensors that the cycle holds: none of them owns it, all of them together do.
+//! Python's garbage collector and the graph. A cycle may run through a node's hook, context or packed
+//! value, while several tensors of the cycle share the node: none of them alone owns it, all of them
+//! together do.
 //!
-//! The collector first subtracts what the objects in question hold of one another, then spreads from those that
-//! something else holds. In the first phase a node's Python objects are shown once, when the last of its handles was
-//! found to belong to objects in question; in the second, by the first of them that is reached. What was shown and
-//! not reached is garbage.
+//! The collector works in two phases. First it subtracts the references between the candidate objects; then
+//! it marks the objects that can be reached from those with references left over. In the first phase we
+//! report a node's Python objects once, when the last handle of the node was found in a candidate; in the
+//! second phase, from the first reachable object that leads there. Objects that were reported but not
+//! reached are garbage.
 
 use crate::arena::{Id, Ref};
 use crate::python::wrapper::grad_cycles;
@@ -19,21 +21,22 @@ use std::collections::{HashMap, HashSet};
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
-/// One collection of this thread. Tensors and nodes are known by their addresses: nothing is freed during a phase.
+/// The state of a collection in this thread. Tensors and nodes are identified by address: nothing is freed
+/// during a phase.
 #[derive(Default)]
 struct Pass {
     running: bool,
-    /// The Python objects whose own handles were counted.
+    /// The Python objects whose handles were counted.
     counted: HashSet<usize>,
-    /// How many handles of a tensor or node were found.
+    /// The number of handles found so far, for each tensor or node.
     seen: HashMap<usize, usize>,
-    /// Those of which all handles were found.
+    /// The tensors and nodes of which all handles were found.
     whole: HashSet<usize>,
-    /// Those of them that are held from outside.
+    /// Those of `whole` that are reachable from outside.
     reached: HashSet<usize>,
     /// Those that were reached in an earlier pass of the same collection.
     kept: HashSet<usize>,
-    /// A walk's stack of nodes, kept between walks for its memory.
+    /// The stack of a walk, kept for its memory.
     waiting: Vec<NonNull<NodeRef>>,
 }
 
@@ -48,7 +51,8 @@ thread_local! {
     static PASS: RefCell<Pass> = RefCell::new(Pass::default());
 }
 
-/// Registers callbacks for the collector's start and stop; called before a node keeps its first Python object.
+/// Registers callbacks for the collector's start and stop. Must be called before a node holds its first
+/// Python object.
 pub fn follow(py: Python<'_>) -> PyResult<()> {
     static FOLLOWED: PyOnceLock<()> = PyOnceLock::new();
     FOLLOWED.get_or_try_init(py, || {
@@ -80,7 +84,8 @@ pub struct Start<'a> {
 enum Root<'a> {
     Tensor(&'a Tensor),
     Node(&'a NodeRef),
-    /// A Function's context that its node keeps: who has it keeps the node, so that it counts as a handle.
+    /// A Function's context, which its node holds. Whoever holds the context also keeps the node alive, so
+    /// it counts as a handle.
     Shown(Id<Node>),
 }
 
@@ -88,21 +93,22 @@ impl<'a> Start<'a> {
     fn new<T>(value: &T, held: Root<'a>) -> Start<'a> {
         Start { object: std::ptr::from_ref(value) as usize - VALUE_OFFSET.load(Ordering::Relaxed), held }
     }
-    /// The object around `value`, which stands for a tensor.
+    /// The object that contains `value` and stands for a tensor.
     pub fn tensor<T>(value: &T, tensor: &'a Tensor) -> Start<'a> {
         Start::new(value, Root::Tensor(tensor))
     }
-    /// The object around `value`, which keeps a node.
+    /// The object that contains `value` and holds a node.
     pub fn node<T>(value: &T, node: &'a NodeRef) -> Start<'a> {
         Start::new(value, Root::Node(node))
     }
-    /// The context around `value`, which its node keeps.
+    /// The context that contains `value` and is held by its node.
     pub fn shown<T>(value: &T, node: Id<Node>) -> Start<'a> {
         Start::new(value, Root::Shown(node))
     }
 }
 
-/// Shows the collector what it asks for; false when this is not a call of a collection that we follow.
+/// Reports the objects behind `start` to the collector. Returns false if the call is not part of a
+/// collection that we follow.
 pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraverseError> {
     PASS.with(|pass| {
         let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
@@ -111,7 +117,8 @@ pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraver
         pass.walk(phase, start, |found| {
             let mut see = |object: *mut std::ffi::c_void| {
                 if outcome.is_ok() && !object.is_null() {
-                    // SAFETY: what we found keeps the object alive, and the collector runs with the interpreter held.
+                    // SAFETY: the tensor or node keeps the object alive, and this thread is attached during
+                    // a collection.
                     let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
                     outcome = visit.call(&object);
                     std::mem::forget(object);
@@ -126,13 +133,13 @@ pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraver
     })
 }
 
-/// What may hold Python objects.
+/// A tensor or node that may hold Python objects.
 enum Found<'a> {
     Node(&'a NodeRef),
     Tensor(&'a Tensor),
 }
 
-/// The collector breaks a cycle: what garbage nodes and tensors keep goes.
+/// Breaks a cycle for the collector: drops the objects that garbage nodes and tensors hold.
 pub fn clear(start: &Start<'_>) {
     let mut gone = Vec::new();
     let mut bare = Vec::new();
@@ -141,7 +148,7 @@ pub fn clear(start: &Start<'_>) {
             && pass.running
             && pass.counted.contains(&start.object)
         {
-            // Where memory for this list is missing, the objects stay, and are garbage at the next collection.
+            // Without memory for this list the objects stay, and the next collection finds them again.
             pass.walk(Phase::Clear, start, |found| match found {
                 Found::Node(node) if gone.try_reserve(1).is_ok() => gone.push(node.give_up()),
                 Found::Tensor(tensor) if bare.try_reserve(1).is_ok() => bare.push(tensor.clone()),
@@ -149,29 +156,30 @@ pub fn clear(start: &Start<'_>) {
             });
         }
     });
-    // Dropped here: whatever runs now may come back to us.
+    // Dropped here, outside of `PASS`: destructors may call us again.
     drop(gone);
     for tensor in &bare {
         tensor.drop_host_state();
     }
 }
 
-/// Whether the collector subtracts: then alone it passes the object itself to its visitor, or nothing where Python is
-/// free-threaded.
+/// Returns true in the subtracting phase. Only in that phase does the collector pass the object itself to
+/// its visitor (free-threaded Python passes null).
 fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
     const { assert!(size_of::<PyVisit<'_>>() == size_of::<[usize; 2]>()) };
-    // SAFETY: a visitor is a function and what to pass to it, in some order: two words, read as numbers.
+    // SAFETY: a `PyVisit` is a function pointer and its argument, in some order: two words, read as
+    // numbers.
     let words = unsafe { std::ptr::from_ref(visit).cast::<[usize; 2]>().read() };
     words.contains(&if cfg!(Py_GIL_DISABLED) { 0 } else { object })
 }
 
-/// The Function's context that a node keeps, by its address, or 0.
+/// Returns the address of the Function's context that a node holds, or 0.
 fn context_of(node: &Node) -> usize {
     if let Kind::Custom(custom) = &node.kind { custom.host() as usize } else { 0 }
 }
 
 impl Pass {
-    /// In which phase an object is asked; nothing when the collection is none that we follow.
+    /// Determines the phase in which an object is traversed; None if we do not follow this collection.
     fn phase(&mut self, object: usize, visit: &PyVisit<'_>) -> Option<Phase> {
         if !self.running {
             return None;
@@ -180,19 +188,20 @@ impl Pass {
             return self.counted.contains(&object).then_some(Phase::Spread);
         }
         if self.counted.contains(&object) {
-            // A second pass, as finalizers may have revived objects; what was reached stays so.
+            // The collector makes a second pass since finalizers may have revived objects; objects reached
+            // before stay reached.
             *self = Pass { running: true, kept: std::mem::take(&mut self.reached), ..Pass::default() };
         }
-        // An object that is not counted seems to be held by something else, and stays.
+        // An object that is not counted looks as if others held it, and so is not freed.
         if self.counted.try_reserve(1).is_ok() {
             self.counted.insert(object);
         }
         Some(Phase::Subtract)
     }
 
-    /// Calls `show` with the nodes behind an object that are due in this phase.
+    /// Calls `show` with the nodes behind an object whose turn it is in this phase.
     fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(Found<'_>)) {
-        // Clones, which do not count.
+        // Our own clones; they are subtracted from the handle counts.
         let mut ours = Vec::new();
         match start.held {
             Root::Tensor(tensor) => self.tensor(phase, tensor, 0, &mut ours, &mut show),
@@ -208,13 +217,14 @@ impl Pass {
             }
         }
         while let Some(node) = waiting.pop() {
-            // SAFETY: one of ours, or held by a node that was looked at: nothing is freed during a phase.
+            // SAFETY: the node is in `ours` or is held by a visited node, and nothing is freed during a
+            // phase.
             let node = unsafe { node.as_ref() };
             show(Found::Node(node));
             if let Kind::Leaf(leaf) = &node.kind
                 && let Some(grad) = leaf.orphan_grad()
             {
-                // It has no history to walk into.
+                // The gradient is not in a graph, so there are no nodes to walk into.
                 self.tensor(phase, &grad, 1, &mut Vec::new(), &mut show);
             }
             for held in node.held() {
@@ -233,21 +243,23 @@ impl Pass {
         ours: &[NodeRef],
         waiting: &mut Vec<NonNull<NodeRef>>,
     ) -> bool {
-        // The stack has room for all of them: later phases must not fail.
+        // Reserves room for all nodes now: later phases must not fail.
         if phase == Phase::Subtract && waiting.try_reserve(self.whole.len() + 1 - waiting.len()).is_err() {
             return false;
         }
         let clones = ours.iter().filter(|own| own.ptr_eq(node)).count();
-        // A context that the collector does not ask about, as somebody has it, keeps its node.
+        // If the collector does not traverse a context because others hold it, the context still keeps its
+        // node alive.
         let shown = usize::from(context_of(node) != 0);
         self.is_due(phase, node.as_ptr() as usize, Ref::count(node) - clones + shown)
     }
 
-    /// Notes one more handle, of `all`; whether the walk goes on behind it.
+    /// Counts one more handle out of `all`; returns true if the walk continues behind it.
     fn is_due(&mut self, phase: Phase, key: usize, all: usize) -> bool {
         match phase {
             Phase::Subtract => {
-                // A handle that is not noted seems to be held by something else; those that are whole can be reached.
+                // An uncounted handle looks as if others held the node, which is safe. Every node in
+                // `whole` can be reached later, so room for that is reserved too.
                 let reserved = self.seen.try_reserve(1).and_then(|()| self.whole.try_reserve(1));
                 if reserved.and_then(|()| self.reached.try_reserve(self.whole.len() + 1)).is_err() {
                     return false;
@@ -261,7 +273,8 @@ impl Pass {
         }
     }
 
-    /// The nodes that a tensor and those behind it hold, once all handles of each are known; `clones` are ours.
+    /// Collects the nodes that a tensor and those behind it hold, once all handles of each are found;
+    /// `clones` of the handles are ours.
     fn tensor(
         &mut self,
         phase: Phase,
@@ -290,8 +303,8 @@ impl Pass {
     }
 }
 
-/// Shows the collector the Python objects of nodes that only these handles keep alive; how many handles of each node is said beside
-/// it.
+/// Reports the Python objects of nodes that only these handles keep alive. Each node comes with the number
+/// of its handles.
 pub fn traverse_nodes<'a>(
     starts: impl Iterator<Item = (&'a NodeRef, usize)>,
     visit: &PyVisit<'_>,
@@ -304,7 +317,7 @@ pub fn traverse_nodes<'a>(
     while let Some(node) = found.waiting.pop() {
         node.visit_hosts(false, &mut |object| {
             if outcome.is_ok() && !object.is_null() {
-                // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
+                // SAFETY: the node keeps the object alive, and this thread is attached during a collection.
                 let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
                 outcome = visit.call(&object);
                 std::mem::forget(object);
@@ -317,8 +330,8 @@ pub fn traverse_nodes<'a>(
     outcome
 }
 
-/// Shows the collector the Python objects that the nodes behind this tensor keep. Outside of a collection that we
-/// follow, these are the nodes which it alone keeps alive.
+/// Reports the Python objects that the nodes behind this tensor hold. Outside of a collection that we
+/// follow, only nodes that this tensor alone keeps alive count.
 pub fn traverse_tensor(
     start: &Start<'_>,
     tensor: &Tensor,
@@ -327,30 +340,30 @@ pub fn traverse_tensor(
     if traverse(start, visit)? {
         return Ok(());
     }
-    // Behind samples lies their physical tensor, which they may keep alone, too.
+    // A batched tensor may be the only holder of its physical tensor.
     let physical = tensor.physical();
     if tensor.handles() != 1 || physical.handles() != 1 {
         return Ok(());
     }
-    // The tensor itself and `.grad`'s own graph.
+    // The nodes of the tensor itself, and those of `.grad`'s own graph.
     let Referents { nodes, grad, .. } = physical.referents();
     // Two handles: the leaf's and ours.
     let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.referents().nodes);
-    // To each of the tensors' own handles comes ours.
+    // Each node has the tensor's handle and ours.
     traverse_nodes(nodes.iter().chain(beyond.iter().flatten()).map(|node| (node, 2)), visit)
 }
 
-/// The nodes that have no other handles than those that were seen: they go when the first of them goes.
+/// Nodes all of whose handles were seen: they are freed together with the first of them.
 #[derive(Default)]
 struct Owned<'a> {
     waiting: Vec<&'a NodeRef>,
-    /// How often nodes with several handles were seen.
+    /// The number of handles seen so far, for nodes with several.
     seen: HashMap<*const Node, usize>,
 }
 
 impl<'a> Owned<'a> {
     fn see(&mut self, node: &'a NodeRef, handles: usize) {
-        // An object that is not shown seems to be held by something else.
+        // An object that is not reported looks as if others held it.
         if self.seen.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
             return;
         }

@@ -1,6 +1,7 @@
-//! Tensors that hold each other through `.grad`: `a.grad, b.grad = b, a`, or a gradient that is a view of its tensor.
-//! Python's collector cannot see such a cycle, for no Python object is in it. The tensor whose `.grad` closed one is
-//! remembered, and each collection looks whether anything outside of the cycle still holds its members.
+//! Tensors that hold each other through `.grad`: `a.grad, b.grad = b, a`, or a gradient that is a view of
+//! its tensor. Python's collector cannot find such a cycle because it contains no Python object. We
+//! remember the tensor whose `.grad` closed the cycle, and each collection checks whether anything outside
+//! of the cycle still holds a member.
 
 use crate::base::lock;
 use crate::base::try_alloc;
@@ -12,13 +13,13 @@ use std::sync::Mutex;
 
 static CLOSED: Mutex<Vec<WeakTensor>> = Mutex::new(Vec::new());
 
-/// A tensor on the path, and the tensors that it holds.
+/// A tensor on the path, and the ids of the tensors that it holds.
 struct Member {
     tensor: Tensor,
     holds: Vec<usize>,
 }
 
-/// Remembers a tensor whose `.grad` was just set, when it can be reached from there.
+/// Remembers a tensor whose `.grad` was just set, if that closed a cycle.
 pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     if grad.as_view().is_none() && !grad.is_special() && matches!(grad.try_grad(), Some(None)) {
         return Ok(());
@@ -32,7 +33,7 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     Ok(())
 }
 
-/// Breaks the cycles that nothing else holds any more.
+/// Breaks the cycles that nothing else holds.
 pub fn collect() {
     let mut closed = std::mem::take(&mut *lock(&CLOSED));
     closed.retain(|tensor| {
@@ -44,13 +45,14 @@ pub fn collect() {
             !garbage
         })
     });
-    // Few were added meanwhile.
+    // Keeps the tensors that were added meanwhile; they are few.
     let mut now = lock(&CLOSED);
     closed.append(&mut now);
     *now = closed;
 }
 
-/// Everything that a tensor holds through gradients, bases, samples and tangents, itself included.
+/// Finds everything that a tensor holds through gradients, views, batched tensors and tangents, including
+/// itself.
 fn reached(start: &Tensor) -> HashMap<usize, Member> {
     let mut found: HashMap<usize, Member> = HashMap::new();
     let mut waiting = vec![start.clone()];
@@ -71,10 +73,11 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
     found
 }
 
-/// Whether a cycle's members are held by one another only. `tensor` is one of them, held by the caller, too.
+/// Returns true if only the members of the cycle hold one another. `tensor` is a member; the caller holds
+/// it, too.
 fn is_garbage(tensor: &Tensor) -> bool {
     let found = reached(tensor);
-    // A tensor that does not lead back is no member.
+    // A tensor from which `tensor` cannot be reached is not a member.
     let mut cycle = vec![tensor.id()];
     let mut at = 0;
     while let Some(&id) = cycle.get(at) {

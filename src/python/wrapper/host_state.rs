@@ -1,5 +1,5 @@
-//! The attributes that a user gave to a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the
-//! tensor. The object may go before: the next one is made with both.
+//! The attributes that a user sets on a tensor's object (`x.grad.note = 1`), and the class of that object,
+//! last as long as the tensor. If the object is freed earlier, the next one is made with both.
 
 use crate::python::wrapper::class::PyTensor;
 use crate::python::wrapper::collector;
@@ -15,7 +15,7 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Where an object of the class has its dictionary; 0 until somebody asked.
+/// The offset of `__dict__` in objects of the class; 0 until `prepare` was called.
 static DICTIONARY: AtomicUsize = AtomicUsize::new(0);
 
 struct HostState {
@@ -32,36 +32,36 @@ impl HostObject for HostState {
     }
 }
 
-/// Finds where the class keeps dictionaries; called when it is ready.
+/// Determines the offset of `__dict__`; called once the class is ready.
 pub fn prepare(py: Python<'_>) -> PyResult<()> {
     let offset: usize = PyTensor::type_object(py).getattr("__dictoffset__")?.extract()?;
     DICTIONARY.store(offset, Ordering::Relaxed);
     Ok(())
 }
 
-/// The dictionary of an object: one that was not used is null.
+/// Returns the slot of an object's `__dict__`, which is null until it is used.
 ///
 /// # Safety
-/// `object` is of the Tensor class, and `prepare` was called.
+/// `object` is an instance of the Tensor class, and `prepare` was called.
 unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
-    // SAFETY: the offset that the class itself tells.
+    // SAFETY: the offset is the class's own `__dictoffset__`.
     unsafe { object.cast::<u8>().add(DICTIONARY.load(Ordering::Relaxed)).cast() }
 }
 
-/// Moves the state of a dying object to its tensor; returns whether there was any.
+/// Moves the state of a dying object to its tensor; returns true if there was any.
 #[cold]
 pub fn leave(dying: &PyTensor) -> bool {
     if VALUE_OFFSET.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    // SAFETY: the value lies at this place in its object, which Python is about to free while it holds the interpreter.
+    // SAFETY: the value lies at this offset in its object, which Python is about to free in this thread.
     let state = unsafe {
         let object = dying.object();
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
         let slot = dictionary(object);
         let bare = (*slot).is_null() && class == PyTensor::type_object_raw(py);
-        // Another thread's object may have come first.
+        // Another thread may have registered a newer object.
         if bare || !identity::stands(dying.tensor.host_object(), object.cast()) {
             return false;
         }
@@ -76,7 +76,8 @@ pub fn leave(dying: &PyTensor) -> bool {
     follows
 }
 
-/// A new object for a tensor whose last one left its state, which the tensor goes on keeping; nothing where there is none.
+/// Creates an object with the state that the tensor's last object left; None if it left none. The tensor
+/// keeps the state.
 #[cold]
 pub fn revive<'py>(
     py: Python<'py>,
@@ -87,7 +88,8 @@ pub fn revive<'py>(
         Some((state.class.clone_ref(py), state.attributes.as_ref().map(|all| all.clone_ref(py))))
     };
     let Some((class, attributes)) = tensor.host_state(read).flatten() else { return Ok(None) };
-    // SAFETY: the class derives from Tensor, whose value lies at its place in each object; the allocator leaves zeroes.
+    // SAFETY: the class derives from Tensor, so the value lies at the same offset; the allocator zeroes
+    // memory.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
         if object.is_null() {

@@ -1,7 +1,8 @@
-//! Which Python object stands for a Rust value: the same one while it lives. The value knows its address and does not keep it.
+//! Maps a Rust value to its Python object. The value stores the object's address but does not keep the
+//! object alive.
 //!
-//! Under the interpreter's lock whoever looks is alone. Without that lock (free-threaded Python) another thread may drop
-//! the object's last reference meanwhile, so that a bit of the address says that somebody looks or changes it.
+//! The interpreter's lock makes a lookup safe. In free-threaded Python another thread may meanwhile drop
+//! the object's last reference; there, a bit of the stored address serves as a lock.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -9,19 +10,19 @@ use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// In place of the address: the object is gone, but left its dictionary or class.
+/// Stored instead of an address: the object is freed, but left its dictionary or class.
 const LEFT: usize = 1;
 
-/// The bit of an address that somebody looks at or changes.
+/// The bit of the address that is set while a thread reads or changes it.
 const BUSY: usize = 2;
 
-/// Where the Rust value lies in an object of our classes, found on the first tensor.
+/// The offset of the Rust value in a `Tensor` object, measured on the first one.
 pub static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 
-/// Why no object stands for a value.
+/// The reasons why a value has no object.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Gone {
-    /// There was none, or it left nothing.
+    /// There was none, or it left no state.
     Entirely,
     Leaving,
     Left,
@@ -37,16 +38,16 @@ impl Gone {
     }
 }
 
-/// The object at an address, unless there is none or it is about to go.
+/// Returns the object at an address, unless there is none or it is being freed.
 ///
 /// # Safety
-/// The address is one of these numbers, or that of an object whose memory nobody frees during the call.
+/// The address is null, `LEFT`, or that of an object whose memory is not freed during the call.
 unsafe fn alive<'py>(py: Python<'py>, known: *mut c_void) -> Option<Bound<'py, PyAny>> {
     let object = known.cast::<ffi::PyObject>();
     if known.addr() <= LEFT {
         return None;
     }
-    // SAFETY: by contract; what is counted already stays, and becomes ours with one count more.
+    // SAFETY: the caller guarantees it; a count above zero cannot drop to zero during the call.
     unsafe {
         #[cfg(Py_GIL_DISABLED)]
         return (ffi::PyUnstable_TryIncRef(object) == 1).then(|| Bound::from_owned_ptr(py, object));
@@ -55,7 +56,8 @@ unsafe fn alive<'py>(py: Python<'py>, known: *mut c_void) -> Option<Bound<'py, P
     }
 }
 
-/// Calls `change` with the address while no other thread sees it; stores what that returns.
+/// Calls `change` with the address while no other thread can read it, and stores the address that it
+/// returns.
 #[inline]
 fn exclusive<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut c_void, T)) -> T {
     #[cfg(Py_GIL_DISABLED)]
@@ -78,7 +80,7 @@ fn exclusive<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (
     outcome
 }
 
-/// The living object, or why there is none.
+/// Returns the living object, or the reason why there is none.
 #[inline]
 pub fn find<'py>(py: Python<'py>, place: &AtomicPtr<c_void>) -> Result<Bound<'py, PyAny>, Gone> {
     let known = place.load(Ordering::Acquire);
@@ -86,20 +88,21 @@ pub fn find<'py>(py: Python<'py>, place: &AtomicPtr<c_void>) -> Result<Bound<'py
         return Err(Gone::Entirely);
     }
     #[cfg(Py_GIL_DISABLED)]
-    // SAFETY: `forget` waits for us before it lets the object's memory go.
+    // SAFETY: `forget` waits for us before the object's memory is freed.
     let (known, found) = exclusive(place, |known| (known, (known, unsafe { alive(py, known) })));
     #[cfg(not(Py_GIL_DISABLED))]
-    // SAFETY: `forget` comes before the object's memory goes, and we hold the interpreter.
+    // SAFETY: `forget` is called before the object's memory is freed, and this thread holds the
+    // interpreter's lock.
     let found = unsafe { alive(py, known) };
     found.ok_or_else(|| Gone::of(known))
 }
 
-/// Whether the object at this address stands for the value, alive or about to go.
+/// Returns true if the object at this address is that of the value, alive or being freed.
 pub fn stands(place: &AtomicPtr<c_void>, own: *mut c_void) -> bool {
     place.load(Ordering::Acquire).map_addr(|address| address & !BUSY) == own
 }
 
-/// Makes an object known; the one that stands for its value from now on, which is another if a thread was faster.
+/// Registers an object as that of its value. If another thread was faster, returns that thread's object.
 #[inline]
 pub fn register<'py, T>(
     object: Bound<'py, T>,
@@ -107,7 +110,7 @@ pub fn register<'py, T>(
 ) -> Bound<'py, PyAny> {
     #[cfg(Py_GIL_DISABLED)]
     {
-        // SAFETY: a living object.
+        // SAFETY: `object` is alive.
         unsafe { ffi::PyUnstable_EnableTryIncRef(object.as_ptr()) };
         // SAFETY: as in `find`.
         let other = exclusive(place(&object), |known| match unsafe { alive(object.py(), known) } {
@@ -123,7 +126,7 @@ pub fn register<'py, T>(
     object.into_any()
 }
 
-/// Forgets an object that is about to go, unless another stands for the value by now.
+/// Unregisters an object that is about to be freed, unless the value has a newer one.
 #[inline]
 pub fn forget(place: &AtomicPtr<c_void>, own: *mut c_void, left: bool) {
     let mark = without_provenance_mut(if left { LEFT } else { 0 });

@@ -1,4 +1,5 @@
-//! The Python objects that stand for tensors and nodes: which one stands for which, and when the collector may free it.
+//! The Python objects of tensors and nodes: the mapping from values to objects, and the support for the
+//! garbage collector.
 
 pub mod class;
 pub mod collector;

@@ -1,17 +1,18 @@
-//! The tiles of [`crate::gpu::kernels::matmul`]: 16 by 16 invocations, each with `size / 16` rows and as many columns of results in
-//! registers, over strips of both operands in shared memory. Strips lie by depth, so that a column of `a` and a row
-//! of `b` are read in quads.
+//! The tiles of [`super`]: 16 by 16 invocations, each with `size / 16` rows and as many columns of
+//! results in registers, over strips of both operands in shared memory. Strips are stored with the depth
+//! outermost, so that a column of `a` and a row of `b` can be read in quads.
 
 use crate::gpu::kernels::matmul::Kind;
 use crate::gpu::shader::code::{Code, GROUP};
 use crate::gpu::shader::stored::Value;
 use std::fmt::Write as _;
 
-/// Elements of the inner dimension that a tile loads at a time.
+/// The number of elements of the inner dimension that a tile loads at a time.
 pub(in crate::gpu) const DEPTH: usize = 16;
 
 impl Kind {
-    /// The body of a tile kernel. `store` writes `acc` to row `r`, column `c`; `tiles_n` tiles lie side by side.
+    /// Writes the body of a tile kernel. `store` writes `acc` to row `r`, column `c`; `tiles_n` tiles lie
+    /// side by side.
     pub fn tile(&self, code: &mut Code, store: &str, size: usize, tiles_n: &str) {
         let (side, quads) = (size / 16, size / 64);
         let mut text = format!(
@@ -46,14 +47,15 @@ impl Kind {
         code.push(&text);
     }
 
-    /// Loads strips element by element, minding edges; neighbours load neighbouring memory.
+    /// Loads strips one element at a time, with checks at the edges; neighbouring invocations load
+    /// neighbouring memory.
     fn strips(&self, text: &mut String, size: usize) {
         let _ = writeln!(text, "  for (var first = 0u; first < depth; first += {DEPTH}u) {{");
         for (name, along, bound, at) in [
             ("a", !self.a_by_row, "top + s < m", "a_at + (top + s) * a_down + (first + d) * a_right"),
             ("b", self.b_by_row, "left + s < n", "b_at + (first + d) * b_down + (left + s) * b_right"),
         ] {
-            // `s`: the place along the strip (a row of a, a column of b); `d`: the depth.
+            // `s` is the position along the strip (a row of a, a column of b), `d` the depth.
             let split = if along {
                 format!("let s = e % {size}u; let d = e / {size}u;")
             } else {
@@ -74,7 +76,8 @@ impl Kind {
         *text += "    workgroupBarrier();\n  }\n";
     }
 
-    /// Loads strips in quads without edges, the next pair on its way to registers while this one is multiplied.
+    /// Loads strips in quads without edge checks; the next pair is loaded into registers while the current
+    /// one is multiplied.
     fn strips_ahead(&self, text: &mut String, size: usize) {
         let row = size / 4;
         let mut load = String::new();
@@ -87,14 +90,14 @@ impl Kind {
                 let e = format!("(me + {}u)", j * GROUP);
                 let _ = writeln!(text, "  var {name}{j}_next = vec4<T>();");
                 let _ = if along {
-                    // Quads along the strip go as they are.
+                    // Quads along the strip are stored unchanged.
                     let _ = writeln!(keep, "    strip_{name}[{e}] = {name}{j}_next;");
                     writeln!(
                         load,
                         "{name}{j}_next = {name}[({name}_at + (next + {e} / {row}u) * {far} + {start} + 4u * ({e} % {row}u)) / 4u];"
                     )
                 } else {
-                    // Quads along the depth are turned.
+                    // Quads along the depth are transposed.
                     for lane in 0..4 {
                         let _ = writeln!(
                             keep,

@@ -1,5 +1,6 @@
-//! Matrix products. Large ones by tiles: a workgroup loads a strip of both operands into shared memory and every
-//! invocation keeps a block of results in registers. Small ones element by element; long dot products by workgroup.
+//! Matrix products. Large ones in tiles: a workgroup loads a strip of both operands into shared memory, and
+//! every invocation keeps a block of results in registers. Small ones with one invocation per element; long
+//! dot products with one workgroup per result.
 
 pub mod code;
 
@@ -17,19 +18,19 @@ use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
-/// How the work is shared out.
+/// The division of the work among invocations.
 #[derive(Clone, Copy, Hash, PartialEq, Eq, Debug)]
 pub(in crate::gpu) enum Shape {
-    /// An invocation per result.
+    /// One invocation per result.
     Plain,
-    /// A workgroup per result.
+    /// One workgroup per result.
     Dot,
-    /// A workgroup per tile of 64 by 64, or 128 by 128.
+    /// One workgroup per tile of 64 by 64, or 128 by 128.
     Tile(usize),
 }
 
-/// `out = alpha * a @ b + beta * out` over `[..., m, k]` and `[..., k, n]`, whose batch dimensions are broadcast to
-/// those of `out` already. Where `beta` is zero `out` is not read.
+/// `out = alpha * a @ b + beta * out` over `[..., m, k]` and `[..., k, n]`. The batch dimensions are
+/// already broadcast to those of `out`. If `beta` is zero, `out` is not read.
 pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) -> Result<()> {
     let gpu = gpu()?;
     for view in [&out, &a, &b] {
@@ -115,22 +116,23 @@ fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Sha
     if k >= 256 && results <= 65_536 && (results <= 512 || (side_by_side && m.min(n) <= 8)) {
         return Shape::Dot;
     }
-    // A tile that is mostly empty is still better than reading a large operand once for each row of the other.
+    // A mostly empty tile is still better than reading a large operand once for each row of the other.
     let narrow = m.min(n) < 24 && !(m.min(n) >= 8 && m.max(n) >= 512 && k >= 256);
     if narrow || m * n * k < 64 * 64 * 64 {
         return Shape::Plain;
     }
-    // The large tile pays off once there are enough of them to fill a large GPU, and not much of them is empty.
+    // The large tile pays off if there are enough of them to fill a large GPU, and little of them is
+    // padding.
     let padded = |size: usize| m.next_multiple_of(size) * n.next_multiple_of(size);
     let many = m.div_ceil(128) * n.div_ceil(128) * batch >= 128;
     if many && padded(128) * 4 <= padded(64) * 5 { Shape::Tile(128) } else { Shape::Tile(64) }
 }
 
-/// In how many parts the inner dimension is summed, side by side: as many as fill a large GPU where results are few, and
-/// no part so long that one invocation walks it for ever.
+/// Chooses into how many parts the inner dimension is split, to be summed in parallel: enough to fill a
+/// large GPU when there are few results, and no part too long for one invocation.
 fn parts(shape: Shape, m: usize, n: usize, k: usize, batch: usize) -> usize {
     let (jobs, least, most) = match shape {
-        // Another launch costs as much as a walk of a few hundred.
+        // Another launch costs as much as a loop of a few hundred iterations.
         Shape::Plain if k < 1 << 10 => (usize::MAX, 1, 1 << 15),
         Shape::Plain => ((m * n * batch).div_ceil(GROUP), 1 << 8, 1 << 15),
         Shape::Dot => (m * n * batch, 1 << 13, 1 << 20),
@@ -139,7 +141,7 @@ fn parts(shape: Shape, m: usize, n: usize, k: usize, batch: usize) -> usize {
     (256 / jobs.clamp(1, 257)).min(k / least).max(k.div_ceil(most))
 }
 
-/// Products of parts of the inner dimension, then their sum.
+/// Multiplies parts of the inner dimension, then adds the partial products.
 fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), parts: usize) -> Result<()> {
     let rank = out.shape.len();
     let k = a.shape[rank - 1];
@@ -155,7 +157,7 @@ fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), 
     let shape = raised(count, out.shape);
     let strides = contiguous_strides(&shape);
     let buffer = alloc(numel(&shape) * dtype.size())?;
-    // `many` parts of `size` elements of the inner dimension, from the part `first` on.
+    // Multiplies `many` parts with `size` elements of the inner dimension each, beginning at part `first`.
     let multiply = |first: usize, many: usize, size: usize| {
         let operand = |view: View<'_>, inner: usize| -> (Dims, Dims, usize) {
             let mut shape = raised(many, view.shape);
@@ -194,13 +196,15 @@ fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), 
     pointwise(&expr, dtype, out, &sources[..inputs.len()])
 }
 
-/// Whether neighbours within a row lie closer than those within a column; a row without gaps is always so.
+/// Returns true if neighbours within a row are closer than those within a column; always true for a
+/// contiguous row.
 fn by_row(view: &View<'_>) -> bool {
     let [.., down, right] = *view.strides else { return true };
     right == 1 || (down != 1 && right <= down)
 }
 
-/// Whether tiles of `size` fit evenly into f32 matrices in which every quad is one load.
+/// Returns true if tiles of `size` evenly divide float32 matrices in which every quad can be loaded at
+/// once.
 fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
     let rank = views[0].shape.len();
     let quads = |v: &View<'_>, by_column_too: bool| {
@@ -215,7 +219,7 @@ fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
     sizes && k.is_multiple_of(DEPTH) && quads(out, false) && quads(a, true) && quads(b, true)
 }
 
-/// What tells one kernel from another.
+/// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash, Debug)]
 pub(in crate::gpu) struct Kind {
     pub shape: Shape,
@@ -223,11 +227,11 @@ pub(in crate::gpu) struct Kind {
     pub out: Stored,
     pub a: Stored,
     pub b: Stored,
-    /// Dimensions of the batch.
+    /// The number of batch dimensions.
     pub rank: usize,
     pub a_by_row: bool,
     pub b_by_row: bool,
-    /// Whether tiles have no ragged edges, and all memory can be read and written in quads.
+    /// True if tiles have no partial edges, and all memory can be accessed in quads.
     pub whole: bool,
     pub scaled: bool,
     pub shared: [bool; 2],

@@ -1,5 +1,5 @@
-//! The kernels of [`crate::gpu::kernels::pointwise`]: which choices tell them apart, and their code. The code names its parameters in
-//! the order in which a launch pushes them.
+//! The code of the kernels of [`super`], and the choices that distinguish them. The code reads its
+//! parameters in the order in which a launch pushes them.
 
 use crate::base::Scalar;
 use crate::gpu::device::pipeline::ShaderKind;
@@ -9,7 +9,8 @@ use crate::gpu::shader::code::{Code, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// How an operand is read: a number among the parameters, four elements at a time, one for all four, or one.
+/// The way in which a kernel reads an operand: as a number among the parameters, four elements at a time, one element
+/// for all four, or one element.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(in crate::gpu) enum Access {
     Number,
@@ -23,20 +24,20 @@ pub(in crate::gpu) enum Access {
 pub(in crate::gpu) struct Plan<'a> {
     pub map: &'a Map<'a>,
     pub out: Stored,
-    /// Dimensions walked.
+    /// The number of dimensions walked.
     pub rank: usize,
-    /// Whether an invocation does four elements.
+    /// True if an invocation computes four elements.
     pub quads: bool,
-    /// How each input is read, and whether its memory is the output's.
+    /// The access to each input, and true if it shares the output's memory.
     pub inputs: SmallVec<[(Access, bool); 6]>,
 }
 
-/// How many strides of each operand are passed to a kernel: those within a quad are known.
+/// Returns the number of strides that a kernel needs for each operand: within a quad they are known.
 pub(in crate::gpu) const fn plan_strides(rank: usize, quads: bool) -> usize {
     if quads { rank - 1 } else { rank }
 }
 
-/// A scalar as parameter words: one, or two (low first) for eight-byte types.
+/// Pushes a scalar as parameter words: one, or two (low first) for eight-byte types.
 pub(in crate::gpu) fn push_number(value: Value, scalar: Scalar, words: &mut Words) {
     let wide = match value {
         Value::F32 => return words.push((scalar.as_f64() as f32).to_bits()),
@@ -47,7 +48,7 @@ pub(in crate::gpu) fn push_number(value: Value, scalar: Scalar, words: &mut Word
     words.extend([wide as u32, (wide >> 32) as u32]);
 }
 
-/// The expression that reads a scalar back.
+/// Returns the expression that reads a scalar back.
 pub(in crate::gpu) fn number(value: Value, code: &mut Code) -> String {
     let low = code.word();
     match value {
@@ -59,7 +60,7 @@ pub(in crate::gpu) fn number(value: Value, code: &mut Code) -> String {
 }
 
 impl Plan<'_> {
-    /// The function computed per element.
+    /// Returns the function that is computed for each element.
     fn function(&self) -> String {
         let map = self.map;
         let mut parameters = String::from("at: u32");
@@ -76,7 +77,7 @@ impl Plan<'_> {
         let map = self.map;
         code.enter(self.rank, self.quads);
         self.place("o", code);
-        // What `element` is called with, per lane.
+        // The arguments of `element`, for each lane.
         let lanes = if self.quads { 4 } else { 1 };
         let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
         for (name, (access, _)) in names.iter().zip(&self.inputs) {
@@ -114,7 +115,8 @@ impl Plan<'_> {
         code.push("}\n");
     }
 
-    /// Defines `NAME_at`, where the operand's element (or the first of its quad) lies; and `NAME_quad`, the quad's.
+    /// Defines `NAME_at`, the position of the operand's element (or of the first of its quad), and
+    /// `NAME_quad`, that of the quad.
     fn place(&self, name: &str, code: &mut Code) {
         let offset = code.word();
         let strides = code.words(plan_strides(self.rank, self.quads));
@@ -127,8 +129,8 @@ impl Plan<'_> {
     }
 }
 
-/// Checks, without a GPU, that the kernels of an expression are valid over every kind of operand. False: the
-/// expression has no shader for `dtype`, and `pointwise` would refuse it.
+/// Checks, without a GPU, that the kernels of an expression are valid for every kind of operand. Returns
+/// false if the expression has no shader for `dtype`, so that `pointwise` would refuse it.
 impl ShaderKind for Plan<'_> {
     fn name(&self) -> &'static str {
         self.map.name

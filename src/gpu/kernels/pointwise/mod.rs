@@ -1,6 +1,5 @@
-//! Kernels that compute each element of the output on its own: pointwise expressions, copies, fills, and whatever
-//! is a function of the element's number. Where all operands lie densely an invocation does four elements;
-//! otherwise one, found through strides.
+//! Pointwise kernels: expressions, copies, fills, and functions of an element's index. If all operands are
+//! contiguous along the last dimension, one invocation computes four elements; otherwise one.
 
 pub mod code;
 
@@ -19,29 +18,29 @@ use crate::gpu::shader::stored::{Stored, Value, compute as compute_value};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// A pointwise expression in WGSL over the names of its inputs. Its key names it among all expressions.
+/// A pointwise expression in WGSL over named inputs. Its key is unique among all expressions.
 #[derive(Clone, Copy, Debug)]
 pub struct Expr {
     pub key: &'static str,
     pub inputs: &'static [&'static str],
     pub wgsl: &'static str,
-    /// Whether the expression is a bool.
+    /// True if the expression is a bool.
     pub predicate: bool,
 }
 
-/// What a kernel computes per element: a function body over its inputs (`a` is called `a_`), the element's number `at` (in row-major
-/// order of the output) and the parameter words `p0`, `p1`...
+/// The computation of a kernel for each element: a function body over its inputs (`a` is called `a_`), the
+/// element's index `at` (in row-major order of the output) and the parameter words `p0`, `p1`...
 pub(in crate::gpu) struct Map<'a> {
     pub family: &'static str,
     pub name: &'static str,
     pub inputs: &'a [&'a str],
     pub body: &'a dyn Fn() -> String,
-    /// The type of the inputs: `T`.
+    /// The type of the inputs, called `T`.
     pub compute: Value,
     /// The type of the body's value.
     pub result: Value,
     pub words: &'a [u32],
-    /// Whether operands of the output's dtype are moved as bits, not read as numbers.
+    /// True if operands of the output's dtype are moved as bits rather than read as numbers.
     pub bits: bool,
 }
 
@@ -53,7 +52,7 @@ impl Hash for Map<'_> {
 }
 
 impl Map<'_> {
-    /// Moves elements that a shader sees as `value`.
+    /// Copies elements that a shader reads as `value`.
     pub const fn copy(value: Value) -> Map<'static> {
         Map {
             family: "copy",
@@ -68,8 +67,8 @@ impl Map<'_> {
     }
 }
 
-/// Computes `expr` over `ins`, which are broadcast to the shape of `out` already. Operands are converted to
-/// `compute` as they are read, and the result to the dtype of `out`.
+/// Computes `expr` over `ins`, which are already broadcast to the shape of `out`. Operands are converted to
+/// `compute` when they are read, and the result to the dtype of `out`.
 pub fn pointwise(expr: &Expr, compute: DType, out: View<'_>, ins: &[Source<'_>]) -> Result<()> {
     let gpu = gpu()?;
     let value = compute_value(compute);
@@ -110,13 +109,15 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
     run(gpu, &Map::copy(value), out, stored, &[Source::View(src)])
 }
 
-/// `src` with the order of `dims` reversed: strides count backwards, as indices of 32 bits do that wrap.
+/// Copies `src` with `dims` reversed. A reversed stride is negative, which works since 32-bit indices wrap.
 pub fn flip(out: View<'_>, src: View<'_>, dims: &[usize]) -> Result<()> {
     let gpu = gpu()?;
     check(&out)?;
     check(&src)?;
     if out.dtype != src.dtype || out.shape != src.shape || out.buffer.same(src.buffer) {
-        return Err(Error::runtime("flip: the result is a new tensor like the input"));
+        return Err(Error::runtime(
+            "flip: the result must be a new tensor with the shape and dtype of the input",
+        ));
     }
     if out.numel() == 0 {
         return Ok(());
@@ -167,7 +168,7 @@ pub fn fill(out: View<'_>, value: Scalar) -> Result<()> {
     run(gpu, &map, out, stored, &[])
 }
 
-/// Writes `map` to `out`, whose elements are read and written as `stored`.
+/// Writes `map` to `out`, whose elements are accessed as `stored`.
 pub(in crate::gpu) fn run(
     gpu: &Gpu,
     map: &Map<'_>,
@@ -209,7 +210,8 @@ pub(in crate::gpu) fn run(
     launch(gpu, map, out, stored, &ins)
 }
 
-/// Whether an input would be overwritten before it is read: the same memory, laid out differently.
+/// Returns true if an input could be overwritten before it is read: it shares memory with the output in
+/// another layout.
 fn clashes(out: &View<'_>, input: &View<'_>) -> bool {
     if !out.buffer.same(input.buffer) {
         return false;
@@ -224,8 +226,8 @@ fn clashes(out: &View<'_>, input: &View<'_>) -> bool {
     !same_layout && a < d && c < b
 }
 
-/// Whether every operand lies so that four neighbouring elements of the output are neighbours (or one and the same
-/// element) in it, and begin at a whole quad of its memory.
+/// Returns true if four neighbouring elements of the output are neighbours (or all the same element) in
+/// every operand, and begin at a multiple of four.
 fn in_quads(space: &Space, offsets: &[usize]) -> bool {
     let last = space.rank() - 1;
     let whole = |n: &usize| n.is_multiple_of(4);

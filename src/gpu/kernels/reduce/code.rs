@@ -1,5 +1,5 @@
-//! The kernels of [`crate::gpu::kernels::reduce`]: which choices tell them apart, and their code. The code names its parameters in
-//! the order in which a launch pushes them.
+//! The code of the kernels of [`super`], and the choices that distinguish them. The code reads its
+//! parameters in the order in which a launch pushes them.
 
 use crate::base::Reduction;
 use crate::gpu::device::pipeline::ShaderKind;
@@ -8,7 +8,7 @@ use crate::gpu::kernels::reduce::name;
 use crate::gpu::shader::code::{Code, GROUP, Shader};
 use crate::gpu::shader::stored::{Stored, Value};
 
-/// What tells one kernel from another.
+/// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
 pub(in crate::gpu) struct Kind {
     pub fold: Reduction,
@@ -17,7 +17,7 @@ pub(in crate::gpu) struct Kind {
     pub out: Stored,
     pub row_rank: usize,
     pub rank: usize,
-    /// How many invocations share a row.
+    /// The number of invocations that share a row.
     pub lanes: usize,
     pub parted: bool,
     pub candidates: bool,
@@ -27,7 +27,7 @@ pub(in crate::gpu) struct Kind {
 }
 
 impl Kind {
-    /// `Acc`, `nothing()`, `join(a, b)`: how two partial results become one.
+    /// Returns the WGSL of `Acc`, `nothing()` and `join(a, b)`, which combines two partial results.
     fn algebra(&self) -> String {
         let t = self.sum.name();
         if self.fold.is_arg() {
@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    /// An element, read as `x` at position `k`, as a partial result.
+    /// Returns the partial result of a single element, which is read as `x` at position `k`.
     fn lift(&self) -> String {
         let value = self.x.value();
         if matches!(self.fold, Reduction::All | Reduction::Any) {
@@ -95,7 +95,8 @@ impl Kind {
 
     fn main(&self, code: &mut Code) {
         let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
-        // Every invocation comes to the barriers; those beyond the last row have nothing to do before them. Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
+        // Every invocation must reach the barriers; those beyond the last row do no work before them.
+        // Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
         code.push(&format!(
             "  let there = job < {rows} * {parts};\n  let m = job % {rows};\n  let part = job / {rows};\n  \
              let low = part * {chunk};\n  let high = select(low, min(low + {chunk}, {count}), there);\n"

@@ -1,6 +1,6 @@
-//! Reductions: a fixed tree in one or two stages, so the same input gives the same bits. A workgroup shares a row
-//! when the reduced elements lie side by side; otherwise each invocation has a row of its own, since then its
-//! neighbours' elements lie side by side.
+//! Reductions: a fixed tree in one or two stages, so that equal inputs give equal bits. If the reduced
+//! elements are adjacent in memory, a workgroup shares a row; otherwise each invocation takes its own row,
+//! so that neighbouring invocations read neighbouring elements.
 
 pub mod code;
 
@@ -20,7 +20,7 @@ use crate::gpu::shader::code::{GROUP, lanes};
 use crate::gpu::shader::stored::{Stored, Value};
 use smallvec::SmallVec;
 
-/// What is done to the result of the last stage.
+/// The operation on the result of the last stage.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Finish {
     Plain,
@@ -29,20 +29,22 @@ enum Finish {
     Root(f64),
 }
 
-/// One stage. `K` elements a row, in `parts` parts of `chunk` elements; each part becomes one element of the output.
+/// One stage. Each row has `K` elements in `parts` parts of `chunk` elements; each part gives one element
+/// of the output.
 struct Stage<'a> {
     fold: Reduction,
-    /// The type that is accumulated in.
+    /// The type of the accumulator.
     sum: Value,
     x: View<'a>,
-    /// Positions in the reduced dimensions to choose among, per row, instead of all: `count` of them, `step` apart.
+    /// Per row, the positions in the reduced dimensions to choose among, instead of all: `count` of them,
+    /// `step` apart.
     candidates: Option<(&'a Buffer, usize, usize)>,
-    /// Per row, what is subtracted before squaring.
+    /// Per row, the value to subtract before squaring.
     center: Option<&'a Buffer>,
     finish: Finish,
 }
 
-/// Where the dimensions go: rows and their elements.
+/// The dimensions, split into rows and the elements of a row.
 struct Split {
     rows: Space,
     elements: Space,
@@ -57,7 +59,7 @@ pub fn reduce(fold: Reduction, out: View<'_>, x: View<'_>, dims: &[usize]) -> Re
     run(Stage { fold, sum, x, candidates: None, center: None, finish: Finish::Plain }, out, dims)
 }
 
-/// The mean over `dims`, accumulated in the type that a sum of `x` accumulates in.
+/// The mean over `dims`, with the same accumulator type as a sum of `x`.
 pub fn mean(out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     let sum = accumulator(Reduction::Sum, out.dtype);
     let count: usize = dims.iter().map(|&d| x.shape[d]).product();
@@ -65,7 +67,8 @@ pub fn mean(out: View<'_>, x: View<'_>, dims: &[usize]) -> Result<()> {
     run(Stage { fold: Reduction::Sum, sum, x, candidates: None, center: None, finish }, out, dims)
 }
 
-/// The variance over `dims` (or its root), divided by the count less `correction`: the mean first, then the squares.
+/// The variance over `dims` (or its root), divided by the count minus `correction`: first the means, then
+/// the squares.
 pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bool) -> Result<()> {
     let sum = accumulator(Reduction::Sum, x.dtype);
     let dtype = if sum == Value::F64 { DType::F64 } else { DType::F32 };
@@ -78,7 +81,7 @@ pub fn var(out: View<'_>, x: View<'_>, dims: &[usize], correction: f64, sqrt: bo
     run(Stage { fold: Reduction::SumSq, sum, x, candidates: None, center: Some(&middle), finish }, out, dims)
 }
 
-/// The largest (or smallest) element along `dim` and where it first is; `indices` are int64.
+/// The maximum (or minimum) along `dim` and its first index; `indices` are int64.
 pub fn max_with_index(
     values: View<'_>,
     indices: View<'_>,
@@ -95,7 +98,7 @@ pub fn max_with_index(
     index_get(origin, values, row, &[by], false)
 }
 
-/// The type that a fold over `dtype` accumulates in.
+/// Returns the accumulator type of a reduction over `dtype`.
 pub(in crate::gpu) fn accumulator(fold: Reduction, dtype: DType) -> Value {
     let natural = Stored::of(dtype).value();
     match fold {
@@ -159,7 +162,7 @@ fn run(stage: Stage<'_>, out: View<'_>, dims: &[usize]) -> Result<()> {
     staged(gpu, stage, &split, out, rows, count)
 }
 
-/// What no elements amount to.
+/// Fills `out` with the reduction of no elements.
 fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
     let value = match (stage.fold, stage.finish) {
         (_, Finish::Scale(_) | Finish::Root(_)) => Scalar::Float(f64::NAN),
@@ -169,7 +172,7 @@ fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
         (Reduction::Any, _) => Scalar::Bool(false),
         _ => {
             return Err(Error::runtime(format!(
-                "{}(): the reduction of no elements is not defined",
+                "{}(): cannot reduce a dimension without elements",
                 name(stage.fold)
             )));
         }
@@ -177,7 +180,8 @@ fn empty(stage: &Stage<'_>, out: View<'_>) -> Result<()> {
     fill(out, value)
 }
 
-/// One launch, or two when rows are so few and long that parts of them are better reduced side by side.
+/// Makes one launch, or two if the rows are so few and long that reducing parts of them in parallel is
+/// faster.
 fn staged(
     gpu: &Gpu,
     stage: Stage<'_>,
@@ -190,7 +194,7 @@ fn staged(
     let beside = rows > 1 && inner(&split.rows, ROW) < inner(&split.elements, ROW);
     let lanes = match lanes(count) {
         _ if beside && rows >= 32 => 1,
-        // Too few rows to fill the GPU with a few invocations each.
+        // There are too few rows to fill the GPU with a few invocations each.
         32 if rows < 256 => GROUP,
         lanes => lanes,
     };

@@ -1,4 +1,4 @@
-// What every compute type has. `!(a == b)` stands for `a != b`, which drivers get wrong for NaN.
+// Functions of every compute type. `!(a == b)` stands for `a != b`, which drivers get wrong for NaN.
 fn eq(a: T, b: T) -> bool { return a == b; }
 fn ne(a: T, b: T) -> bool { return !(a == b); }
 fn lt(a: T, b: T) -> bool { return a < b; }
@@ -14,7 +14,7 @@ fn num(b: bool) -> T { return select(T(0), T(1), b); }
 fn neg(x: T) -> T { return -x; }
 fn square(x: T) -> T { return x * x; }
 fn multiply_add(a: T, b: T, c: T) -> T { return a * b + c; }
-// Numbers are real here: complex ones have no shaders.
+// Shaders compute only with real numbers.
 fn conj(x: T) -> T { return x; }
 fn zero_of(x: T) -> T { return T(0); }
 fn constant_zero(x: T) -> T { return T(0); }

@@ -1,5 +1,5 @@
 // Distributions over either float type.
-// Of the standard normal distribution: neighbours share a Box-Muller pair.
+// The standard normal distribution: neighbours share a Box-Muller pair.
 fn gauss(words: vec4<u32>, more: vec4<u32>, at: u32) -> T {
   let first = (at & 2u) == 0u;
   let pair = select(words.zw, words.xy, first);

@@ -1,6 +1,6 @@
-// Exponentials, logarithms and comparisons over f32, right for NaN, infinities and subnormals on drivers that
-// fold what they please: signs and NaN are looked at as bits, and `pin` hides a value from the optimiser.
-// The last word of the immediates is always zero, which no compiler knows.
+// Exponentials, logarithms and comparisons over f32, correct for NaN, infinities and subnormals even on
+// drivers that fold expressions carelessly: signs and NaN are tested as bits, and `pin` hides a value from
+// the optimizer. The last word of the immediates is always zero, which no compiler can know.
 fn pin(x: f32) -> f32 { return bitcast<f32>(bitcast<u32>(x) ^ given[7].w); }
 fn nan() -> f32 { return bitcast<f32>(0x7fc00000u | given[7].w); }
 fn inf() -> f32 { return bitcast<f32>(0x7f800000u | given[7].w); }
@@ -10,7 +10,7 @@ fn is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f8000
 fn copysign(x: f32, y: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(y) & 0x80000000u));
 }
-// Of equals, zeros of either sign too, the first wins.
+// Of equal operands, including zeros of different sign, the first is returned.
 fn maximum(a: f32, b: f32) -> f32 {
   return select(select(select(b, a, a >= b), b, is_nan(b)), a, is_nan(a));
 }
@@ -20,14 +20,15 @@ fn minimum(a: f32, b: f32) -> f32 {
 fn fmax(a: f32, b: f32) -> f32 { return select(select(select(b, a, a >= b), a, is_nan(b)), b, is_nan(a)); }
 fn fmin(a: f32, b: f32) -> f32 { return select(select(select(b, a, a <= b), a, is_nan(b)), b, is_nan(a)); }
 fn sign(x: f32) -> f32 { return select(0.0, 1.0, x > 0.0) - select(0.0, 1.0, x < 0.0); }
-// As IEEE rounds it. A driver's own division may be off by two units in the last place, so that x / x is less than 1, and
-// may take the reciprocal of a large number for zero.
+// Division as IEEE rounds it. A driver's own division may be off by two units in the last place, so that x
+// / x is less than 1, and may compute the reciprocal of a large number as zero.
 fn quotient(a: f32, b: f32) -> f32 {
   let small = select(1.0, 2.3283064e-10, abs(b) > 4.2e37);
   let x = a * small;
   let y = b * small;
   let near = x / y;
-  // What near * y lacks of x, from halves whose products are exact: not every driver's fma rounds once.
+  // The remainder x - near * y, from halves whose products are exact: not every driver's fma rounds only
+  // once.
   let product = pin(near * y);
   let high = bitcast<f32>(bitcast<u32>(near) & 0xfffff000u);
   let low = near - high;
@@ -53,7 +54,7 @@ fn hypot(a: f32, b: f32) -> f32 {
 }
 // 2^n for n in [-126, 127].
 fn power_of_two(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
-// y * 2^n for n in [-252, 254]: in two steps, so that neither leaves the range before the product does.
+// y * 2^n for n in [-252, 254]: in two steps, so that no factor overflows before the product does.
 fn scale(y: f32, n: i32) -> f32 {
   let half = n >> 1u;
   return y * power_of_two(half) * power_of_two(n - half);
@@ -104,7 +105,7 @@ fn split_power(x: f32) -> vec2<f32> {
   let k = (bits - 0x3f3504f3) >> 23u;
   return vec2<f32>(bitcast<f32>(bits - (k << 23u)) - 1.0, f32(e + k));
 }
-// The logarithm of what has none of its own: zero, negative numbers, infinity, NaN.
+// The logarithm of zero, negative numbers, infinity and NaN.
 fn log_edge(x: f32, y: f32) -> f32 {
   let bits = bitcast<u32>(x);
   let edge = select(select(nan(), x, is_nan(x) || bits == 0x7f800000u), -inf(), (bits & 0x7fffffffu) == 0u);
@@ -217,12 +218,12 @@ fn pow(x: f32, y: f32) -> f32 {
   if (x < 0.0 && !whole) { return nan(); }
   return bitcast<f32>(bitcast<u32>(pow_positive(a, y)) | sign);
 }
-// Digits and exponent of a positive finite number: x = d * 2^(e - 150), e at least 1.
+// Mantissa and exponent of a positive finite number: x = d * 2^(e - 150), e at least 1.
 fn digits(bits: u32) -> vec2<u32> {
   let e = bits >> 23u;
   return vec2<u32>((bits & 0x7fffffu) | select(0x800000u, 0u, e == 0u), max(e, 1u));
 }
-// Exact: long division of the digits, eight bits a step.
+// Exact: long division of the mantissas, eight bits per step.
 fn fmod(x: f32, y: f32) -> f32 {
   let a = bitcast<u32>(x) & 0x7fffffffu;
   let b = bitcast<u32>(y) & 0x7fffffffu;
@@ -238,7 +239,7 @@ fn fmod(x: f32, y: f32) -> f32 {
     left -= step;
   }
   if (r == 0u) { return bitcast<f32>(bitcast<u32>(x) & 0x80000000u); }
-  // Put the digits back as a float of exponent q.y, shifting by what leads.
+  // Convert the mantissa back to a float of exponent q.y, shifted by its leading zeros.
   let up = min(countLeadingZeros(r) - 8u, q.y - 1u);
   r = r << up;
   let e = select(0u, q.y - up, r >= 0x800000u);
@@ -258,6 +259,6 @@ fn floor_div(a: f32, b: f32) -> f32 {
   let down = floor(q);
   return select(down + select(0.0, 1.0, q - down > 0.5), copysign(0.0, a / b), q == 0.0);
 }
-// Evenly in [0, 1), and in (0, 1], from the bits of the first word.
+// Uniform in [0, 1), and in (0, 1], from the bits of the first word.
 fn unit(word: vec2<u32>) -> f32 { return f32(word.x >> 8u) * 5.9604644775390625e-8; }
 fn unit_above(word: vec2<u32>) -> f32 { return f32((word.x >> 8u) + 1u) * 5.9604644775390625e-8; }

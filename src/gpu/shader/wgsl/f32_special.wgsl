@@ -22,7 +22,7 @@ fn erfc_tail(a: f32) -> f32 {
     q = 1.0 + s * (3.0338060379e1 + s * (3.2579251099e2 + s * (1.5367296143e3 + s * (3.1998581543e3
       + s * (2.5530502930e3 + s * (4.7452853394e2 + s * -2.2440952301e1))))));
   }
-  // Eleven bits: the square less 9/16 is exact.
+  // With eleven bits the square minus 9/16 is exact.
   let z = bitcast<f32>(bitcast<u32>(a) & 0xffffe000u);
   return exp(-z * z - 0.5625) * exp((z - a) * (z + a) + p / q) / a;
 }
@@ -40,7 +40,7 @@ fn erf(x: f32) -> f32 {
   if (a >= 6.0) { return copysign(1.0, x); }
   return copysign(1.0 - erfc_tail(a), x);
 }
-// The normal distribution up to x, as on the CPU.
+// The cumulative distribution function of the normal distribution, as on the CPU.
 fn ndtr(x: f32) -> f32 {
   if (is_nan(x)) { return x; }
   let a = abs(x);
@@ -139,7 +139,7 @@ fn digamma(x: f32) -> f32 {
   var result = 0.0;
   if (x < 0.0) {
     if (floor(x) == x) { return nan(); }
-    // Its distance from the next pole, which is exact.
+    // The distance of x from the next pole, which is exact.
     result = -3.14159265 / tan(3.14159265 * (x - round(x)));
     y = 1.0 - x;
   }

@@ -1,7 +1,7 @@
-// Trigonometry over f32. Small arguments are reduced by subtracting pi/2 in parts, large ones by multiplying with
-// the bits of 2/pi that matter to them, in integers: exact either way.
+// Trigonometry over f32. Small arguments are reduced by subtracting pi/2 in parts, large ones by an integer
+// multiplication with the bits of 2/pi that matter to them: exact either way.
 const TWO_OVER_PI = array<u32, 8>(0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu);
-// 32 bits of 2/pi, the first of them at place `at` of the table.
+// 32 bits of 2/pi; the first of them is bit `at` of the table.
 fn pi_bits(at: u32) -> u32 {
   var table = TWO_OVER_PI;
   let word = at >> 5u;

@@ -1,5 +1,7 @@
-// What is exact over f64. Drivers return garbage for f64 transcendental functions: ours are in the files beside.
-// Infinity and NaN as the optimiser cannot know them: the last word of the immediates is always zero.
+// Exact functions over f64. Drivers return garbage for f64 transcendental functions; ours are in the other
+// f64 files.
+// The optimizer cannot know that these are infinity and NaN: the last word of the immediates is always
+// zero.
 fn quotient(a: f64, b: f64) -> f64 { return a / b; }
 fn inf() -> f64 { return bitcast<f64>(0x7ff0000000000000lu | u64(given[7].w)); }
 fn nan() -> f64 { return bitcast<f64>(0x7ff8000000000000lu | u64(given[7].w)); }
@@ -16,7 +18,7 @@ fn fmin(a: f64, b: f64) -> f64 { return select(select(select(b, a, a <= b), a, i
 fn sign(x: f64) -> f64 { return select(T(0), T(1), x > T(0)) - select(T(0), T(1), x < T(0)); }
 fn recip(x: f64) -> f64 { return T(1) / x; }
 fn rsqrt(x: f64) -> f64 { return T(1) / sqrt(x); }
-// Some drivers return a large argument of these two as it is.
+// Some drivers return large arguments of these two functions unchanged.
 fn trunc(x: f64) -> f64 { return copysign(floor(abs(x)), x); }
 fn round(x: f64) -> f64 {
   let a = abs(x);
@@ -28,7 +30,7 @@ fn round(x: f64) -> f64 {
 fn frac(x: f64) -> f64 { return x - trunc(x); }
 fn heaviside(x: f64, at_zero: f64) -> f64 { return select(select(T(0), T(1), x > T(0)), at_zero, x == T(0)); }
 fn digits(bits: u64) -> u64 { return (bits & 0xffffffffffffflu) | select(0x10000000000000lu, 0lu, (bits >> 52u) == 0lu); }
-// Exact: long division of the digits, eight bits a step.
+// Exact: long division of the mantissas, eight bits per step.
 fn fmod(x: f64, y: f64) -> f64 {
   let sign = bitcast<u64>(x) & 0x8000000000000000lu;
   let a = bitcast<u64>(x) & 0x7ffffffffffffffflu;
@@ -45,7 +47,7 @@ fn fmod(x: f64, y: f64) -> f64 {
     left -= step;
   }
   if (r == 0lu) { return bitcast<f64>(sign); }
-  // Put the digits back as a float of exponent `low`, shifting by what leads.
+  // Convert the mantissa back to a float of exponent `low`, shifted by its leading zeros.
   var e = low;
   while (r < 0x10000000000000lu && e > 1u) {
     r = r << 1u;
@@ -69,7 +71,7 @@ fn floor_div(a: f64, b: f64) -> f64 {
   return select(down + select(T(0), T(1), q - down > T(0.5)), copysign(T(0), a / b), q == T(0));
 }
 fn angle(x: f64) -> f64 { return select(select(T(0), T(3.141592653589793), x < T(0)), x, is_nan(x)); }
-// Evenly in [0, 1), and in (0, 1], from 53 bits of two words.
+// Uniform in [0, 1), and in (0, 1], from 53 bits of two words.
 fn unit(word: vec2<u32>) -> f64 {
   return f64(word.x) * 2.3283064365386963e-10 + f64(word.y >> 11u) * 1.1102230246251565e-16;
 }

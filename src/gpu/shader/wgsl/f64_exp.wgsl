@@ -1,5 +1,6 @@
-// Exponentials, logarithms and powers over f64, within an ulp or two: the formulas of `cpu::math`, and their fits.
-// Drivers rewrite sums as if they were exact: `pin` stands where a rounding error is wanted.
+// Exponentials, logarithms and powers over f64, within an ulp or two, with the formulas and coefficients of
+// `cpu::math`.
+// Drivers rewrite sums as if they were exact: `pin` marks where the rounding error is needed.
 fn pin(x: f64) -> f64 { return bitcast<f64>(bitcast<u64>(x) ^ u64(given[7].w)); }
 // ln 2 in two parts; multiples of the first by exponents are exact.
 const LN2_HIGH: f64 = 0.6931471804855391;
@@ -7,7 +8,7 @@ const LN2_LOW: f64 = 7.440617110012397e-11;
 const LN_2: f64 = 0.6931471805599453;
 // 2^n for an integer -1023 < n <= 1024 (where it is infinite).
 fn power_of_two(n: f64) -> f64 { return bitcast<f64>(bitcast<u64>(n + 6755399441056767.0) << 52u); }
-// The sum of two numbers, the first 0 or the larger one, and a small one, to which goes what the sum of those two lost.
+// a + b + small, where a is 0 or |a| >= |b|; the rounding error of a + b is added to `small`.
 fn add_small(a: f64, b: f64, small: f64) -> f64 {
   let sum = pin(a + b);
   return sum + (((a - sum) + b) + small);
@@ -30,7 +31,7 @@ fn split_exponent(x: f64) -> vec2<f64> {
   let n = round(x * 1.4426950408889634);
   return vec2<f64>(n, pin(x - n * LN2_HIGH) - n * LN2_LOW);
 }
-// exp(x + small) as (p, n): it is p * 2^n.
+// exp(x + small) as (p, n), which means p * 2^n.
 fn exp_parts(x: f64, small: f64) -> vec2<f64> {
   let n = round(x * 1.4426950408889634);
   let high = pin(x - n * LN2_HIGH);
@@ -72,7 +73,7 @@ fn log_core(s: f64) -> f64 {
   return z * (0.6666666666666666 + z * (0.400000000000009 + z * (0.2857142857079088 + z * (0.22222222394481655 + z *
     (0.18181795354765554 + z * (0.15386254752140285 + z * (0.1326838084857783 + z * 0.13090631973202976)))))));
 }
-// The logarithm of what has none of its own: zero, negative numbers, infinity, NaN.
+// The logarithm of zero, negative numbers, infinity and NaN.
 fn log_edge(x: f64, y: f64) -> f64 {
   let bits = bitcast<u64>(x);
   let edge = select(select(nan(), x, is_nan(x) || bits == 0x7ff0000000000000lu), -inf(), (bits & 0x7ffffffffffffffflu)
@@ -94,12 +95,13 @@ fn xlogy(a: f64, b: f64) -> f64 {
 }
 fn log1p(x: f64) -> f64 {
   let u = pin(1.0 + x);
-  // What the sum lost, to first order.
+  // The rounding error of the sum, to first order.
   let lost = select(x - pin(u - 1.0), 1.0 - pin(u - x), x > 1.0) / u;
   let p = split_power(u);
   return copysign(log_edge(u, log_of(p.x, p.y, lost)), x);
 }
-// The logarithm to another base: `per` is 1 / ln base, and `two` the logarithm of 2, each in two parts.
+// The logarithm to another base: `per` is 1 / ln base, and `two` the logarithm of 2 to that base, each in
+// two parts.
 fn log_base(x: f64, per: vec2<f64>, two: vec2<f64>) -> f64 {
   let p = split_power(x);
   let s = p.y / (2.0 + p.y);
@@ -126,7 +128,7 @@ fn sigmoid(x: f64) -> f64 {
 fn silu(x: f64) -> f64 {
   return x * sigmoid(x);
 }
-// By exp(-2x) - 1 near 0, and by exp(-2x) where that would lose bits.
+// From exp(-2x) - 1 near 0, and from exp(-2x) where that would lose bits.
 fn tanh(x: f64) -> f64 {
   let a = abs(x);
   let p = split_exponent(clamped(-2.0 * a, T(-60), T(0)));
@@ -166,16 +168,16 @@ fn hypot(a: f64, b: f64) -> f64 {
   let y = abs(b);
   let high = fmax(x, y);
   if (is_inf(high)) { return high; }
-  // A power of two by which neither square leaves the range.
+  // A power of two that keeps both squares in range.
   let up = select(T(0), T(600), high < 1e-140);
   let scale = power_of_two(select(up, T(-600), high > 1e150));
   let u = x * scale;
   let v = y * scale;
   return sqrt(u * u + v * v) / scale;
 }
-// The upper half of a float's digits.
+// The upper half of a float's mantissa.
 fn head(x: f64) -> f64 { return bitcast<f64>(bitcast<u64>(x) & 0xfffffffff8000000lu); }
-// a * b, and what its rounding lost.
+// a * b, and its rounding error.
 fn product_two(a: f64, b: f64) -> vec2<f64> {
   let p = pin(a * b);
   let a_high = head(a);
@@ -184,12 +186,13 @@ fn product_two(a: f64, b: f64) -> vec2<f64> {
   let b_low = b - b_high;
   return vec2<f64>(p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low);
 }
-// a + b, and what its rounding lost, for |a| >= |b|.
+// a + b, and its rounding error, for |a| >= |b|.
 fn sum_two(a: f64, b: f64) -> vec2<f64> {
   let s = pin(a + b);
   return vec2<f64>(s, (a - s) + b);
 }
-// ln x as a sum of two, to some 66 bits, for 0 < x < inf: of s = (m - 1) / (m + 1), it is 2s + 2/3 s^3 + s^5 ...
+// ln x as a sum of two, to about 66 bits, for 0 < x < inf: with s = (m - 1) / (m + 1), it is 2s + 2/3 s^3 +
+// s^5 ...
 fn log_two(x: f64) -> vec2<f64> {
   let p = split_power(x);
   let below = sum_two(T(2), p.y);

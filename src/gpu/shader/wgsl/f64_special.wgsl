@@ -1,4 +1,4 @@
-// Special functions over f64: the formulas of `cpu::math`, and their fits.
+// Special functions over f64, with the formulas and coefficients of `cpu::math`.
 // exp(x^2) erfc(x) (1 + 2x) for x >= 0 is smooth enough for one polynomial in (x - 4) / (x + 4).
 fn erfc_core(x: f64) -> f64 {
   let a = select(x, T(30), x > 30.0);
@@ -9,7 +9,7 @@ fn erfc_core(x: f64) -> f64 {
     * (0.00015062243751732846 + t * (-2.4402906473094203e-5 + t * (-1.1225200987500523e-5 + t * (5.7172522333990035e-6 +
     t * (3.018343226981021e-7 + t * (-8.342229073640516e-7 + t * (6.249191117066149e-8 + t * (1.1457547953167116e-7 + t
     * (-7.817456604775876e-9 + t * (-1.3398907591458981e-8 + t * -1.7162455602581445e-9))))))))))))))))))))));
-  // x^2 in two parts: the exponential would magnify its rounding.
+  // x^2 in two parts: the exponential would magnify its rounding error.
   let high = head(a);
   let low = (a - high) * (a + high);
   let e = 1.0 - low * (1.0 - low * (0.5 - low / 6.0));
@@ -38,18 +38,18 @@ fn erf(x: f64) -> f64 {
   if (a > 1.0) { return copysign(1.0 - erfc_core(a), x); }
   return copysign(erf_core(a), x);
 }
-// The normal distribution up to x.
+// The cumulative distribution function of the normal distribution.
 fn ndtr(x: f64) -> f64 {
   return 0.5 * (erf(x * 0.7071067811865476) + 1.0);
 }
-// One of Halley's steps towards erf y = a.
+// One step of Halley's method towards erf y = a.
 fn erfinv_step(a: f64, y: f64) -> f64 {
   var miss = erf_core(y) - a;
   if (y > 0.5) { miss = (1.0 - a) - erfc_core(y); }
   let u = miss * 0.886226925452758 * exp(y * y);
   return y - u / (1.0 + y * u);
 }
-// An approximation for single precision (M. Giles, 2010), then two of Halley's steps.
+// An approximation in single precision (M. Giles, 2010), then two steps of Halley's method.
 fn erfinv(x: f64) -> f64 {
   let a = abs(x);
   if (!(a <= 1.0)) { return nan(); }
@@ -65,7 +65,7 @@ fn erfinv(x: f64) -> f64 {
     y = a * (2.83297682 + t * (1.00167406 + t * (0.00943887047 + t * (-0.0076224613 + t * (0.00573950773 + t *
       (-0.00367342844 + t * (0.00134934322 + t * (0.000100950558 + t * -0.000200214257))))))));
   } else {
-    // Beyond single precision: from the asymptotic form of erfc, refined once.
+    // Beyond the range of single precision: from the asymptotic form of erfc, refined once.
     let guess = sqrt(w + LN_2 - 0.5 * log(3.141592653589793 * w));
     y = sqrt(w + LN_2 - log(guess * 1.772453850905516 * (1.0 + 0.5 / (guess * guess))));
   }
@@ -104,7 +104,7 @@ fn lgamma(x: f64) -> f64 {
   if (x > 0.0) { return lgamma_right(x); }
   if (x == floor(x)) { return inf(); }
   if (x > -1e-20) { return -log(-x); }
-  // The reflection; the sine of a reduced argument stays exact near the poles.
+  // The reflection formula; the sine of a reduced argument stays exact near the poles.
   return log(3.141592653589793 / abs(sin(3.141592653589793 * (x - round(x))))) - lgamma_right(1.0 - x);
 }
 fn digamma(x: f64) -> f64 {
@@ -142,7 +142,7 @@ fn trigamma(x: f64) -> f64 {
   let s = 3.141592653589793 / sin(3.141592653589793 * (x - round(x)));
   return s * s - right;
 }
-// The sum of (x + k)^-s over all k >= 0, for x > 0 and s >= 2, by Euler and Maclaurin.
+// The sum of (x + k)^-s over all k >= 0, for x > 0 and s >= 2, by the Euler-Maclaurin formula.
 fn zeta_sum(s: f64, x: f64) -> f64 {
   var y = x;
   var sum = T(0);
@@ -173,7 +173,7 @@ fn polygamma(n: f64, x: f64) -> f64 {
   } else if (x == floor(x)) {
     sum = inf();
   } else {
-    // The terms below zero, mirrored, end where those above begin.
+    // The terms below zero, mirrored, end where those above zero begin.
     let above = x - floor(x);
     let below = zeta_sum(s, 1.0 - above) - zeta_sum(s, 1.0 - x);
     sum = zeta_sum(s, above) + select(-below, below, odd);

@@ -1,21 +1,22 @@
-// Trigonometry over f64, within about an ulp: the formulas of `cpu::math`, and their fits. Multiples of pi/2 are taken off
-// small angles in parts, and large ones are multiplied with the bits of 2/pi that matter to them.
+// Trigonometry over f64, within about an ulp, with the formulas and coefficients of `cpu::math`. Multiples
+// of pi/2 are subtracted from small angles in parts; large angles are multiplied with the bits of 2/pi that
+// matter to them.
 const TWO_OVER_PI = array<u32, 40>(0u, 0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u,
   0xfe5163abu, 0xdebbc561u, 0xb7246e3au, 0x424dd2e0u, 0x06492eeau, 0x09d1921cu, 0xfe1deb1cu, 0xb129a73eu, 0xe88235f5u,
   0x2ebb4484u, 0xe99c7026u, 0xb45f7e41u, 0x3991d639u, 0x835339f4u, 0x9c845f8bu, 0xbdf9283bu, 0x1ff897ffu, 0xde05980fu,
   0xef2f118bu, 0x5a0a6d1fu, 0x6d367ecfu, 0x27cb09b7u, 0x4f463f66u, 0x9e5fea2du, 0x7527bac7u, 0xebe5f17bu, 0x3d0739f7u,
   0x8a5292eau, 0x6bfb5fb1u, 0x1f8d5d08u, 0x56033046u, 0xfc7b6babu);
-// 32 bits of 2/pi, the first of them at place `at` of the table.
+// 32 bits of 2/pi; the first of them is bit `at` of the table.
 fn pi_bits(at: u32) -> u64 {
   var table = TWO_OVER_PI;
   let word = at >> 5u;
   let pair = (u64(table[word]) << 32u) | u64(table[min(word + 1u, 40u - 1u)]);
   return (pair >> (32u - (at & 31u))) & 0xfffffffflu;
 }
-// A whole number below 2^53.
+// An integer below 2^53.
 fn whole_of(bits: u64) -> f64 { return f64(u32(bits >> 32u)) * 4294967296.0 + f64(u32(bits & 0xfffffffflu)); }
-// x = r + low + quadrant * pi/2 with |r| <= pi/4, for |x| > 2^20: (r, low, quadrant). The digits of x times 192 bits of
-// 2/pi, modulo 4, in words of 32 bits.
+// x = r + low + quadrant * pi/2 with |r| <= pi/4, for |x| > 2^20: (r, low, quadrant). Multiplies the
+// mantissa of x with 192 bits of 2/pi, modulo 4, in words of 32 bits.
 fn reduce_large(x: f64) -> vec3<f64> {
   let bits = bitcast<u64>(x) & 0x7ffffffffffffffflu;
   let digits = (bits & 0xffffffffffffflu) | 0x10000000000000lu;
@@ -31,11 +32,11 @@ fn reduce_large(x: f64) -> vec3<f64> {
     let two = (one & 0xfffffffflu) + below;
     words[k - 1u] = two & 0xfffffffflu;
     carry = (one >> 32u) + (two >> 32u);
-    // The other half of the digits counts one word further up.
+    // The upper half of the mantissa counts one word further up.
     below = d1 * w;
   }
   var n = T(0) + f64(u32(words[0] >> 30u));
-  // The fraction's first 128 bits.
+  // The first 128 bits of the fraction.
   var a = (words[0] << 34u) | (words[1] << 2u) | (words[2] >> 30u);
   var b = (words[2] << 34u) | (words[3] << 2u) | (words[4] >> 30u);
   let turned = (a >> 63u) == 1lu;
@@ -60,13 +61,14 @@ fn reduce_large(x: f64) -> vec3<f64> {
   let q = select(n, 8.0 - n, x < 0.0);
   return vec3<f64>(sum.x, sum.y, q - 4.0 * floor(q * 0.25));
 }
-// a - b, and what its rounding lost.
+// a - b, and its rounding error.
 fn difference(a: f64, b: f64) -> vec2<f64> {
   let d = pin(a - b);
   let back = pin(d - a);
   return vec2<f64>(d, (a - pin(d - back)) - (b + back));
 }
-// The same for angles up to 2^20: parts of pi/2 of 33 bits, whose multiples by integers of 20 bits are exact, and the rest.
+// The same for angles up to 2^20: parts of pi/2 with 33 bits, whose multiples by integers of 20 bits are
+// exact, and the rest.
 fn reduce_small(x: f64) -> vec3<f64> {
   let n = round(x * 0.6366197723675814);
   let first = difference(pin(x - n * 1.5707963267341256), n * 6.077100506303966e-11);
@@ -85,7 +87,7 @@ fn sin_near(r: f64, low: f64) -> vec2<f64> {
     z * (-2.505075801097014e-8 + z * 1.5896790214306746e-10)))));
   return vec2<f64>(r, r * z * p + low * (1.0 - 0.5 * z));
 }
-// The cosine of r + low likewise.
+// The cosine of r + low as a sum of two.
 fn cos_near(r: f64, low: f64) -> vec2<f64> {
   let z = r * r;
   let p = (0.0416666666666666 + z * (-0.0013888888888874116 + z * (2.4801587289477312e-5 + z * (-2.7557314351059415e-7 +

@@ -1,6 +1,6 @@
 // An index as two words, low first.
 fn widen(v: i32) -> vec2<u32> { return vec2<u32>(bitcast<u32>(v), bitcast<u32>(v >> 31u)); }
-// The wrapped index; `size` itself for one that is out of bounds, after a record of the first such.
+// The wrapped index. For one that is out of bounds: `size`, after recording the first such index.
 fn place(v: vec2<u32>, size: u32, dim: u32, negative: bool, ticket: u32) -> u32 {
   if (v.y == 0u && v.x < size) { return v.x; }
   if (negative && v.y == 0xffffffffu && v.x != 0u && (0u - v.x) <= size) { return v.x + size; }

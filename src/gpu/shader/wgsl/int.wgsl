@@ -1,4 +1,5 @@
-// Integer functions; T is i32 or i64. Arithmetic wraps, and dividing by zero gives 0: operators refuse it beforehand.
+// Integer functions; T is i32 or i64. Arithmetic wraps, and division by zero gives 0: operators refuse it
+// beforehand.
 fn abs(x: T) -> T { return select(x, -x, x < T(0)); }
 fn sign(x: T) -> T { return select(T(0), T(1), x > T(0)) - select(T(0), T(1), x < T(0)); }
 fn maximum(a: T, b: T) -> T { return select(b, a, a > b); }
@@ -6,7 +7,7 @@ fn minimum(a: T, b: T) -> T { return select(b, a, a < b); }
 fn fmax(a: T, b: T) -> T { return select(b, a, a > b); }
 fn fmin(a: T, b: T) -> T { return select(b, a, a < b); }
 fn trunc_div(a: T, b: T) -> T {
-  // Neither zero nor minus one reach the hardware: both may trap or overflow.
+  // Neither zero nor minus one may reach the hardware, where they could trap or overflow.
   let safe = select(b, T(1), b == T(0) || b == T(-1));
   return select(select(a / safe, -a, b == T(-1)), T(0), b == T(0));
 }

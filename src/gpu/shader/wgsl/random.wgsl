@@ -1,4 +1,4 @@
-// Random numbers by counting: Philox 4x32 with ten rounds, the same on every adapter.
+// Counter-based random numbers: Philox 4x32 with ten rounds, the same on every adapter.
 // The high word of a 32-bit product.
 fn mul_high(a: u32, b: u32) -> u32 {
   let al = a & 0xffffu;
@@ -21,7 +21,7 @@ fn philox(counter: vec2<u32>, seed: vec2<u32>) -> vec4<u32> {
   }
   return x;
 }
-// The four words that element `at` shares with its neighbours, `offset` blocks into the seed's stream.
+// The four words that element `at` shares with its neighbours, `offset` blocks into the stream of the seed.
 fn draw(at: u32, seed: vec2<u32>, offset: vec2<u32>) -> vec4<u32> {
   let low = offset.x + (at >> 2u);
   return philox(vec2<u32>(low, offset.y + select(0u, 1u, low < offset.x)), seed);

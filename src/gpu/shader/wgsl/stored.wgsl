@@ -1,4 +1,4 @@
-// Half-precision numbers as bits of a word: exact, subnormals and NaN included, on every driver.
+// Half-precision numbers as bits of a word: exact, including subnormals and NaN, on every driver.
 fn widen_f16(h: u32) -> f32 {
   let magnitude = h & 0x7fffu;
   let sign = (h & 0x8000u) << 16u;
