@@ -45,9 +45,9 @@ pub fn methods(item: TokenStream) -> syn::Result<TokenStream> {
             let (body, output) = (&method.block, &method.sig.output);
             match head(output).as_deref() {
                 Some("PyResult") => {
-                    method.block = parse_quote!({ crate::python::entry::guarded(move || #output #body) });
+                    method.block = parse_quote!({ crate::python::entry::guard(move || #output #body) });
                 }
-                None | Some("bool" | "Made" | "Option") => {}
+                None | Some("bool" | "ToObject" | "Option") => {}
                 _ => {
                     return Err(Error::new_spanned(
                         output,

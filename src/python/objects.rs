@@ -37,7 +37,7 @@ impl_to_object! {
 }
 
 /// Converts a number or string to a Python object.
-pub fn made<'py, T>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>>
+pub fn to_object<'py, T>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>>
 where
     ToObject<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
 {

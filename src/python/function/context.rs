@@ -60,9 +60,9 @@ enum NodeLink {
     #[default]
     Nothing,
     /// The node keeps the context alive.
-    Named(Id<Node>),
+    Weak(Id<Node>),
     /// The context keeps the node alive.
-    Kept(NodeRef),
+    Strong(NodeRef),
 }
 
 /// The indices of saved values among those of the node; None for a saved None.

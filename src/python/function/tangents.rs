@@ -3,7 +3,7 @@
 use crate::base::{Error, Guidance};
 use crate::operator::constant;
 use crate::operator::results::PlainView;
-use crate::operator::tangent::{check_shape, own, same_layout};
+use crate::operator::tangent::{check_shape, own_tangent, same_layout};
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
@@ -149,7 +149,7 @@ fn take_tangent(
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
         // A tangent with the layout of the output is used as it is, even if it is shared.
         let alike = same_layout(&output.body(), &tangent.body());
-        return Ok(output.set_tangent(level, if alike { tangent } else { own(output, tangent)? })?);
+        return Ok(output.set_tangent(level, if alike { tangent } else { own_tangent(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
         let message = match (tangent.as_view(), viewed.tangent_base()) {

@@ -338,7 +338,7 @@ fn by_facts<'py>(
     raw: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !raw && let Some(value) = facts.attribute(node, wanted) {
-        return arguments::shown(py, value).map(Some);
+        return arguments::to_python(py, value).map(Some);
     }
     let Some(&(_, saved)) = facts.saved.iter().find(|(name, _)| *name == wanted) else { return Ok(None) };
     if node.saves().freed {
@@ -418,7 +418,7 @@ impl Chooser for PyChooser {
         };
         Python::attach(ask).map_err(errors::carry)
     }
-    fn to_object(
+    fn made(
         &self,
         kind: &'static Derivative,
         inputs: Vec<Tensor>,

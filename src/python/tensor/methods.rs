@@ -44,7 +44,7 @@ pub fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
 /// Handles an operand of unknown type: calls its override, or returns `NotImplemented` so that Python asks
 /// the operand.
 #[cold]
-fn unknown<'py>(
+fn unknown_operand<'py>(
     slot: &'static str,
     own: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
