@@ -1,6 +1,7 @@
 //! From a call in Python to a row, and back.
 
 pub mod deprecated_signatures;
+pub mod docs;
 pub mod out;
 pub mod overrides;
 pub mod parse;

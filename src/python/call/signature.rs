@@ -13,12 +13,8 @@ pub struct Call<'a, 'py> {
     pub keywords: &'a [(String, Bound<'py, PyAny>)],
 }
 
-/// One signature for several, as `inspect.signature` reads it: parameters that not all of them have are optional.
-pub fn united(signatures: &[&Row], function: bool) -> String {
-    let [first, others @ ..] = signatures else { return String::new() };
-    if others.is_empty() {
-        return signature(first, function);
-    }
+/// The parameters of all signatures of a name: those that not all of them have are optional.
+pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
     let mut params: Vec<Param> = Vec::new();
     for row in signatures {
         for (at, p) in row.params.iter().enumerate() {
@@ -33,9 +29,14 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
         }
     }
     params.sort_by_key(|p| p.keyword);
+    params
+}
+
+/// One signature for several, as `inspect.signature` reads it; `params` are those of all.
+pub fn united_signature(signatures: &[&'static Row], params: &[Param], function: bool) -> String {
     let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
     let spread = signatures.iter().find_map(|row| Some(row.params[spread(row, function)?].name));
-    of_params(&params, forms, function, spread)
+    of_params(params, forms, function, spread)
 }
 
 /// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
@@ -56,11 +57,15 @@ pub fn signature(row: &Row, function: bool) -> String {
 }
 
 fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str>) -> String {
-    let mut parts: Vec<String> = Vec::new();
+    let mut text = String::from("(");
+    let mut add = |parts: &[&str]| {
+        text.push_str(if text.len() > 1 { ", " } else { "" });
+        parts.iter().for_each(|part| text.push_str(part));
+    };
     let mut star = false;
     for (i, param) in params.iter().enumerate() {
         if param.keyword && !star {
-            parts.push("*".into());
+            add(&["*"]);
             star = true;
         }
         let name = match param.name {
@@ -69,25 +74,26 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
             name => name,
         };
         star |= spread == Some(param.name);
-        parts.push(match param.default {
-            _ if spread == Some(param.name) => format!("*{name}"),
-            Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
-            _ => name.into(),
-        });
+        match param.default {
+            _ if spread == Some(param.name) => add(&["*", name]),
+            Some(default) if i > 0 || function => add(&[name, "=", &python_default(default)]),
+            _ => add(&[name]),
+        }
     }
     if !function && params.is_empty() {
-        parts.push("$self".into());
+        add(&["$self"]);
     }
     if !star && (forms.has(Forms::ALPHA) || (function && forms.has(Forms::OUT))) {
-        parts.push("*".into());
+        add(&["*"]);
     }
     if forms.has(Forms::ALPHA) {
-        parts.push("alpha=1".into());
+        add(&["alpha=1"]);
     }
     if function && forms.has(Forms::OUT) {
-        parts.push("out=None".into());
+        add(&["out=None"]);
     }
-    format!("({})", parts.join(", "))
+    text.push(')');
+    text
 }
 
 /// A Rust default as Python writes it.

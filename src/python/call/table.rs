@@ -6,12 +6,13 @@ use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Forms, IntArgs, Kind, Operand, Param, Row};
 use crate::ops;
 use crate::python::call::deprecated_signatures;
+use crate::python::call::docs::{self, Style};
 use crate::python::call::out;
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{Args, choose, parse};
 use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
-use crate::python::call::signature::united;
+use crate::python::call::signature::{united, united_signature};
 use crate::python::entry::guarded;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
@@ -32,14 +33,6 @@ use pyo3::types::{PyInt, PyTuple};
 use pyo3::{PyTypeInfo, ffi};
 use std::ffi::CString;
 use std::sync::OnceLock;
-
-/// How a callable writes its result.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Function,
-    Method,
-    Inplace,
-}
 
 struct Entry {
     row: &'static Row,
@@ -447,6 +440,10 @@ fn collect() -> Vec<Entry> {
     let c = |s: &str| CString::new(s).unwrap_or_default();
     let mut entries = Vec::new();
     let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
+    let mut named = std::collections::HashMap::<&str, Vec<&'static Row>>::new();
+    for row in ops::rows().filter(|row| row.forms.0 != 0) {
+        named.entry(row.name).or_default().push(row);
+    }
     for row in ops::rows().filter(|row| row.overloads.is_none()) {
         let more =
             others.iter().copied().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
@@ -454,9 +451,16 @@ fn collect() -> Vec<Entry> {
         // They are tried in the order of the source.
         signatures.sort_by_key(|row| row.at);
         let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
+        let params = united(signatures);
+        // Docstrings take entries of other signatures and forms, and of the view whose copy it is.
+        let alike = [row.name, row.name.trim_end_matches("_copy")];
+        let others = alike.iter().filter_map(|name| named.get(name)).flatten();
+        let said = docs::parts(row, signatures.iter().chain(others).copied());
         let mut add = |style: Style, name: String| {
-            let doc =
-                format!("{name}{}\n--\n\n{}", united(signatures, style == Style::Function), row.doc.trim());
+            let mut doc = name.clone();
+            doc.push_str(&united_signature(signatures, &params, style == Style::Function));
+            doc.push_str("\n--\n\n");
+            docs::docstring(&mut doc, &name, style, row, &params, &said);
             entries.push(Entry {
                 row,
                 signatures,
