@@ -99,8 +99,8 @@ pub fn where_method(input: &Tensor, condition: &Tensor, other: Operand) -> Resul
 
 /// Select elements of `input` where `condition` is True, and elements of `other` elsewhere.
 ///
-/// All three are broadcast. With `condition` alone, return the indices of its True elements, as a tuple with a tensor for each
-/// dimension.
+/// All three are broadcast. With `condition` alone, return the indices of its True elements: a tuple with a tensor for
+/// each dimension.
 ///
 /// Args:
 ///     condition: a boolean tensor.

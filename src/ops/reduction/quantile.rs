@@ -225,7 +225,17 @@ impl Mode {
     }
 }
 
-/// The commonest value along `dim`, the smallest of several, and the last place where it is.
+/// Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
+///
+/// Args:
+///     dim: dimension to reduce.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
+///     tensor(2)
 #[operator(
     function,
     method,
