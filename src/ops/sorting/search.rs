@@ -187,7 +187,7 @@ fn goes_right(side: Option<&str>, right: bool) -> Result<bool> {
 /// Args:
 ///     sorted_sequence: sequences that are sorted along their last dimension.
 ///     input: the values to insert; the dimensions before the last are those of the sequences, unless there is one only.
-///     self: a number to insert, instead of `input`.
+///     self_: a number to insert, instead of `input`.
 ///     out_int32: whether the indices are int32, else int64.
 ///     right: whether to insert after equal elements, else before them.
 ///     side: `"left"` or `"right"`; another way to give `right`.
@@ -249,7 +249,7 @@ fn check_boundaries(boundaries: &Tensor) -> Result<()> {
 ///
 /// Args:
 ///     input: the values.
-///     self: a number, instead of `input`.
+///     self_: a number, instead of `input`.
 ///     boundaries: sorted vector of the boundaries.
 ///     out_int32: whether the indices are int32, else int64.
 ///     right: whether a value that equals a boundary belongs to the bucket above it.

@@ -16,12 +16,12 @@ pub struct Call<'a, 'py> {
 /// The parameters of all signatures of a name: those that not all of them have are optional.
 pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
     let mut params: Vec<Param> = Vec::new();
-    for row in signatures {
+    for (number, row) in signatures.iter().enumerate() {
         for (at, p) in row.params.iter().enumerate() {
             let everywhere = signatures
                 .iter()
                 .all(|row| row.params.iter().any(|other| other.name == p.name && other.default.is_none()));
-            let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
+            let default = if (number, at) == (0, 0) || everywhere { p.default } else { p.default.or(Some("None")) };
             match params.iter_mut().find(|known| known.name == p.name) {
                 Some(known) => known.keyword &= p.keyword,
                 None => params.push(Param { default, ..*p }),
