@@ -13,15 +13,30 @@ pub enum Style {
 }
 
 /// What a parameter means where no row says it.
-fn common(param: &Param) -> Option<&'static str> {
+fn common(param: &Param, row: &Row) -> Option<&'static str> {
+    let fft = row.space == "fft";
+    let several = row.returns.starts_with('(') || row.returns.starts_with("tuple");
     let number = param.kind == Kind::Operand;
     Some(match param.name {
         "input" if number => "first operand: a tensor or a number.",
         "input" | "self" => "the input tensor.",
         "other" if number => "second operand: a tensor or a number, broadcast with `input`.",
         "other" => "second operand, broadcast with `input`.",
+        "out" if several => "tensors to write the results into.",
         "out" => "tensor to write the result into.",
         "alpha" => "factor of `other`.",
+        "n" if fft => "length of the transformed dimension; the input is cut, or padded with zeros, to fit.",
+        "s" if fft => {
+            "lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit."
+        }
+        "norm" if fft => {
+            "\"backward\" (divide the inverse transform by the length), \"ortho\" (both by its root) or \"forward\"."
+        }
+        "dim" if fft && param.kind == Kind::Int => "dimension to transform.",
+        "dim" if fft && param.default == Some("None") => {
+            "dimensions to transform; the last ones that `s` tells, or all, if not given."
+        }
+        "dim" if fft => "dimensions to transform.",
         "dim" if param.kind == Kind::Ints => "dimension or dimensions to reduce; all if not given.",
         "dim" => "dimension to work along; negative numbers count from the last one.",
         "dim0" | "axis0" => "first of the two dimensions.",
@@ -101,7 +116,7 @@ fn push(text: &mut String, lines: &str) {
 
 /// The entry of a parameter, with its default; `kin` are the rows that may describe it. Nothing where an entry for
 /// several names is there already.
-fn describe(text: &mut String, params: &[Param], number: usize, kin: &[Said]) {
+fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, kin: &[Said]) {
     let param = &params[number];
     let holds = |names: &str| names.split(", ").any(|name| name == param.name);
     let entry = kin.iter().find_map(|said| said.entries.iter().find(|(names, _)| holds(names)));
@@ -109,7 +124,7 @@ fn describe(text: &mut String, params: &[Param], number: usize, kin: &[Said]) {
         Some((names, _)) => params.iter().filter(|p| names.split(", ").any(|name| name == p.name)).collect(),
         None => vec![param],
     };
-    let Some(meaning) = entry.map(|(_, meaning)| *meaning).or_else(|| common(param)) else { return };
+    let Some(meaning) = entry.map(|(_, meaning)| *meaning).or_else(|| common(param, row)) else { return };
     if listed.first().is_none_or(|first| !std::ptr::eq(*first, param)) {
         return;
     }
@@ -179,13 +194,13 @@ pub fn docstring(text: &mut String, name: &str, style: Style, row: &Row, params:
         text.push_str("\n\nArgs:\n");
         let start = text.len();
         for number in first..params.len() {
-            describe(text, &params[first..], number - first, parts);
+            describe(text, &params[first..], number - first, row, parts);
         }
         if alpha {
-            describe(text, &[Param { name: "alpha", default: Some("1"), ..Param::PLAIN }], 0, parts);
+            describe(text, &[Param { name: "alpha", default: Some("1"), ..Param::PLAIN }], 0, row, parts);
         }
         if written {
-            describe(text, &[Param { name: "out", ..Param::PLAIN }], 0, parts);
+            describe(text, &[Param { name: "out", ..Param::PLAIN }], 0, row, parts);
         }
         text.truncate(if text.len() > start { text.len() - 1 } else { start - "\n\nArgs:\n".len() });
     }

@@ -21,7 +21,8 @@ pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
             let everywhere = signatures
                 .iter()
                 .all(|row| row.params.iter().any(|other| other.name == p.name && other.default.is_none()));
-            let default = if (number, at) == (0, 0) || everywhere { p.default } else { p.default.or(Some("None")) };
+            let default =
+                if (number, at) == (0, 0) || everywhere { p.default } else { p.default.or(Some("None")) };
             match params.iter_mut().find(|known| known.name == p.name) {
                 Some(known) => known.keyword &= p.keyword,
                 None => params.push(Param { default, ..*p }),
