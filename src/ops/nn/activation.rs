@@ -606,9 +606,6 @@ fn random_slope(
     Ok(input.clone())
 }
 
-const LOWER: Scalar = Scalar::Float(0.125);
-const UPPER: Scalar = Scalar::Float(0.3333333333333333);
-
 /// Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
 ///
 /// Args:
@@ -622,8 +619,8 @@ const UPPER: Scalar = Scalar::Float(0.3333333333333333);
 #[operator(function, sample = "pointwise(T.rrelu, 1, WIDE)")]
 pub fn rrelu(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
@@ -643,8 +640,8 @@ pub fn rrelu(
 #[operator(nn, name = "rrelu", sample = "pointwise(F.rrelu, 1, WIDE)")]
 pub fn nn_rrelu(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     #[default(false)] inplace: bool,
 ) -> Result<Tensor> {
@@ -664,8 +661,8 @@ pub fn nn_rrelu(
 #[operator(function, nn, name = "rrelu_", sample = "pointwise(lambda x: T.rrelu_(x * 1), 1, WIDE)")]
 pub fn rrelu_over(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {

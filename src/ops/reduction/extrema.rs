@@ -318,7 +318,7 @@ pub fn max_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     maximum(input, other)
 }
 
-/// The largest elements along `dim`, and where they are.
+/// Return the maxima along `dim` and their indices.
 #[overload(max.dim, out(declared), returns(values, indices))]
 pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     Max::call(input, dim, keepdim)

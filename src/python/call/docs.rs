@@ -2,7 +2,7 @@
 //! only what is its own: parameters that mean the same everywhere, defaults, and how a form differs are told here.
 
 use crate::operator::{Forms, Kind, Param, Row};
-use crate::python::call::signature::python_default;
+use crate::python::call::signature::{python_default, shown};
 
 /// How a callable writes its result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -18,10 +18,10 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
     let several = row.returns.starts_with('(') || row.returns.starts_with("tuple");
     let number = param.kind == Kind::Operand;
     Some(match param.name {
-        "input" if number => "first operand: a tensor or a number.",
+        "input" if number => "first operand, a tensor or a number.",
         "input" | "self" => "the input tensor.",
-        "other" if number => "second operand: a tensor or a number, broadcast with `input`.",
-        "other" => "second operand, broadcast with `input`.",
+        "other" if number => "second operand, a tensor or a number, broadcast with the first.",
+        "other" => "second operand, broadcast with the first.",
         "out" if several => "tensors to write the results into.",
         "out" => "tensor to write the result into.",
         "alpha" => "factor of `other`.",
@@ -30,7 +30,7 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
             "lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit."
         }
         "norm" if fft => {
-            "\"backward\" (divide the inverse transform by the length), \"ortho\" (both by its root) or \"forward\"."
+            "`\"backward\"` (divide the inverse transform by the length), `\"ortho\"` (both by its root) or `\"forward\"`."
         }
         "dim" if fft && param.kind == Kind::Int => "dimension to transform.",
         "dim" if fft && param.default == Some("None") => {
@@ -131,7 +131,7 @@ fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, kin: 
     text.push_str("    ");
     for (at, one) in listed.iter().enumerate() {
         text.push_str(if at > 0 { ", " } else { "" });
-        text.push_str(one.name);
+        text.push_str(shown(one.name));
     }
     text.push_str(": ");
     push(text, meaning);
@@ -175,21 +175,29 @@ pub fn parts(row: &'static Row, kin: impl Iterator<Item = &'static Row>) -> Vec<
     rows.into_iter().map(said).collect()
 }
 
-/// Adds the docstring of a callable of `row`, which takes `params`.
-pub fn docstring(text: &mut String, name: &str, style: Style, row: &Row, params: &[Param], parts: &[Said]) {
+/// Adds the docstring of a callable of `row`, whose signatures have these parameters and forms.
+pub fn docstring(
+    text: &mut String,
+    name: &str,
+    style: Style,
+    row: &Row,
+    params: &[Param],
+    forms: Forms,
+    parts: &[Said],
+) {
     let is_function = row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN);
     let is_inplace = style == Style::Inplace && row.forms.0 & !Forms::INPLACE != 0;
     let Some(Said { head, tail, .. }) = parts.first() else { return };
     if is_inplace {
-        text.push_str("Write the result of `");
+        text.push_str("In-place version of `");
         text.push_str(&path(row));
-        text.push_str("` over the tensor itself (in place).");
+        text.push_str("`: write the result over the tensor itself.");
     } else {
         push(text, head);
     }
     let first = usize::from(style != Style::Function);
-    let written = style == Style::Function && row.forms.has(Forms::OUT);
-    let alpha = row.forms.has(Forms::ALPHA);
+    let written = style == Style::Function && forms.has(Forms::OUT);
+    let alpha = forms.has(Forms::ALPHA);
     if params.len() > first || written || alpha {
         text.push_str("\n\nArgs:\n");
         let start = text.len();
@@ -214,8 +222,8 @@ pub fn docstring(text: &mut String, name: &str, style: Style, row: &Row, params:
         text.push_str(&path(row));
         text.push_str("`.");
     } else if style == Style::Method && is_function {
-        text.push_str("\n\nThe method of `");
+        text.push_str("\n\nMethod form of `");
         text.push_str(&path(row));
-        text.push_str("`, which has examples.");
+        text.push_str("`, whose docstring has examples.");
     }
 }

@@ -33,9 +33,13 @@ pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
     params
 }
 
-/// One signature for several, as `inspect.signature` reads it; `params` are those of all.
-pub fn united_signature(signatures: &[&'static Row], params: &[Param], function: bool) -> String {
-    let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
+/// One signature for several, as `inspect.signature` reads it; `params` and `forms` are those of all.
+pub fn united_signature(
+    signatures: &[&'static Row],
+    params: &[Param],
+    forms: Forms,
+    function: bool,
+) -> String {
     let spread = signatures.iter().find_map(|row| Some(row.params[spread(row, function)?].name));
     of_params(params, forms, function, spread)
 }
@@ -50,6 +54,11 @@ pub fn spread(row: &Row, function: bool) -> Option<usize> {
         None if matches!(params, [only] if only.kind == Kind::Ints) => Some(from),
         _ => None,
     }
+}
+
+/// The name of a parameter, where that is no word of Python's.
+pub fn shown(name: &str) -> &str {
+    if name == "from" { "from_" } else { name }
 }
 
 /// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
@@ -71,8 +80,7 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
         }
         let name = match param.name {
             _ if i == 0 && !function => "$self",
-            "from" => "from_", // a word of Python's
-            name => name,
+            name => shown(name),
         };
         star |= spread == Some(param.name);
         match param.default {
@@ -113,7 +121,7 @@ pub fn python_default(default: &str) -> String {
         // A signature's text can name no objects.
         _ if text.contains("::") => "None".into(),
         _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
-            Some(items) => format!("[{items}]"),
+            Some(items) => format!("[{}]", items.replace("- ", "-")),
             None => text.into(),
         },
     }

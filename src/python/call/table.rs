@@ -452,15 +452,16 @@ fn collect() -> Vec<Entry> {
         signatures.sort_by_key(|row| row.at);
         let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
         let params = united(signatures);
+        let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
         // Docstrings take entries of other signatures and forms, and of the view whose copy it is.
         let alike = [row.name, row.name.trim_end_matches("_copy")];
         let others = alike.iter().filter_map(|name| named.get(name)).flatten();
         let said = docs::parts(row, signatures.iter().chain(others).copied());
         let mut add = |style: Style, name: String| {
             let mut doc = name.clone();
-            doc.push_str(&united_signature(signatures, &params, style == Style::Function));
+            doc.push_str(&united_signature(signatures, &params, forms, style == Style::Function));
             doc.push_str("\n--\n\n");
-            docs::docstring(&mut doc, &name, style, row, &params, &said);
+            docs::docstring(&mut doc, &name, style, row, &params, forms, &said);
             entries.push(Entry {
                 row,
                 signatures,
