@@ -132,7 +132,7 @@ fn signature_facts(row: &'static Row) -> SignatureFacts {
             p.name,
             format!("{:?}", p.kind),
             p.optional,
-            p.default.map(call::signature::python_default),
+            p.default.map(|default| call::signature::python_default(default).into_owned()),
             p.keyword,
         )
     };

@@ -71,97 +71,96 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
     })
 }
 
-/// What a row says: the text before `Args:`, the entries, and what follows them.
+/// What a row says, as it stands there: lines but the first have a space before them, which `inspect.cleandoc` takes away.
 pub struct Said {
     head: &'static str,
+    /// The section `Args:`: names, and what they mean.
     entries: Vec<(&'static str, &'static str)>,
+    /// What follows that section, and its part before the examples.
     tail: &'static str,
+    rules: &'static str,
 }
 
-const SECTIONS: [&str; 4] = ["\n\n Examples:", "\n\n Returns:", "\n\n Raises:", "\n\n Shape:"];
-
 fn said(row: &'static Row) -> Said {
-    let doc = row.doc.trim();
-    let Some((head, rest)) = doc.split_once("\n Args:\n") else {
-        let end = SECTIONS.iter().filter_map(|section| doc.find(section)).min();
-        let (head, tail) = doc.split_at(end.unwrap_or(doc.len()));
-        return Said { head, entries: Vec::new(), tail };
-    };
-    let (section, tail) = rest.split_at(rest.find("\n\n").unwrap_or(rest.len()));
-    let mut entries = Vec::new();
-    let mut from = 0;
-    // An entry has four spaces before it, and goes on in lines that have more; `///` has one after it.
-    let begins = |line: &str| line.strip_prefix("     ").is_some_and(|line| !line.starts_with(' '));
+    let doc = row.doc.trim_ascii();
+    let (mut head, mut args, mut tail, mut rules) = (doc.len(), doc.len(), doc.len(), doc.len());
+    let mut entries = Vec::with_capacity(4);
+    let mut entry = None;
     let mut place = 0;
-    for line in section.split_inclusive('\n') {
-        if begins(line) && place > from {
-            entries.extend(section[from..place].trim().split_once(": "));
-            from = place;
+    for line in doc.split_inclusive('\n') {
+        let in_args = args < place && tail > place;
+        match line.as_bytes() {
+            b" Args:\n" => (head, args) = (place, place),
+            b" Examples:\n" | b" Returns:\n" | b" Raises:\n" | b" Shape:\n" => {
+                head = head.min(place);
+                tail = tail.min(place);
+                if line == " Examples:\n" {
+                    rules = place;
+                    break;
+                }
+            }
+            // An entry has four spaces before it, and goes on in lines that have more.
+            text if in_args && !text.starts_with(b"      ") => {
+                entries.extend(entry.and_then(|from: usize| doc[from..place].trim_ascii().split_once(": ")));
+                entry = (text != b"\n").then_some(place);
+            }
+            _ => {}
         }
         place += line.len();
     }
-    entries.extend(section[from..].trim().split_once(": "));
-    Said { head: head.trim_end(), entries, tail }
+    entries.extend(entry.and_then(|from| doc[from..tail].trim_ascii().split_once(": ")));
+    Said { head: doc[..head].trim_ascii_end(), entries, tail: &doc[tail..], rules: &doc[tail..rules] }
 }
 
-/// Adds lines without the space that follows `///`.
-fn push(text: &mut String, lines: &str) {
-    for (number, line) in lines.split('\n').enumerate() {
-        if number > 0 {
-            text.push('\n');
-        }
-        text.push_str(line.strip_prefix(' ').unwrap_or(line));
-    }
-}
-
-/// The entry of a parameter, with its default; `kin` are the rows that may describe it. Nothing where an entry for
-/// several names is there already.
-fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, kin: &[Said]) {
+/// Adds the entry of a parameter, with its default. Nothing where an entry for several names is there already.
+fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, parts: &[Said]) {
     let param = &params[number];
-    let holds = |names: &str| names.split(", ").any(|name| name == param.name);
-    let entry = kin.iter().find_map(|said| said.entries.iter().find(|(names, _)| holds(names)));
-    let listed: Vec<&Param> = match entry {
-        Some((names, _)) => params.iter().filter(|p| names.split(", ").any(|name| name == p.name)).collect(),
-        None => vec![param],
+    let holds = |names: &str, name: &str| {
+        names == name || (names.contains(',') && names.split(", ").any(|one| one == name))
     };
-    let Some(meaning) = entry.map(|(_, meaning)| *meaning).or_else(|| common(param, row)) else { return };
-    if listed.first().is_none_or(|first| !std::ptr::eq(*first, param)) {
-        return;
-    }
-    text.push_str("    ");
-    for (at, one) in listed.iter().enumerate() {
-        text.push_str(if at > 0 { ", " } else { "" });
-        text.push_str(shown(one.name));
+    let entry = parts.iter().find_map(|said| said.entries.iter().find(|(names, _)| holds(names, param.name)));
+    let mut default = param.default.filter(|default| *default != "None");
+    let meaning = match entry {
+        Some((names, _)) if params[..number].iter().any(|before| holds(names, before.name)) => return,
+        Some((_, meaning)) => meaning,
+        None => match common(param, row) {
+            Some(meaning) => meaning,
+            None => return,
+        },
+    };
+    text.push_str("\n     ");
+    text.push_str(shown(param.name));
+    for other in
+        params[number + 1..].iter().filter(|other| entry.is_some_and(|(names, _)| holds(names, other.name)))
+    {
+        text.push_str(", ");
+        text.push_str(shown(other.name));
+        default = default.filter(|_| other.default == param.default);
     }
     text.push_str(": ");
-    push(text, meaning);
-    if let Some(default) = param.default
-        && default != "None"
-        && listed.iter().all(|one| one.default == param.default)
+    text.push_str(meaning);
+    if let Some(default) = default.map(python_default).filter(|default| *default != "None")
         && !meaning.contains("Default: ")
     {
-        let default = python_default(default);
-        if default != "None" {
-            text.push_str(" Default: `");
-            text.push_str(&default);
-            text.push('`');
-        }
+        text.push_str(" Default: `");
+        text.push_str(&default);
+        text.push('`');
     }
-    text.push('\n');
 }
 
-/// How Python calls the function of a row.
-fn path(row: &Row) -> String {
-    let name = row.name;
-    if row.forms.has(Forms::NN) {
-        format!("torch.nn.functional.{name}")
-    } else if let Some(name) = name.strip_prefix(row.space).filter(|_| !row.space.is_empty()) {
-        format!("torch.{}.{}", row.space, name.trim_start_matches('_'))
-    } else if row.forms.has(Forms::FUNCTION) {
-        format!("torch.{name}")
-    } else {
-        format!("torch.Tensor.{name}")
-    }
+/// Adds what Python calls the function of a row, or its method where it has none.
+fn push_path(text: &mut String, row: &Row) {
+    let space = match row.space {
+        _ if row.forms.has(Forms::NN) => "nn.functional.",
+        "" if row.forms.has(Forms::FUNCTION) => "",
+        "" => "Tensor.",
+        space => space,
+    };
+    text.push_str("torch.");
+    text.push_str(space);
+    let own = row.name.strip_prefix(row.space).filter(|_| !row.space.is_empty());
+    text.push_str(own.map_or("", |_| "."));
+    text.push_str(own.map_or(row.name, |own| own.trim_start_matches('_')));
 }
 
 /// What the docstrings of a row are made of: itself first, then those of which entries may come.
@@ -187,43 +186,46 @@ pub fn docstring(
 ) {
     let is_function = row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN);
     let is_inplace = style == Style::Inplace && row.forms.0 & !Forms::INPLACE != 0;
-    let Some(Said { head, tail, .. }) = parts.first() else { return };
+    let Some(Said { head, tail, rules, .. }) = parts.first() else { return };
     if is_inplace {
         text.push_str("In-place version of `");
-        text.push_str(&path(row));
+        push_path(text, row);
         text.push_str("`: write the result over the tensor itself.");
     } else {
-        push(text, head);
+        text.push_str(head);
     }
     let first = usize::from(style != Style::Function);
-    let written = style == Style::Function && forms.has(Forms::OUT);
-    let alpha = forms.has(Forms::ALPHA);
-    if params.len() > first || written || alpha {
-        text.push_str("\n\nArgs:\n");
-        let start = text.len();
-        for number in first..params.len() {
-            describe(text, &params[first..], number - first, row, parts);
-        }
-        if alpha {
-            describe(text, &[Param { name: "alpha", default: Some("1"), ..Param::PLAIN }], 0, row, parts);
-        }
-        if written {
-            describe(text, &[Param { name: "out", ..Param::PLAIN }], 0, row, parts);
-        }
-        text.truncate(if text.len() > start { text.len() - 1 } else { start - "\n\nArgs:\n".len() });
+    let title = text.len();
+    text.push_str("\n\n Args:");
+    let entries = text.len();
+    for number in first..params.len() {
+        describe(text, &params[first..], number - first, row, parts);
     }
-    let is_own = style == Style::Function || !is_function;
-    if !is_inplace {
-        let tail = if is_own { *tail } else { tail.split_once(SECTIONS[0]).map_or(*tail, |(tail, _)| tail) };
-        push(text, tail);
+    if forms.has(Forms::ALPHA) {
+        describe(text, &[Param { name: "alpha", default: Some("1"), ..Param::PLAIN }], 0, row, parts);
+    }
+    if style == Style::Function && forms.has(Forms::OUT) {
+        describe(text, &[Param { name: "out", ..Param::PLAIN }], 0, row, parts);
+    }
+    if text.len() == entries {
+        text.truncate(title);
+    }
+    let rest = match style {
+        _ if is_inplace => "",
+        Style::Method if is_function => rules.trim_ascii_end(),
+        _ => tail,
+    };
+    if !rest.is_empty() {
+        text.push_str("\n\n");
+        text.push_str(rest);
     }
     if name != row.name && style == Style::Function {
-        text.push_str("\n\nAnother name of `");
-        text.push_str(&path(row));
+        text.push_str("\n\n Another name of `");
+        push_path(text, row);
         text.push_str("`.");
     } else if style == Style::Method && is_function {
-        text.push_str("\n\nMethod form of `");
-        text.push_str(&path(row));
+        text.push_str("\n\n Method form of `");
+        push_path(text, row);
         text.push_str("`, whose docstring has examples.");
     }
 }

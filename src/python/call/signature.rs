@@ -2,6 +2,7 @@
 
 use crate::operator::{Forms, Kind, Param, Row};
 use pyo3::prelude::*;
+use std::borrow::Cow;
 
 /// A call as Python made it.
 pub struct Call<'a, 'py> {
@@ -15,6 +16,9 @@ pub struct Call<'a, 'py> {
 
 /// The parameters of all signatures of a name: those that not all of them have are optional.
 pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
+    if let [only] = signatures {
+        return only.params.iter().map(|p| Param { ..*p }).collect();
+    }
     let mut params: Vec<Param> = Vec::new();
     for (number, row) in signatures.iter().enumerate() {
         for (at, p) in row.params.iter().enumerate() {
@@ -33,15 +37,16 @@ pub fn united(signatures: &[&'static Row]) -> Vec<Param> {
     params
 }
 
-/// One signature for several, as `inspect.signature` reads it; `params` and `forms` are those of all.
-pub fn united_signature(
+/// Adds one signature for several, as `inspect.signature` reads it; `params` and `forms` are those of all.
+pub fn push_united(
+    text: &mut String,
     signatures: &[&'static Row],
     params: &[Param],
     forms: Forms,
     function: bool,
-) -> String {
+) {
     let spread = signatures.iter().find_map(|row| Some(row.params[spread(row, function)?].name));
-    of_params(params, forms, function, spread)
+    push_params(text, params, forms, function, spread);
 }
 
 /// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
@@ -63,13 +68,17 @@ pub fn shown(name: &str) -> &str {
 
 /// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
 pub fn signature(row: &Row, function: bool) -> String {
-    of_params(row.params, row.forms, function, spread(row, function).map(|at| row.params[at].name))
+    let mut text = String::new();
+    let spread = spread(row, function).map(|at| row.params[at].name);
+    push_params(&mut text, row.params, row.forms, function, spread);
+    text
 }
 
-fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str>) -> String {
-    let mut text = String::from("(");
+fn push_params(text: &mut String, params: &[Param], forms: Forms, function: bool, spread: Option<&str>) {
+    text.push('(');
+    let from = text.len();
     let mut add = |parts: &[&str]| {
-        text.push_str(if text.len() > 1 { ", " } else { "" });
+        text.push_str(if text.len() > from { ", " } else { "" });
         parts.iter().for_each(|part| text.push_str(part));
     };
     let mut star = false;
@@ -102,11 +111,10 @@ fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str
         add(&["out=None"]);
     }
     text.push(')');
-    text
 }
 
 /// A Rust default as Python writes it.
-pub fn python_default(default: &str) -> String {
+pub fn python_default(default: &'static str) -> Cow<'static, str> {
     let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
     while let Some(inner) = ["Some(", "Operand::Scalar(", "Scalar::Int(", "Scalar::Float("]
         .iter()
@@ -118,10 +126,11 @@ pub fn python_default(default: &str) -> String {
         "true" => "True".into(),
         "false" => "False".into(),
         "Ints::new()" => "()".into(),
+        _ if !text.contains(['!', ':']) => text.into(),
         // A signature's text can name no objects.
         _ if text.contains("::") => "None".into(),
         _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
-            Some(items) => format!("[{}]", items.replace("- ", "-")),
+            Some(items) => format!("[{}]", items.replace("- ", "-")).into(),
             None => text.into(),
         },
     }

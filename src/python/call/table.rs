@@ -12,7 +12,7 @@ use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{Args, choose, parse};
 use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
-use crate::python::call::signature::{united, united_signature};
+use crate::python::call::signature::{push_united, united};
 use crate::python::entry::guarded;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
@@ -31,7 +31,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use pyo3::{PyTypeInfo, ffi};
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::sync::OnceLock;
 
 struct Entry {
@@ -42,8 +42,8 @@ struct Entry {
     int_args: Option<IntArgs>,
     style: Style,
     name: String,
-    c_name: CString,
-    doc: CString,
+    c_name: &'static CStr,
+    doc: &'static CStr,
 }
 
 type Stub = unsafe extern "C" fn(
@@ -437,7 +437,9 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn collect() -> Vec<Entry> {
     let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
-    let c = |s: &str| CString::new(s).unwrap_or_default();
+    // The texts lie one after the other, each with a zero at its end: so loading them takes no time.
+    let mut texts = String::with_capacity(1 << 19);
+    let mut places = Vec::new();
     let mut entries = Vec::new();
     let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
     let mut named = std::collections::HashMap::<&str, Vec<&'static Row>>::new();
@@ -454,22 +456,27 @@ fn collect() -> Vec<Entry> {
         let params = united(signatures);
         let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
         // Docstrings take entries of other signatures and forms, and of the view whose copy it is.
-        let alike = [row.name, row.name.trim_end_matches("_copy")];
-        let others = alike.iter().filter_map(|name| named.get(name)).flatten();
+        let alike = [Some(row.name), row.name.strip_suffix("_copy")];
+        let others = alike.into_iter().flatten().filter_map(|name| named.get(name)).flatten();
         let said = docs::parts(row, signatures.iter().chain(others).copied());
         let mut add = |style: Style, name: String| {
-            let mut doc = name.clone();
-            doc.push_str(&united_signature(signatures, &params, forms, style == Style::Function));
-            doc.push_str("\n--\n\n");
-            docs::docstring(&mut doc, &name, style, row, &params, forms, &said);
+            let from = texts.len();
+            texts.push_str(&name);
+            texts.push('\0');
+            places.push([from, texts.len()]);
+            texts.push_str(&name);
+            push_united(&mut texts, signatures, &params, forms, style == Style::Function);
+            texts.push_str("\n--\n\n");
+            docs::docstring(&mut texts, &name, style, row, &params, forms, &said);
+            texts.push('\0');
             entries.push(Entry {
                 row,
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
                 int_args: row.int_args.filter(|_| style == Style::Method),
                 style,
-                c_name: c(&name),
-                doc: c(&doc),
+                c_name: c"",
+                doc: c"",
                 name,
             });
         };
@@ -484,6 +491,11 @@ fn collect() -> Vec<Entry> {
                 add(Style::Inplace, format!("{name}_"));
             }
         }
+    }
+    let texts: &'static str = texts.leak();
+    let text = |from: usize| CStr::from_bytes_until_nul(&texts.as_bytes()[from..]).unwrap_or_default();
+    for (entry, [name, doc]) in entries.iter_mut().zip(places) {
+        (entry.c_name, entry.doc) = (text(name), text(doc));
     }
     entries
 }
