@@ -11,7 +11,11 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
-/// The type of a tensor's elements.
+/// The data type of a tensor's elements, such as `torch.float32`.
+///
+/// Examples:
+///     >>> torch.float16.is_floating_point, torch.float16.itemsize
+///     (True, 2)
 #[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
@@ -70,7 +74,7 @@ impl PyDType {
     }
 }
 
-/// An element type that no tensor has here. Programs look its name up and compare with it; a tensor of it is refused.
+/// A data type that PyTorch has and gradiron does not; a tensor of it is refused.
 #[pyclass(frozen, name = "AbsentDType", module = "gradiron._core")]
 pub struct PyAbsentDType(Absent);
 
@@ -153,7 +157,15 @@ fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
     classes.into_iter().find(|(class, _)| object.is(class)).map(|(_, dtype)| dtype)
 }
 
-/// Where a tensor lies: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with a number.
+/// A device where tensors lie: `cpu`, or `cuda` (also called `mps`, `gpu`, `wgpu`) with an index.
+///
+/// Args:
+///     type: kind of device, or kind and index: `"cuda:0"`.
+///     index: which one of that kind.
+///
+/// Examples:
+///     >>> torch.device("cuda", 1), torch.device("cuda:1").index
+///     (device(type='cuda', index=1), 1)
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {

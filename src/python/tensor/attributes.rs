@@ -177,7 +177,7 @@ impl PyTensor {
     fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
         register(slf.clone());
     }
-    /// The dimensions in reverse order, as a view.
+    /// The tensor with its dimensions in reverse order: the transpose of a matrix (a view).
     #[getter(T)]
     fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let t = &slf.get().tensor;
@@ -194,21 +194,22 @@ impl PyTensor {
         }
         wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
     }
-    /// The last two dimensions swapped, as a view.
+    /// The transpose of each matrix: the last two dimensions swapped (a view).
     #[getter(mT)]
     fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mT", true)
     }
-    /// The matrix transposed, as a view.
+    /// The conjugate transpose of a matrix (a view).
     #[getter(H)]
     fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "H", false)
     }
+    /// The conjugate transpose of each matrix, in the last two dimensions (a view).
     #[getter(mH)]
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mH", true)
     }
-    /// The real part, as a view.
+    /// The real part (a view).
     #[getter(real)]
     fn real_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if !slf.get().tensor.dtype().is_complex() {
@@ -220,7 +221,7 @@ impl PyTensor {
     fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         fill_part(&PyTensor::real_part(slf)?, value)
     }
-    /// The imaginary part, as a view.
+    /// The imaginary part (a view).
     #[getter(imag)]
     fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         wrap(slf.py(), ops::complex::imag(&slf.get().tensor)?)
@@ -235,7 +236,15 @@ fn known_operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
     operand(object).ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
 }
 
-/// The dtype that arithmetic on these two gives.
+/// Return the data type that arithmetic on two operands gives.
+///
+/// Args:
+///     tensor: first operand, a tensor or a number.
+///     other: second operand, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+///     torch.float32
 #[pyfunction]
 pub fn result_type(
     py: Python<'_>,
@@ -254,7 +263,15 @@ pub fn result_type(
     }
 }
 
-/// Whether a result of one dtype may be written into another by the promotion rules.
+/// Tell whether values of one data type may be written into another by the promotion rules.
+///
+/// Args:
+///     from_: the data type of the values.
+///     to: the data type to write into.
+///
+/// Examples:
+///     >>> torch.can_cast(torch.float64, torch.int32), torch.can_cast(torch.float64, torch.float32)
+///     (False, True)
 #[pyfunction]
 pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     let from = dtype_argument("can_cast", "from_", Some(1), from_)?;

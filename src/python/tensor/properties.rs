@@ -61,12 +61,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
 
 #[pymethods]
 impl PyTensor {
-    /// The sizes of all dimensions.
+    /// The size of each dimension.
     #[getter]
     fn shape<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         shape_attribute(slf)
     }
-    /// The sizes of all dimensions, or of one.
+    /// Return the size of each dimension, or of one.
+    ///
+    /// Args:
+    ///     dim: which dimension; all if not given.
     #[pyo3(signature = (dim = None))]
     fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dim.map(|d| dim_argument("size", d)).transpose()? {
@@ -80,7 +83,10 @@ impl PyTensor {
             }
         }
     }
-    /// How many elements apart neighbours of a dimension lie, for all dimensions or for one.
+    /// Return the step in memory between neighboring elements of each dimension, in elements, or of one.
+    ///
+    /// Args:
+    ///     dim: which dimension; all if not given.
     #[pyo3(signature = (dim = None))]
     fn stride<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -97,33 +103,33 @@ impl PyTensor {
             }
         }
     }
-    /// Where in its storage the tensor begins, in elements.
+    /// Return the place of the first element in the storage, in elements.
     fn storage_offset(&self) -> Made<usize> {
         Made(self.tensor.body().layout.offset)
     }
-    /// The number of elements.
+    /// Return the number of elements.
     fn numel(&self) -> Made<usize> {
         Made(self.tensor.numel())
     }
-    /// The number of elements.
+    /// Return the number of elements; the same as `numel`.
     fn nelement(&self) -> Made<usize> {
         Made(self.tensor.numel())
     }
-    /// The bytes of one element.
+    /// Return the number of bytes of one element.
     fn element_size(&self) -> Made<usize> {
         Made(self.tensor.dtype().size())
     }
-    /// The bytes of one element.
+    /// The number of bytes of one element.
     #[getter]
     fn itemsize(&self) -> Made<usize> {
         Made(self.tensor.dtype().size())
     }
-    /// The bytes of all elements.
+    /// The number of bytes of all elements.
     #[getter]
     fn nbytes(&self) -> Made<usize> {
         Made(self.tensor.numel() * self.tensor.dtype().size())
     }
-    /// The number of dimensions.
+    /// Return the number of dimensions.
     fn dim(&self) -> Made<usize> {
         Made(self.tensor.ndim())
     }
@@ -132,7 +138,10 @@ impl PyTensor {
     fn ndim(&self) -> Made<usize> {
         Made(self.tensor.ndim())
     }
-    /// Whether the elements lie in memory in their order, without gaps.
+    /// Tell whether the elements lie in order in memory, without gaps.
+    ///
+    /// Args:
+    ///     memory_format: the order that is asked about; `torch.contiguous_format` if not given.
     #[pyo3(signature = (*args, memory_format = None))]
     fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&str>) -> PyResult<bool> {
         let format = memory_format.map_or(Ok(MemoryFormat::Contiguous), types::memory_format)?;
@@ -144,11 +153,11 @@ impl PyTensor {
             ))),
         }
     }
-    /// Whether the dtype is a floating point one.
+    /// Tell whether the data type is a floating point one.
     fn is_floating_point(&self) -> bool {
         self.tensor.dtype().is_float()
     }
-    /// The address of the first element.
+    /// Return the address of the first element.
     fn data_ptr(&self) -> PyResult<Made<usize>> {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
@@ -163,32 +172,32 @@ impl PyTensor {
     fn _storage_bytes(&self) -> Made<usize> {
         Made(self.tensor.body().storage.len())
     }
-    /// The type of the elements.
+    /// The data type of the elements.
     #[getter]
     fn dtype(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyDType>> {
         dtype_object(slf.py(), slf.get().tensor.dtype())
     }
-    /// Where the elements lie.
+    /// The device on which the elements lie.
     #[getter(device)]
     fn place<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Py<types::PyDevice>> {
         device_object(slf.py(), slf.get().tensor.device())
     }
-    /// Whether the elements lie on the GPU.
+    /// Whether the elements lie on a GPU.
     #[getter]
     fn is_cuda(&self) -> bool {
         self.tensor.device().is_gpu()
     }
-    /// Whether the elements lie in host memory.
+    /// Whether the elements lie in the memory of the CPU.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor.device().is_cpu()
     }
-    /// Whether there are no elements, but their sizes and type.
+    /// Whether the tensor has a shape and a data type, but no elements.
     #[getter]
     fn is_meta(&self) -> bool {
         self.tensor.device().is_meta()
     }
-    /// The GPU's number; -1 in host memory.
+    /// Return the index of the GPU; -1 for the CPU.
     #[pyo3(name = "get_device")]
     fn device_index(&self) -> i64 {
         match self.tensor.device() {
@@ -196,13 +205,13 @@ impl PyTensor {
             crate::base::Device::Gpu(_, index) => i64::from(index),
         }
     }
-    /// Whether the tensor was made by the user, not by a recorded operator.
+    /// Whether the tensor is a leaf of the graph: no recorded operation computed it.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.tensor.check_view()?;
         Ok(transform::is_leaf(&self.tensor))
     }
-    /// Whether operators on this tensor are recorded.
+    /// Whether autograd records operations on this tensor.
     #[getter]
     fn requires_grad(&self) -> bool {
         transform::requires_grad(&self.tensor)
@@ -231,7 +240,10 @@ impl PyTensor {
     fn delete_requires_grad(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("requires_grad must be a bool"))
     }
-    /// Switches recording of operators on this tensor on or off.
+    /// Set whether autograd records operations on this tensor, and return it.
+    ///
+    /// Args:
+    ///     requires_grad: whether to record them. Default: `True`
     #[pyo3(signature = (requires_grad = Given(None)), text_signature = "($self, requires_grad=True)")]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -242,7 +254,7 @@ impl PyTensor {
         slf.get().tensor.set_requires_grad(on.transpose()?.unwrap_or(true))?;
         Ok(slf.clone())
     }
-    /// The gradient that `backward` has added up, or None.
+    /// The gradient that `backward` has accumulated, or None.
     #[getter]
     fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
@@ -297,7 +309,7 @@ impl PyTensor {
     fn delete_grad(&self, py: Python<'_>) {
         self.put_grad(py, None);
     }
-    /// The dtype that gradients of this tensor have; None where it is left to them. May be set on leaves.
+    /// The data type of this tensor's gradients, or None for any; can be set on leaves.
     #[getter]
     fn grad_dtype(&self, py: Python<'_>) -> PyResult<Option<Py<PyDType>>> {
         self.tensor.grad_dtype().map(|dtype| dtype_object(py, dtype)).transpose()
@@ -333,7 +345,7 @@ impl PyTensor {
         self.tensor.set_grad_type(kind);
         Ok(())
     }
-    /// The node of the graph that made this tensor; None for leaves.
+    /// The node of the graph that computed this tensor; None for leaves.
     #[getter]
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let t = &slf.get().tensor;
@@ -345,12 +357,12 @@ impl PyTensor {
     fn output_nr(&self) -> Made<u32> {
         Made(transform::history(&self.tensor).map_or(0, |edge| edge.output))
     }
-    /// Whether this tensor, no leaf, keeps its gradient.
+    /// Whether this tensor is not a leaf and keeps its gradient in `grad`.
     #[getter]
     fn retains_grad(&self) -> bool {
         self.tensor.retains_grad()
     }
-    /// Asks a tensor that is no leaf to keep its gradient in `grad`.
+    /// Make a tensor that is not a leaf keep its gradient in `grad`.
     fn retain_grad(&self) -> PyResult<()> {
         if self.tensor.requires_grad() {
             vmap::refuse_in_transform("retain_grad", "")?;
@@ -360,7 +372,7 @@ impl PyTensor {
         }
         Ok(self.tensor.retain_grad()?)
     }
-    /// How many writes in place the storage has seen.
+    /// How often the elements were changed in place.
     #[getter]
     fn _version(&self) -> PyResult<Made<u32>> {
         if self.tensor.version() == UNTRACKED {
@@ -368,11 +380,11 @@ impl PyTensor {
         }
         Ok(Made(if is_sample(&self.tensor) { 0 } else { self.tensor.version() }))
     }
-    /// Whether the tensor was made in inference mode.
+    /// Tell whether the tensor was made in inference mode.
     fn is_inference(&self) -> bool {
         self.tensor.is_inference()
     }
-    /// Whether the tensor is a view of another.
+    /// Tell whether the tensor is a view of another one.
     fn _is_view(&self) -> bool {
         self.tensor.as_view().is_some()
     }
@@ -381,7 +393,7 @@ impl PyTensor {
     fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
     }
-    /// A tensor of these values without history; writes through it are not seen by saved values.
+    /// The same elements without history; autograd does not see what is written through it.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().tensor.is_batched() {
@@ -416,7 +428,7 @@ impl PyTensor {
     fn delete_data(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!"))
     }
-    /// A view of these values without history.
+    /// Return a view of the same elements that is detached from the graph.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let name = ops::creation::factories::DETACH.name;
         let mut _span = None;
@@ -428,7 +440,7 @@ impl PyTensor {
         }
         wrap(slf.py(), detached::shallow(&slf.get().tensor))
     }
-    /// Forgets the history, in place.
+    /// Detach the tensor itself from the graph.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         func::check_write(t, &[], || format!("aten::{}_", ops::creation::factories::DETACH.name))?;
@@ -452,7 +464,7 @@ impl PyTensor {
         t.set_requires_grad(false)?;
         Ok(slf.clone())
     }
-    /// The only element, as a number.
+    /// Return the only element as a number of Python's.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Ok(match slf.get().tensor.item()? {
