@@ -19,7 +19,9 @@ from typing import Any
 import gradiron
 
 # The namespaces whose docstrings are complete.
-COMPLETE: list[str] = []
+COMPLETE: list[str] = [
+    "linalg",
+]
 
 
 def public(namespace: str) -> Iterator[tuple[str, Any]]:

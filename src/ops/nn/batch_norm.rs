@@ -389,10 +389,10 @@ fn check_channels(name: &str, given: Option<&Tensor>, channels: usize) -> Result
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn batch_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     training: bool,
     momentum: f64,
     eps: f64,
@@ -438,10 +438,10 @@ pub fn batch_norm(
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn native_batch_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     training: bool,
     momentum: f64,
     eps: f64,
@@ -476,10 +476,10 @@ pub fn native_batch_norm(
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn instance_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     use_input_stats: bool,
     momentum: f64,
     eps: f64,

@@ -380,8 +380,8 @@ pub fn layer_norm(
 pub fn native_layer_norm(
     input: &Tensor,
     normalized_shape: &[i64],
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let out = layer_norm(input, normalized_shape, weight, bias, eps)?;

@@ -122,6 +122,9 @@ pub fn python_default(default: &'static str) -> Cow<'static, str> {
     {
         text = inner;
     }
+    if let Some(number) = text.strip_prefix("- ") {
+        return format!("-{number}").into();
+    }
     match text {
         "true" => "True".into(),
         "false" => "False".into(),
