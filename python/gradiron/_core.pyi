@@ -4690,7 +4690,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., 
         torch.Size([5, 2, 4])
     """
 def batch_joined(t: Any, levels: Any) -> Any: ...
-def batch_norm(*args: Any, **kwargs: Any) -> Any:
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, _cudnn_enabled: _bool) -> Tensor:
     """Normalize each channel (dimension 1) over the batch, then scale and shift it.
 
     Args:
@@ -5980,7 +5980,7 @@ def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | N
     Args:
         input: the input tensor.
         n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6024,7 +6024,7 @@ def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
     Args:
         input: the input tensor.
         n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6066,7 +6066,7 @@ def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
     Args:
         input: the input tensor.
         n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6110,7 +6110,7 @@ def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str |
     Args:
         input: the input tensor.
         n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6152,7 +6152,7 @@ def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str |
     Args:
         input: the input tensor.
         n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6196,7 +6196,7 @@ def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | 
     Args:
         input: the input tensor.
         n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
-        dim: dimension to transform. Default: `- 1`
+        dim: dimension to transform. Default: `-1`
         norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
         out: tensor to write the result into.
 
@@ -6867,7 +6867,7 @@ def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
         >>> torch.inner(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
         tensor([3, 7])
     """
-def instance_norm(*args: Any, **kwargs: Any) -> Any:
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool) -> Tensor:
     """Normalize each channel of each sample on its own, then scale and shift it.
 
     Args:
@@ -7225,7 +7225,7 @@ def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool
     Args:
         input: matrix or batch of matrices; only one triangle is read.
         upper: whether to return the upper factor, else the lower one. Default: `False`
-        check_errors: whether to raise an error where the factorization fails, as codes do not. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
         out: tensors to write the results into.
 
     Returns:
@@ -7373,7 +7373,7 @@ def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _I
 
     Args:
         A: matrix, or batch of matrices.
-        check_errors: whether to raise an error where the factorization fails, as codes do not. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
         out: tensors to write the results into.
 
     Returns:
@@ -7405,7 +7405,7 @@ def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors:
     Args:
         input: matrix or batch of matrices; only the lower triangle is read.
         hermitian: whether complex matrices are Hermitian rather than symmetric. Default: `False`
-        check_errors: whether to raise an error where the factorization fails, as codes do not. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
         out: tensors to write the results into.
 
     Returns:
@@ -7487,7 +7487,7 @@ def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = 
     Args:
         A: matrix, or batch of matrices.
         pivot: whether to exchange rows; without, there may be no factorization. Default: `True`
-        check_errors: whether to raise an error where the factorization fails, as codes do not. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
         out: tensors to write the results into.
 
     Returns:
@@ -7733,7 +7733,7 @@ def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _b
         A: square matrix or batch of square matrices.
         B: right-hand side: vectors or matrices.
         left: whether to solve `A @ X = B`, else `X @ A = B`. Default: `True`
-        check_errors: whether to raise an error where the factorization fails, as codes do not. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
         out: tensors to write the results into.
 
     Returns:
@@ -8700,7 +8700,7 @@ def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any
         >>> torch.narrow_copy(torch.arange(6), 0, 2, 3)
         tensor([2, 3, 4])
     """
-def native_batch_norm(*args: Any, **kwargs: Any) -> Any:
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
     """Apply batch normalization, and return the mean and the reciprocal standard deviation as well.
 
     Args:
@@ -8718,7 +8718,7 @@ def native_batch_norm(*args: Any, **kwargs: Any) -> Any:
         >>> mean, invstd
         (tensor([2., 4.]), tensor([1.0000, 0.5000]))
     """
-def native_layer_norm(*args: Any, **kwargs: Any) -> Any:
+def native_layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
     """Apply layer normalization, and return the mean and the reciprocal standard deviation as well.
 
     Args:

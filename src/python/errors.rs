@@ -25,7 +25,7 @@ Examples:
     >>> torch.linalg.inv(torch.zeros(2, 2))
     Traceback (most recent call last):
         ...
-    torch.linalg.LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the \
+    gradiron._core._LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the \
      input matrix is singular."
 );
 

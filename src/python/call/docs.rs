@@ -57,7 +57,7 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
         "size" => "shape of the result: a sequence, or the sizes one by one.",
         "tensors" => "the tensors: a sequence, or one by one.",
         "A" => "matrix, or batch of matrices.",
-        "check_errors" => "whether to raise an error where the factorization fails, as codes do not.",
+        "check_errors" => "whether to raise `torch.linalg.LinAlgError` where the computation fails.",
         "kernel_size" => "size of the window, one number or one for each dimension.",
         "stride" => "step between neighboring windows, one number or one for each dimension.",
         "padding" => "amount of padding on both sides of each dimension.",
@@ -76,14 +76,15 @@ pub struct Said {
     head: &'static str,
     /// The section `Args:`: names, and what they mean.
     entries: Vec<(&'static str, &'static str)>,
-    /// What follows that section, and its part before the examples.
+    /// What follows that section.
     tail: &'static str,
-    rules: &'static str,
+    /// Its part before the examples.
+    notes: &'static str,
 }
 
 fn said(row: &'static Row) -> Said {
     let doc = row.doc.trim_ascii();
-    let (mut head, mut args, mut tail, mut rules) = (doc.len(), doc.len(), doc.len(), doc.len());
+    let (mut head, mut args, mut tail, mut notes) = (doc.len(), doc.len(), doc.len(), doc.len());
     let mut entries = Vec::with_capacity(4);
     let mut entry = None;
     let mut place = 0;
@@ -95,11 +96,11 @@ fn said(row: &'static Row) -> Said {
                 head = head.min(place);
                 tail = tail.min(place);
                 if line == " Examples:\n" {
-                    rules = place;
+                    notes = place;
                     break;
                 }
             }
-            // An entry has four spaces before it, and goes on in lines that have more.
+            // After the space that follows `///`, an entry has four more, and goes on in lines that have yet more.
             text if in_args && !text.starts_with(b"      ") => {
                 entries.extend(entry.and_then(|from: usize| doc[from..place].trim_ascii().split_once(": ")));
                 entry = (text != b"\n").then_some(place);
@@ -109,7 +110,7 @@ fn said(row: &'static Row) -> Said {
         place += line.len();
     }
     entries.extend(entry.and_then(|from| doc[from..tail].trim_ascii().split_once(": ")));
-    Said { head: doc[..head].trim_ascii_end(), entries, tail: &doc[tail..], rules: &doc[tail..rules] }
+    Said { head: doc[..head].trim_ascii_end(), entries, tail: &doc[tail..], notes: &doc[tail..notes] }
 }
 
 /// Adds the entry of a parameter, with its default. Nothing where an entry for several names is there already.
@@ -186,7 +187,7 @@ pub fn docstring(
 ) {
     let is_function = row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN);
     let is_inplace = style == Style::Inplace && row.forms.0 & !Forms::INPLACE != 0;
-    let Some(Said { head, tail, rules, .. }) = parts.first() else { return };
+    let Some(Said { head, tail, notes, .. }) = parts.first() else { return };
     if is_inplace {
         text.push_str("In-place version of `");
         push_path(text, row);
@@ -212,7 +213,7 @@ pub fn docstring(
     }
     let rest = match style {
         _ if is_inplace => "",
-        Style::Method if is_function => rules.trim_ascii_end(),
+        Style::Method if is_function => notes.trim_ascii_end(),
         _ => tail,
     };
     if !rest.is_empty() {
