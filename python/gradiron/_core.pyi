@@ -1500,8 +1500,8 @@ class Tensor:
 
         Args:
             dim: dimension along which to index.
-            index: the indices (int64), with as many dimensions as `input`; the result has their shape.
-            sparse_grad: not supported: the gradient is always dense. Default: `False`
+            index: the indices, with as many dimensions as `input`; the result has their shape.
+            sparse_grad: not supported; the gradient is dense. Default: `False`
 
         Method form of `torch.gather`, whose docstring has examples.
         """
@@ -2528,7 +2528,7 @@ class Tensor:
         Args:
             dim: dimension or dimensions to reduce; all if not given.
             keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
-            dtype: data type that the elements are converted to before they are averaged.
+            dtype: data type that the elements are converted to before they are averaged; needed for integers.
 
         Method form of `torch.nanmean`, whose docstring has examples.
         """
@@ -2639,7 +2639,7 @@ class Tensor:
         Args:
             size: shape of the result: a sequence, or the sizes one by one.
             dtype: data type of the result.
-            layout: memory layout of the result; only `torch.strided` is known.
+            layout: memory layout of the result; `torch.strided` if not given.
             device: device of the result.
             pin_memory: whether the result lies in page-locked memory.
             requires_grad: whether autograd records operations on the result. Default: `False`
@@ -2657,7 +2657,7 @@ class Tensor:
             size: shape of the result.
             stride: step in memory between neighboring elements of each dimension, in elements.
             dtype: data type of the result.
-            layout: memory layout of the result; only `torch.strided` is known.
+            layout: memory layout of the result; `torch.strided` if not given.
             device: device of the result.
             pin_memory: whether the result lies in page-locked memory.
             requires_grad: whether autograd records operations on the result. Default: `False`
@@ -2673,7 +2673,7 @@ class Tensor:
             size: shape of the result.
             fill_value: the value.
             dtype: data type of the result.
-            layout: memory layout of the result; only `torch.strided` is known.
+            layout: memory layout of the result; `torch.strided` if not given.
             device: device of the result.
             pin_memory: whether the result lies in page-locked memory.
             requires_grad: whether autograd records operations on the result. Default: `False`
@@ -2689,7 +2689,7 @@ class Tensor:
         Args:
             size: shape of the result: a sequence, or the sizes one by one.
             dtype: data type of the result.
-            layout: memory layout of the result; only `torch.strided` is known.
+            layout: memory layout of the result; `torch.strided` if not given.
             device: device of the result.
             pin_memory: whether the result lies in page-locked memory.
             requires_grad: whether autograd records operations on the result. Default: `False`
@@ -2708,7 +2708,7 @@ class Tensor:
         Args:
             size: shape of the result: a sequence, or the sizes one by one.
             dtype: data type of the result.
-            layout: memory layout of the result; only `torch.strided` is known.
+            layout: memory layout of the result; `torch.strided` if not given.
             device: device of the result.
             pin_memory: whether the result lies in page-locked memory.
             requires_grad: whether autograd records operations on the result. Default: `False`
@@ -3108,7 +3108,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to write; a tensor, or a number.
             value: a number to write, instead of `src`.
             reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
@@ -3120,7 +3120,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to write; a tensor, or a number.
             value: a number to write, instead of `src`.
             reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
@@ -3130,7 +3130,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to add.
 
         Method form of `torch.scatter_add`, whose docstring has examples.
@@ -3140,7 +3140,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to add.
         """
     def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
@@ -3150,7 +3150,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to combine.
             reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
             include_self: whether the elements of `input` take part. Default: `True`
@@ -3162,7 +3162,7 @@ class Tensor:
 
         Args:
             dim: dimension to work along; negative numbers count from the last one.
-            index: where each element of `src` goes along `dim` (int64).
+            index: where each element of `src` goes along `dim`.
             src: the elements to combine.
             reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
             include_self: whether the elements of `input` take part. Default: `True`
@@ -4377,7 +4377,7 @@ def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype
         end: the numbers stop before it.
         step: difference of neighboring numbers. Default: `1`
         dtype: data type; if not given, int64 for whole numbers, else the default dtype.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -5762,7 +5762,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_gr
         indices: row numbers, a tensor of any shape.
         padding_idx: row that gets no gradient; -1 for none. Default: `-1`
         scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
-        sparse: not supported: gradients are dense. Default: `False`
+        sparse: not supported; gradients are dense. Default: `False`
 
     Examples:
         >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))
@@ -5780,7 +5780,7 @@ def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_b
         offsets: where each bag begins in `indices`.
         scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
         mode: 0 for sums, 1 for means, 2 for maxima. Default: `0`
-        sparse: not supported: gradients are dense. Default: `False`
+        sparse: not supported; gradients are dense. Default: `False`
         per_sample_weights: weights of the embeddings, for sums.
         include_last_offset: whether `offsets` ends with the length of `indices`. Default: `False`
         padding_idx: row number that is left out of the bags.
@@ -5801,7 +5801,7 @@ def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _s
     Args:
         size: shape of the result: a sequence, or the sizes one by one.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -5820,7 +5820,7 @@ def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None
     Args:
         input: the tensor whose properties are taken.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -5837,7 +5837,7 @@ def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *,
         size: shape of the result.
         stride: step in memory between neighboring elements of each dimension, in elements.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -5963,7 +5963,7 @@ def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str 
         n: number of rows.
         m: number of columns; `n` if not given.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -6437,7 +6437,7 @@ def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | No
         size: shape of the result.
         fill_value: the value.
         dtype: data type of the result; that of `fill_value` if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -6455,7 +6455,7 @@ def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ...,
         input: the tensor whose properties are taken.
         fill_value: the value.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -6471,8 +6471,8 @@ def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ...,
     Args:
         input: the input tensor.
         dim: dimension along which to index.
-        index: the indices (int64), with as many dimensions as `input`; the result has their shape.
-        sparse_grad: not supported: the gradient is always dense. Default: `False`
+        index: the indices, with as many dimensions as `input`; the result has their shape.
+        sparse_grad: not supported; the gradient is dense. Default: `False`
         out: tensor to write the result into.
 
     Examples:
@@ -7866,7 +7866,7 @@ def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dty
         end: last number; likewise.
         steps: how many numbers.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -8054,7 +8054,7 @@ def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: 
         steps: how many numbers.
         base: base of the powers. Default: `10.0`
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -8609,7 +8609,7 @@ def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bo
         input: the input tensor.
         dim: dimension or dimensions to reduce; all if not given.
         keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
-        dtype: data type that the elements are converted to before they are averaged.
+        dtype: data type that the elements are converted to before they are averaged; needed for integers.
         out: tensor to write the result into.
 
     Examples:
@@ -8831,7 +8831,7 @@ def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int
         size: shape of the result, if `mean` and `std` are numbers.
         generator: generator of the random numbers; the device's default one if not given.
         dtype: data type of the result, if `size` is given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -8890,7 +8890,7 @@ def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _st
     Args:
         size: shape of the result: a sequence, or the sizes one by one.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -8909,7 +8909,7 @@ def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None 
     Args:
         input: the tensor whose properties are taken.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9139,7 +9139,7 @@ def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | N
         size: shape of the result: a sequence, or the sizes one by one.
         generator: generator of the random numbers; the device's default one if not given.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9157,7 +9157,7 @@ def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None 
     Args:
         input: the tensor whose shape, data type and device are taken.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9179,7 +9179,7 @@ def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any 
         size: shape of the result.
         generator: generator of the random numbers; the device's default one if not given.
         dtype: data type of the result; int64 if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9201,7 +9201,7 @@ def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtyp
         low: smallest integer; 0 if not given.
         high: the integers are less than it.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9220,7 +9220,7 @@ def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | 
         size: shape of the result: a sequence, or the sizes one by one.
         generator: generator of the random numbers; the device's default one if not given.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9238,7 +9238,7 @@ def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None
     Args:
         input: the tensor whose shape, data type and device are taken.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9256,7 +9256,7 @@ def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layou
         n: how many integers.
         generator: generator of the random numbers; the device's default one if not given.
         dtype: data type of the result; int64 if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9276,7 +9276,7 @@ def range(start: _Number, end: _Number, step: _Number = ..., *, dtype: _dtype | 
         end: last number.
         step: difference of neighboring numbers. Default: `1`
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         requires_grad: whether autograd records operations on the result. Default: `False`
         out: tensor to write the result into.
@@ -9624,7 +9624,7 @@ def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None
     Args:
         s: the number.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -9639,7 +9639,7 @@ def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | Non
     Args:
         input: the input tensor.
         dim: dimension to work along; negative numbers count from the last one.
-        index: where each element of `src` goes along `dim` (int64).
+        index: where each element of `src` goes along `dim`.
         src: the elements to write; a tensor, or a number.
         value: a number to write, instead of `src`.
         reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
@@ -9655,7 +9655,7 @@ def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: An
     Args:
         input: the input tensor.
         dim: dimension to work along; negative numbers count from the last one.
-        index: where each element of `src` goes along `dim` (int64).
+        index: where each element of `src` goes along `dim`.
         src: the elements to add.
         out: tensor to write the result into.
 
@@ -9671,7 +9671,7 @@ def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce:
     Args:
         input: the input tensor.
         dim: dimension to work along; negative numbers count from the last one.
-        index: where each element of `src` goes along `dim` (int64).
+        index: where each element of `src` goes along `dim`.
         src: the elements to combine.
         reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
         include_self: whether the elements of `input` take part. Default: `True`
@@ -10675,7 +10675,7 @@ def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | No
         offset: which diagonal to include up to: 0 the main one, positive ones above it. Default: `0`
         dtype: data type of the indices; int64 if not given.
         device: device of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
 
     Examples:
         >>> torch.tril_indices(2, 2)
@@ -10705,7 +10705,7 @@ def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | No
         offset: which diagonal to include from: 0 the main one, positive ones above it. Default: `0`
         dtype: data type of the indices; int64 if not given.
         device: device of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
 
     Examples:
         >>> torch.triu_indices(2, 2)
@@ -11096,7 +11096,7 @@ def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _s
     Args:
         size: shape of the result: a sequence, or the sizes one by one.
         dtype: data type of the result; the default dtype if not given.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`
@@ -11117,7 +11117,7 @@ def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None
     Args:
         input: the tensor whose properties are taken.
         dtype: data type of the result.
-        layout: memory layout of the result; only `torch.strided` is known.
+        layout: memory layout of the result; `torch.strided` if not given.
         device: device of the result.
         pin_memory: whether the result lies in page-locked memory.
         requires_grad: whether autograd records operations on the result. Default: `False`

@@ -201,8 +201,8 @@ impl Gather {
 ///
 /// Args:
 ///     dim: dimension along which to index.
-///     index: the indices (int64), with as many dimensions as `input`; the result has their shape.
-///     sparse_grad: not supported: the gradient is always dense.
+///     index: the indices, with as many dimensions as `input`; the result has their shape.
+///     sparse_grad: not supported; the gradient is dense.
 ///
 /// Examples:
 ///     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))

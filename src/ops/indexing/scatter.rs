@@ -389,7 +389,7 @@ fn scattered<T>(
 /// Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
 ///
 /// Args:
-///     index: where each element of `src` goes along `dim` (int64).
+///     index: where each element of `src` goes along `dim`.
 ///     src: the elements to write; a tensor, or a number.
 ///     value: a number to write, instead of `src`.
 ///     reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
@@ -437,7 +437,7 @@ pub fn scatter_(
 /// Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
 ///
 /// Args:
-///     index: where each element of `src` goes along `dim` (int64).
+///     index: where each element of `src` goes along `dim`.
 ///     src: the elements to add.
 ///
 /// Examples:

@@ -254,7 +254,7 @@ impl ScatterReduce {
 /// For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
 ///
 /// Args:
-///     index: where each element of `src` goes along `dim` (int64).
+///     index: where each element of `src` goes along `dim`.
 ///     src: the elements to combine.
 ///     reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
 ///     include_self: whether the elements of `input` take part.

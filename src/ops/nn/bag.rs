@@ -276,7 +276,7 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
 ///     offsets: where each bag begins in `indices`.
 ///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
 ///     mode: 0 for sums, 1 for means, 2 for maxima.
-///     sparse: not supported: gradients are dense.
+///     sparse: not supported; gradients are dense.
 ///     per_sample_weights: weights of the embeddings, for sums.
 ///     include_last_offset: whether `offsets` ends with the length of `indices`.
 ///     padding_idx: row number that is left out of the bags.

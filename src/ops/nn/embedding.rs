@@ -169,7 +169,7 @@ pub(super) fn refuse_sparse(sparse: bool) -> Result<()> {
 ///     indices: row numbers, a tensor of any shape.
 ///     padding_idx: row that gets no gradient; -1 for none.
 ///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
-///     sparse: not supported: gradients are dense.
+///     sparse: not supported; gradients are dense.
 ///
 /// Examples:
 ///     >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))

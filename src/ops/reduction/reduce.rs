@@ -333,7 +333,7 @@ pub fn nansum(
 /// Compute the mean of the elements that are not NaN, of all or over the given dimensions.
 ///
 /// Args:
-///     dtype: data type that the elements are converted to before they are averaged.
+///     dtype: data type that the elements are converted to before they are averaged; needed for integers.
 ///
 /// Examples:
 ///     >>> torch.nanmean(torch.tensor([1.0, float("nan"), 2.0]))

@@ -43,7 +43,7 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
         "dim1" | "axis1" => "second of the two dimensions.",
         "keepdim" => "whether reduced dimensions stay in the result, with size 1.",
         "dtype" => "data type of the result.",
-        "layout" => "memory layout of the result; only `torch.strided` is known.",
+        "layout" => "memory layout of the result; `torch.strided` if not given.",
         "device" => "device of the result.",
         "pin_memory" => "whether the result lies in page-locked memory.",
         "requires_grad" => "whether autograd records operations on the result.",

@@ -41,7 +41,7 @@ struct Entry {
     pointwise: Option<&'static Pointwise>,
     int_args: Option<IntArgs>,
     style: Style,
-    name: String,
+    name: &'static str,
     c_name: &'static CStr,
     doc: &'static CStr,
 }
@@ -177,12 +177,12 @@ fn asked<'py, R>(
 ) -> R {
     let function = || {
         if entry.style != Style::Function {
-            return PyTensor::type_object(py).getattr(&*entry.name);
+            return PyTensor::type_object(py).getattr(entry.name);
         }
         let core = py.import(intern!(py, "gradiron._core"))?;
         match entry.row.forms.has(Forms::NN) {
-            true => core.getattr("_nn")?.getattr(&*entry.name),
-            false => core.getattr(&*entry.name),
+            true => core.getattr("_nn")?.getattr(entry.name),
+            false => core.getattr(entry.name),
         }
     };
     then(&Asked { py, function: &function, receiver, given, keywords })
@@ -192,7 +192,7 @@ fn asked<'py, R>(
 #[pyfunction]
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
-    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
+    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| entry.name).collect()
 }
 
 /// The keyword arguments that follow the positional ones.
@@ -237,7 +237,7 @@ fn call<'py>(
     }
     try_alloc::check_list(given.len())?;
     let mut args = Args::new();
-    let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
+    let call = Call { py, name: entry.name, receiver, positional: given, keywords };
     let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
     let (own, extra) = match read {
         Ok(read) => read,
@@ -268,7 +268,7 @@ fn call<'py>(
                 // Results written to `out=` are not recorded, nor given to hooks.
                 let unrecorded = |args: &[Arg]| mode::with_grad(false, || (row.call)(args));
                 let made = run_or(py, row, &args, &refused, unrecorded)?;
-                return out::write(py, (own, &entry.name), &args, made, target);
+                return out::write(py, (own, entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)
         }
@@ -424,11 +424,11 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
             }
         };
         match entry.style {
-            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
+            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(entry.name, made)?,
             // Functions of a module of their own are not public here.
-            Style::Function if !entry.row.space.is_empty() => module.setattr(&*entry.name, made)?,
-            Style::Function => module.add(&*entry.name, made)?,
-            _ => class.setattr(&*entry.name, made)?,
+            Style::Function if !entry.row.space.is_empty() => module.setattr(entry.name, made)?,
+            Style::Function => module.add(entry.name, made)?,
+            _ => class.setattr(entry.name, made)?,
         }
     }
     module.setattr("_nn", nn)
@@ -439,8 +439,8 @@ fn collect() -> Vec<Entry> {
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
     // The texts lie one after the other, each with a zero at its end: so loading them takes no time.
     let mut texts = String::with_capacity(1 << 19);
-    let mut places = Vec::new();
-    let mut entries = Vec::new();
+    let mut places = Vec::with_capacity(STUBS);
+    let mut entries = Vec::with_capacity(STUBS);
     let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
     let mut named = std::collections::HashMap::<&str, Vec<&'static Row>>::new();
     for row in ops::rows().filter(|row| row.forms.0 != 0) {
@@ -459,15 +459,15 @@ fn collect() -> Vec<Entry> {
         let alike = [Some(row.name), row.name.strip_suffix("_copy")];
         let others = alike.into_iter().flatten().filter_map(|name| named.get(name)).flatten();
         let said = docs::parts(row, signatures.iter().chain(others).copied());
-        let mut add = |style: Style, name: String| {
+        let mut add = |style: Style, name: &'static str| {
+            let end = if style == Style::Inplace { "_" } else { "" };
             let from = texts.len();
-            texts.push_str(&name);
-            texts.push('\0');
+            texts.extend([name, end, "\0"]);
             places.push([from, texts.len()]);
-            texts.push_str(&name);
+            texts.extend([name, end]);
             push_united(&mut texts, signatures, &params, forms, style == Style::Function);
             texts.push_str("\n--\n\n");
-            docs::docstring(&mut texts, &name, style, row, &params, forms, &said);
+            docs::docstring(&mut texts, name, style, row, &params, forms, &said);
             texts.push('\0');
             entries.push(Entry {
                 row,
@@ -482,13 +482,13 @@ fn collect() -> Vec<Entry> {
         };
         for name in std::iter::once(row.name).chain(row.aliases.iter().copied()) {
             if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
-                add(Style::Function, name.into());
+                add(Style::Function, name);
             }
             if row.forms.has(Forms::METHOD) {
-                add(Style::Method, name.into());
+                add(Style::Method, name);
             }
             if row.forms.has(Forms::INPLACE) {
-                add(Style::Inplace, format!("{name}_"));
+                add(Style::Inplace, name);
             }
         }
     }
@@ -496,6 +496,7 @@ fn collect() -> Vec<Entry> {
     let text = |from: usize| CStr::from_bytes_until_nul(&texts.as_bytes()[from..]).unwrap_or_default();
     for (entry, [name, doc]) in entries.iter_mut().zip(places) {
         (entry.c_name, entry.doc) = (text(name), text(doc));
+        entry.name = entry.c_name.to_str().unwrap_or_default();
     }
     entries
 }
