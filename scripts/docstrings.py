@@ -21,6 +21,7 @@ import gradiron
 
 # The namespaces whose docstrings are complete.
 COMPLETE: list[str] = [
+    "linalg",
     "nn",
     "nn.attention",
     "nn.attention.bias",

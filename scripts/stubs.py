@@ -274,9 +274,21 @@ def function(name: str, value: Any, first: str | None, indent: str = "", mark: s
     if len(found) > 1:
         SEVERAL.append(f"gradiron._core.{'Tensor.' if first == 'self' else ''}{name}")
     lines = []
-    for text in found:
-        lines += [*(["@overload"] if len(found) > 1 else []), *([mark] if mark else []), f"def {name}{text}: ..."]
-    return [indent + line for line in lines]
+    for number, text in enumerate(found):
+        # An editor shows the docstring of the first.
+        doc = docstring(value) if name.rstrip("_") in ROWS and number == 0 else []
+        lines += [*(["@overload"] if len(found) > 1 else []), *([mark] if mark else [])]
+        lines += [f"def {name}{text}:", *doc] if doc else [f"def {name}{text}: ..."]
+    return [(indent + line).rstrip() for line in lines]
+
+
+def docstring(value: Any) -> list[str]:
+    """The lines of a docstring, in quotes."""
+    text = inspect.getdoc(value)
+    if not text:
+        return []
+    end = "\n" if "\n" in text else ""
+    return [f"    {line}" for line in f'{"r" if chr(92) in text else ""}"""{text}{end}"""'.split("\n")]
 
 
 def literal(value: Any) -> str:

@@ -60,6 +60,7 @@ const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/operator/row.rs", &["complex"]),
     ("src/base/scalar.rs", &["complex"]),
     ("src/python/distributed/pmi.rs", &["put"]),
+    ("src/python/call/docs.rs", &["norm"]),
     ("src/python/tensor/properties.rs", &["view"]),
     ("src/tensor/view.rs", &["view"]),
     ("src/tensor/graph/describe.rs", &["where"]),

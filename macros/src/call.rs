@@ -223,6 +223,18 @@ pub fn doc(attrs: &[Attribute]) -> TokenStream {
     quote!(concat!(#(#lines, "\n"),*))
 }
 
+/// Leaves the first paragraph: the rest of a doc is for Python alone.
+pub fn shorten(attrs: &mut Vec<Attribute>) {
+    let mut over = false;
+    attrs.retain(|attr| {
+        let syn::Meta::NameValue(pair) = &attr.meta else { return true };
+        let is_doc = pair.path.is_ident("doc");
+        let text = quote!(#pair).to_string();
+        over |= is_doc && text.ends_with("\"\"");
+        !(over && is_doc)
+    });
+}
+
 /// Code whose compile errors point at the type.
 pub fn at(ty: &Type, code: TokenStream) -> TokenStream {
     quote_spanned!(ty.span() => #code)

@@ -1,6 +1,6 @@
 //! `#[operator]`, `#[overload]`, `#[inplace]`: a function, and a static with the facts that Python needs.
 
-use crate::call::{Param, at, doc, params, result};
+use crate::call::{Param, at, doc, params, result, shorten};
 use crate::clause::{self, Clause, unknown};
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -287,7 +287,9 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         gives.push(c);
     }
     let returned = result(&function.sig)?;
-    let (ident, visibility, doc) = (&function.sig.ident, &function.vis, doc(&function.attrs));
+    let doc = doc(&function.attrs);
+    shorten(&mut function.attrs);
+    let (ident, visibility) = (&function.sig.ident, &function.vis);
     let has_out = facts.out.is_some();
     let bits = facts.forms.iter().map(|f| format_ident!("{}", f.to_string().to_uppercase()));
     let out_bit = has_out.then(|| quote!(| #op::Forms::OUT));

@@ -92,3 +92,18 @@ fn a_parameters_attributes_are_known() {
     let said = refusal(operator::expand(Role::First, quote!(function), function));
     assert_eq!(said, "no `self` here: operators are functions");
 }
+
+#[test]
+fn rust_sees_the_first_paragraph_of_a_doc() {
+    let mut function: syn::ItemFn = syn::parse_quote! {
+        /// What it does.
+        ///
+        /// Args:
+        ///     input: the input.
+        #[must_use]
+        fn exp() {}
+    };
+    crate::call::shorten(&mut function.attrs);
+    let kept = function.attrs.iter().map(|attr| quote!(#attr).to_string()).collect::<Vec<_>>();
+    assert_eq!(kept, ["# [doc = r\" What it does.\"]", "# [must_use]"]);
+}

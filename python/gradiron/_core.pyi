@@ -294,176 +294,970 @@ class Tensor:
     def _values(self) -> Any: ...
     @property
     def _version(self) -> _int: ...
-    def abs(self) -> Tensor: ...
-    def abs_(self) -> Tensor: ...
-    def absolute(self) -> Tensor: ...
-    def absolute_(self) -> Tensor: ...
-    def acos(self) -> Tensor: ...
-    def acos_(self) -> Tensor: ...
-    def acosh(self) -> Tensor: ...
-    def acosh_(self) -> Tensor: ...
-    def add(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def add_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor: ...
-    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor: ...
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor: ...
-    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor: ...
-    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def adjoint(self) -> Tensor: ...
-    def all(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor: ...
-    def allclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool: ...
-    def amax(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor: ...
-    def amin(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor: ...
-    def aminmax(self, *, dim: _int | None = ..., keepdim: _bool = ...) -> _MinMax: ...
-    def angle(self) -> Tensor: ...
-    def any(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor: ...
+    def abs(self) -> Tensor:
+        """Compute the absolute value of each element; the magnitude of complex ones.
+
+        Method form of `torch.abs`, whose docstring has examples.
+        """
+    def abs_(self) -> Tensor:
+        """In-place version of `torch.abs`: write the result over the tensor itself."""
+    def absolute(self) -> Tensor:
+        """Compute the absolute value of each element; the magnitude of complex ones.
+
+        Method form of `torch.abs`, whose docstring has examples.
+        """
+    def absolute_(self) -> Tensor:
+        """In-place version of `torch.abs`: write the result over the tensor itself."""
+    def acos(self) -> Tensor:
+        """Compute the arccosine (inverse cosine) of each element, in radians.
+
+        Method form of `torch.acos`, whose docstring has examples.
+        """
+    def acos_(self) -> Tensor:
+        """In-place version of `torch.acos`: write the result over the tensor itself."""
+    def acosh(self) -> Tensor:
+        """Compute the inverse hyperbolic cosine of each element, which is at least 1.
+
+        Method form of `torch.acosh`, whose docstring has examples.
+        """
+    def acosh_(self) -> Tensor:
+        """In-place version of `torch.acosh`: write the result over the tensor itself."""
+    def add(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
+
+        Supports broadcasting and type promotion.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+
+        Method form of `torch.add`, whose docstring has examples.
+        """
+    def add_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.add`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+        """
+    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """Multiply batches of matrices, sum the products and add a matrix.
+
+        The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+
+        Args:
+            batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the sum of products. Default: `1`
+
+        Method form of `torch.addbmm`, whose docstring has examples.
+        """
+    def addbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.addbmm`: write the result over the tensor itself.
+
+        Args:
+            batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the sum of products. Default: `1`
+        """
+    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+        """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
+
+        Args:
+            tensor1: the dividend, broadcast with `input`.
+            tensor2: the divisor, broadcast with `input`.
+            value: factor of the quotient. Default: `1`
+
+        Method form of `torch.addcdiv`, whose docstring has examples.
+        """
+    def addcdiv_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+        """In-place version of `torch.addcdiv`: write the result over the tensor itself.
+
+        Args:
+            tensor1: the dividend, broadcast with `input`.
+            tensor2: the divisor, broadcast with `input`.
+            value: factor of the quotient. Default: `1`
+        """
+    def addcmul(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+        """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
+
+        Args:
+            tensor1, tensor2: the factors, broadcast with `input`.
+            value: factor of the product. Default: `1`
+
+        Method form of `torch.addcmul`, whose docstring has examples.
+        """
+    def addcmul_(self, tensor1: Tensor, tensor2: Tensor, value: _Number = ...) -> Tensor:
+        """In-place version of `torch.addcmul`: write the result over the tensor itself.
+
+        Args:
+            tensor1, tensor2: the factors, broadcast with `input`.
+            value: factor of the product. Default: `1`
+        """
+    def addmm(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
+
+        Args:
+            mat1, mat2: the matrices to multiply.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+
+        Method form of `torch.addmm`, whose docstring has examples.
+        """
+    def addmm_(self, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.addmm`: write the result over the tensor itself.
+
+        Args:
+            mat1, mat2: the matrices to multiply.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+        """
+    def addmv(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
+
+        Args:
+            mat: the matrix.
+            vec: the vector to multiply.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+
+        Method form of `torch.addmv`, whose docstring has examples.
+        """
+    def addmv_(self, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.addmv`: write the result over the tensor itself.
+
+        Args:
+            mat: the matrix.
+            vec: the vector to multiply.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+        """
+    def addr(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
+
+        Args:
+            vec1, vec2: the vectors.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+
+        Method form of `torch.addr`, whose docstring has examples.
+        """
+    def addr_(self, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.addr`: write the result over the tensor itself.
+
+        Args:
+            vec1, vec2: the vectors.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+        """
+    def adjoint(self) -> Tensor:
+        """Transpose the last two dimensions and conjugate complex elements (a view).
+
+        Method form of `torch.adjoint`, whose docstring has examples.
+        """
+    def all(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.all`, whose docstring has examples.
+        """
+    def allclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
+        """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
+
+        Args:
+            other: second operand, broadcast with the first.
+            rtol: relative tolerance. Default: `1e-5`
+            atol: absolute tolerance. Default: `1e-8`
+            equal_nan: whether NaN is close to NaN. Default: `False`
+
+        Method form of `torch.allclose`, whose docstring has examples.
+        """
+    def amax(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Return the maximum over one or several dimensions.
+
+        Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.amax`, whose docstring has examples.
+        """
+    def amin(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Return the minimum over one or several dimensions.
+
+        Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.amin`, whose docstring has examples.
+        """
+    def aminmax(self, *, dim: _int | None = ..., keepdim: _bool = ...) -> _MinMax:
+        """Return both the minimum and the maximum, of all elements or along a dimension.
+
+        Args:
+            dim: dimension to reduce; all elements if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Returns:
+            A named tuple `(min, max)`.
+
+        Method form of `torch.aminmax`, whose docstring has examples.
+        """
+    def angle(self) -> Tensor:
+        """Compute the angle (phase) of complex numbers in radians; π for negative real numbers, 0 for others.
+
+        Method form of `torch.angle`, whose docstring has examples.
+        """
+    def any(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.any`, whose docstring has examples.
+        """
     def apply_(self, callable: Any) -> Any: ...
-    def arccos(self) -> Tensor: ...
-    def arccos_(self) -> Tensor: ...
-    def arccosh(self) -> Tensor: ...
-    def arccosh_(self) -> Tensor: ...
-    def arcsin(self) -> Tensor: ...
-    def arcsin_(self) -> Tensor: ...
-    def arcsinh(self) -> Tensor: ...
-    def arcsinh_(self) -> Tensor: ...
-    def arctan(self) -> Tensor: ...
-    def arctan2(self, other: Tensor) -> Tensor: ...
-    def arctan2_(self, other: Tensor) -> Tensor: ...
-    def arctan_(self) -> Tensor: ...
-    def arctanh(self) -> Tensor: ...
-    def arctanh_(self) -> Tensor: ...
-    def argmax(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor: ...
-    def argmin(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor: ...
-    def argsort(self, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor: ...
-    def argwhere(self) -> Tensor: ...
-    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor: ...
-    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor: ...
+    def arccos(self) -> Tensor:
+        """Compute the arccosine (inverse cosine) of each element, in radians.
+
+        Method form of `torch.acos`, whose docstring has examples.
+        """
+    def arccos_(self) -> Tensor:
+        """In-place version of `torch.acos`: write the result over the tensor itself."""
+    def arccosh(self) -> Tensor:
+        """Compute the inverse hyperbolic cosine of each element, which is at least 1.
+
+        Method form of `torch.acosh`, whose docstring has examples.
+        """
+    def arccosh_(self) -> Tensor:
+        """In-place version of `torch.acosh`: write the result over the tensor itself."""
+    def arcsin(self) -> Tensor:
+        """Compute the arcsine (inverse sine) of each element, in radians.
+
+        Method form of `torch.asin`, whose docstring has examples.
+        """
+    def arcsin_(self) -> Tensor:
+        """In-place version of `torch.asin`: write the result over the tensor itself."""
+    def arcsinh(self) -> Tensor:
+        """Compute the inverse hyperbolic sine of each element.
+
+        Method form of `torch.asinh`, whose docstring has examples.
+        """
+    def arcsinh_(self) -> Tensor:
+        """In-place version of `torch.asinh`: write the result over the tensor itself."""
+    def arctan(self) -> Tensor:
+        """Compute the arctangent (inverse tangent) of each element, in radians.
+
+        Method form of `torch.atan`, whose docstring has examples.
+        """
+    def arctan2(self, other: Tensor) -> Tensor:
+        """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
+
+        The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
+
+        Args:
+            other: x coordinates, broadcast with `input`.
+
+        Method form of `torch.atan2`, whose docstring has examples.
+        """
+    def arctan2_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.atan2`: write the result over the tensor itself.
+
+        Args:
+            other: x coordinates, broadcast with `input`.
+        """
+    def arctan_(self) -> Tensor:
+        """In-place version of `torch.atan`: write the result over the tensor itself."""
+    def arctanh(self) -> Tensor:
+        """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
+
+        Method form of `torch.atanh`, whose docstring has examples.
+        """
+    def arctanh_(self) -> Tensor:
+        """In-place version of `torch.atanh`: write the result over the tensor itself."""
+    def argmax(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Return the index of the maximum, of all elements or along a dimension.
+
+        Args:
+            dim: dimension to reduce; without it, the index is that in the flattened tensor.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.argmax`, whose docstring has examples.
+        """
+    def argmin(self, dim: _int | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Return the index of the minimum, of all elements or along a dimension.
+
+        Args:
+            dim: dimension to reduce; without it, the index is that in the flattened tensor.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.argmin`, whose docstring has examples.
+        """
+    def argsort(self, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
+        """Return the indices that sort a tensor along a dimension.
+
+        Args:
+            dim: dimension along which to sort. Default: `-1`
+            descending: whether the largest element comes first. Default: `False`
+            stable: whether equal elements keep their order. Default: `False`
+
+        Method form of `torch.argsort`, whose docstring has examples.
+        """
+    def argwhere(self) -> Tensor:
+        """Return the indices of all elements that are not zero, as the rows of a matrix.
+
+        Method form of `torch.argwhere`, whose docstring has examples.
+        """
+    def as_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+        """Return a view of the tensor's memory with any sizes, strides and offset.
+
+        Several elements of the view may be the same place in memory; writing into such a view is unsafe.
+
+        Args:
+            size: shape of the view.
+            stride: step in memory between neighboring elements of each dimension, in elements.
+            storage_offset: place of the first element in the storage; that of `input` if not given.
+
+        Raises:
+            RuntimeError: if the view would reach beyond the storage.
+
+        Method form of `torch.as_strided`, whose docstring has examples.
+        """
+    def as_strided_(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+        """Give the tensor itself other sizes, strides and offset in its memory.
+
+        Args:
+            size: new shape.
+            stride: step in memory between neighboring elements of each dimension, in elements.
+            storage_offset: place of the first element in the storage; that of `input` if not given.
+        """
     def as_strided_scatter(self, src: Any, size: Any, stride: Any, storage_offset: Any = ...) -> Any: ...
     def as_subclass(self, cls: Any) -> Any: ...
-    def asin(self) -> Tensor: ...
-    def asin_(self) -> Tensor: ...
-    def asinh(self) -> Tensor: ...
-    def asinh_(self) -> Tensor: ...
-    def atan(self) -> Tensor: ...
-    def atan2(self, other: Tensor) -> Tensor: ...
-    def atan2_(self, other: Tensor) -> Tensor: ...
-    def atan_(self) -> Tensor: ...
-    def atanh(self) -> Tensor: ...
-    def atanh_(self) -> Tensor: ...
+    def asin(self) -> Tensor:
+        """Compute the arcsine (inverse sine) of each element, in radians.
+
+        Method form of `torch.asin`, whose docstring has examples.
+        """
+    def asin_(self) -> Tensor:
+        """In-place version of `torch.asin`: write the result over the tensor itself."""
+    def asinh(self) -> Tensor:
+        """Compute the inverse hyperbolic sine of each element.
+
+        Method form of `torch.asinh`, whose docstring has examples.
+        """
+    def asinh_(self) -> Tensor:
+        """In-place version of `torch.asinh`: write the result over the tensor itself."""
+    def atan(self) -> Tensor:
+        """Compute the arctangent (inverse tangent) of each element, in radians.
+
+        Method form of `torch.atan`, whose docstring has examples.
+        """
+    def atan2(self, other: Tensor) -> Tensor:
+        """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
+
+        The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
+
+        Args:
+            other: x coordinates, broadcast with `input`.
+
+        Method form of `torch.atan2`, whose docstring has examples.
+        """
+    def atan2_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.atan2`: write the result over the tensor itself.
+
+        Args:
+            other: x coordinates, broadcast with `input`.
+        """
+    def atan_(self) -> Tensor:
+        """In-place version of `torch.atan`: write the result over the tensor itself."""
+    def atanh(self) -> Tensor:
+        """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
+
+        Method form of `torch.atanh`, whose docstring has examples.
+        """
+    def atanh_(self) -> Tensor:
+        """In-place version of `torch.atanh`: write the result over the tensor itself."""
     def backward(self, gradient: Any = ..., retain_graph: Any = ..., create_graph: Any = ..., inputs: Any = ...) -> None: ...
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor: ...
-    def bernoulli(self, p: _float | None = ..., *, generator: Any = ...) -> Tensor: ...
-    def bernoulli_(self, p: Tensor | _Number = ..., *, generator: Any = ...) -> Tensor: ...
+    def baddbmm(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
+
+        Args:
+            batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+
+        Method form of `torch.baddbmm`, whose docstring has examples.
+        """
+    def baddbmm_(self, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.baddbmm`: write the result over the tensor itself.
+
+        Args:
+            batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+            beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+            alpha: factor of the product. Default: `1`
+        """
+    def bernoulli(self, p: _float | None = ..., *, generator: Any = ...) -> Tensor:
+        """Draw ones and zeros: ones with the probabilities in `input`.
+
+        Args:
+            p: one probability for all elements, instead of those in `input`.
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Method form of `torch.bernoulli`, whose docstring has examples.
+        """
+    def bernoulli_(self, p: Tensor | _Number = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with ones with probability `p`, else zeros.
+
+        Args:
+            p: a number, or a tensor with a probability for each element. Default: `0.5`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).bernoulli_(1.0)
+            tensor([1., 1., 1.])
+        """
     def bfloat16(self, memory_format: Any = ...) -> Tensor: ...
-    def bincount(self, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor: ...
-    def bitwise_and(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_and_(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_left_shift(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_left_shift_(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_not(self) -> Tensor: ...
-    def bitwise_not_(self) -> Tensor: ...
-    def bitwise_or(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_or_(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_right_shift(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_right_shift_(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_xor(self, other: Tensor | _Number) -> Tensor: ...
-    def bitwise_xor_(self, other: Tensor | _Number) -> Tensor: ...
-    def bmm(self, mat2: Tensor) -> Tensor: ...
+    def bincount(self, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
+        """Count how often each value occurs in a vector of non-negative integers.
+
+        Args:
+            weights: if given, weights of the same shape, which are summed instead of counted.
+            minlength: least length of the result. Default: `0`
+
+        Method form of `torch.bincount`, whose docstring has examples.
+        """
+    def bitwise_and(self, other: Tensor | _Number) -> Tensor:
+        """Compute the bitwise AND of integers or truth values.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.bitwise_and`, whose docstring has examples.
+        """
+    def bitwise_and_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.bitwise_and`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def bitwise_left_shift(self, other: Tensor | _Number) -> Tensor:
+        """Shift the bits of integers to the left: `input << other`.
+
+        Args:
+            other: by how many bits; a tensor or a number, broadcast with `input`.
+
+        Method form of `torch.bitwise_left_shift`, whose docstring has examples.
+        """
+    def bitwise_left_shift_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.bitwise_left_shift`: write the result over the tensor itself.
+
+        Args:
+            other: by how many bits; a tensor or a number, broadcast with `input`.
+        """
+    def bitwise_not(self) -> Tensor:
+        """Compute the bitwise NOT of integers, or the logical NOT of truth values.
+
+        Method form of `torch.bitwise_not`, whose docstring has examples.
+        """
+    def bitwise_not_(self) -> Tensor:
+        """In-place version of `torch.bitwise_not`: write the result over the tensor itself."""
+    def bitwise_or(self, other: Tensor | _Number) -> Tensor:
+        """Compute the bitwise OR of integers or truth values.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.bitwise_or`, whose docstring has examples.
+        """
+    def bitwise_or_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.bitwise_or`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def bitwise_right_shift(self, other: Tensor | _Number) -> Tensor:
+        """Shift the bits of integers to the right, keeping the sign: `input >> other`.
+
+        Args:
+            other: by how many bits; a tensor or a number, broadcast with `input`.
+
+        Method form of `torch.bitwise_right_shift`, whose docstring has examples.
+        """
+    def bitwise_right_shift_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.bitwise_right_shift`: write the result over the tensor itself.
+
+        Args:
+            other: by how many bits; a tensor or a number, broadcast with `input`.
+        """
+    def bitwise_xor(self, other: Tensor | _Number) -> Tensor:
+        """Compute the bitwise XOR (exclusive or) of integers or truth values.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.bitwise_xor`, whose docstring has examples.
+        """
+    def bitwise_xor_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.bitwise_xor`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def bmm(self, mat2: Tensor) -> Tensor:
+        """Multiply two batches of matrices, pair by pair; neither is broadcast.
+
+        Args:
+            mat2: second batch, `(b, m, p)`.
+
+        Method form of `torch.bmm`, whose docstring has examples.
+        """
     def bool(self, memory_format: Any = ...) -> Tensor: ...
     @overload
-    def broadcast_to(self, size: _int | Sequence[_int]) -> Tensor: ...
+    def broadcast_to(self, size: _int | Sequence[_int]) -> Tensor:
+        """Broadcast the tensor to a shape (a view).
+
+        Args:
+            size: the shape; -1 keeps the size of a dimension.
+
+        Method form of `torch.broadcast_to`, whose docstring has examples.
+        """
     @overload
     def broadcast_to(self, *size: _int) -> Tensor: ...
     def byte(self, memory_format: Any = ...) -> Tensor: ...
-    def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor: ...
+    def cauchy_(self, median: _float = ..., sigma: _float = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers drawn from a Cauchy distribution.
+
+        Args:
+            median: median of the distribution. Default: `0.0`
+            sigma: half of the width at half height. Default: `1.0`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).cauchy_().shape
+            torch.Size([3])
+        """
     def ccol_indices(self) -> Any: ...
     def cdouble(self, memory_format: Any = ...) -> Any: ...
-    def ceil(self) -> Tensor: ...
-    def ceil_(self) -> Tensor: ...
+    def ceil(self) -> Tensor:
+        """Round each element up to a whole number.
+
+        Method form of `torch.ceil`, whose docstring has examples.
+        """
+    def ceil_(self) -> Tensor:
+        """In-place version of `torch.ceil`: write the result over the tensor itself."""
     def cfloat(self, memory_format: Any = ...) -> Any: ...
     def chalf(self, memory_format: Any = ...) -> Any: ...
     def char(self, memory_format: Any = ...) -> Tensor: ...
-    def cholesky_inverse(self, upper: _bool = ...) -> Tensor: ...
-    def cholesky_solve(self, input2: Tensor, upper: _bool = ...) -> Tensor: ...
-    def chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def clamp(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor: ...
-    def clamp_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor: ...
-    def clamp_max(self, max: Tensor | _Number) -> Tensor: ...
-    def clamp_max_(self, max: Tensor | _Number) -> Tensor: ...
-    def clamp_min(self, min: Tensor | _Number) -> Tensor: ...
-    def clamp_min_(self, min: Tensor | _Number) -> Tensor: ...
-    def clip(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor: ...
-    def clip_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor: ...
-    def clone(self, *, memory_format: _str | None = ...) -> Tensor: ...
+    def cholesky_inverse(self, upper: _bool = ...) -> Tensor:
+        """Compute the inverse of a matrix, given its Cholesky factor.
+
+        Args:
+            upper: whether it is the upper one. Default: `False`
+
+        Method form of `torch.cholesky_inverse`, whose docstring has examples.
+        """
+    def cholesky_solve(self, input2: Tensor, upper: _bool = ...) -> Tensor:
+        """Solve `A @ X = B`, given a Cholesky factor of `A`.
+
+        Args:
+            input2: the Cholesky factor.
+            upper: whether the factor is the upper one. Default: `False`
+
+        Method form of `torch.cholesky_solve`, whose docstring has examples.
+        """
+    def chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
+
+        The last part may be smaller, and there may be fewer parts.
+
+        Args:
+            chunks: number of parts.
+            dim: dimension along which to split. Default: `0`
+
+        Method form of `torch.chunk`, whose docstring has examples.
+        """
+    def clamp(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+        """Clamp all elements into the range `[min, max]`.
+
+        Where `min` exceeds `max`, the result is `max`.
+
+        Args:
+            min: lower bound, a tensor or a number; none if not given.
+            max: upper bound, a tensor or a number; none if not given.
+
+        Method form of `torch.clamp`, whose docstring has examples.
+        """
+    def clamp_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+        """In-place version of `torch.clamp`: write the result over the tensor itself.
+
+        Args:
+            min: lower bound, a tensor or a number; none if not given.
+            max: upper bound, a tensor or a number; none if not given.
+        """
+    def clamp_max(self, max: Tensor | _Number) -> Tensor:
+        """Clamp all elements from above: the smaller of `input` and `max`.
+
+        Args:
+            max: upper bound, a tensor or a number.
+
+        Method form of `torch.clamp_max`, whose docstring has examples.
+        """
+    def clamp_max_(self, max: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.clamp_max`: write the result over the tensor itself.
+
+        Args:
+            max: upper bound, a tensor or a number.
+        """
+    def clamp_min(self, min: Tensor | _Number) -> Tensor:
+        """Clamp all elements from below: the larger of `input` and `min`.
+
+        Args:
+            min: lower bound, a tensor or a number.
+
+        Method form of `torch.clamp_min`, whose docstring has examples.
+        """
+    def clamp_min_(self, min: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.clamp_min`: write the result over the tensor itself.
+
+        Args:
+            min: lower bound, a tensor or a number.
+        """
+    def clip(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+        """Clamp all elements into the range `[min, max]`.
+
+        Where `min` exceeds `max`, the result is `max`.
+
+        Args:
+            min: lower bound, a tensor or a number; none if not given.
+            max: upper bound, a tensor or a number; none if not given.
+
+        Method form of `torch.clamp`, whose docstring has examples.
+        """
+    def clip_(self, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ...) -> Tensor:
+        """In-place version of `torch.clamp`: write the result over the tensor itself.
+
+        Args:
+            min: lower bound, a tensor or a number; none if not given.
+            max: upper bound, a tensor or a number; none if not given.
+        """
+    def clone(self, *, memory_format: _str | None = ...) -> Tensor:
+        """Return a copy of the tensor in memory of its own.
+
+        Gradients flow through the copy to `input`; `detach()` stops them.
+
+        Args:
+            memory_format: memory format of the copy; that of `input` if not given.
+
+        Method form of `torch.clone`, whose docstring has examples.
+        """
     def coalesce(self) -> Any: ...
     def col_indices(self) -> Any: ...
-    def conj(self) -> Tensor: ...
-    def conj_physical(self) -> Tensor: ...
-    def conj_physical_(self) -> Tensor: ...
-    def contiguous(self, *, memory_format: _str | None = ...) -> Tensor: ...
+    def conj(self) -> Tensor:
+        """Return the complex conjugate as a view, whose values are computed when they are read.
+
+        Real tensors are returned as they are.
+
+        Method form of `torch.conj`, whose docstring has examples.
+        """
+    def conj_physical(self) -> Tensor:
+        """Compute the complex conjugate; real numbers stay as they are.
+
+        Unlike `torch.conj` it computes the values at once.
+
+        Method form of `torch.conj_physical`, whose docstring has examples.
+        """
+    def conj_physical_(self) -> Tensor:
+        """In-place version of `torch.conj_physical`: write the result over the tensor itself."""
+    def contiguous(self, *, memory_format: _str | None = ...) -> Tensor:
+        """Return the tensor with its elements in order in memory: itself if they are already, else a copy.
+
+        Args:
+            memory_format: the order that is asked for; `torch.contiguous_format` if not given.
+
+        Examples:
+            >>> x = torch.zeros(2, 3).t()
+            >>> x.is_contiguous(), x.contiguous().is_contiguous()
+            (False, True)
+        """
     def copy_(self, src: Any, non_blocking: Any = ...) -> Any: ...
-    def copysign(self, other: Tensor | _Number) -> Tensor: ...
-    def copysign_(self, other: Tensor | _Number) -> Tensor: ...
-    def corrcoef(self) -> Tensor: ...
-    def cos(self) -> Tensor: ...
-    def cos_(self) -> Tensor: ...
-    def cosh(self) -> Tensor: ...
-    def cosh_(self) -> Tensor: ...
+    def copysign(self, other: Tensor | _Number) -> Tensor:
+        """Combine the magnitude of `input` with the sign of `other`.
+
+        Args:
+            other: a tensor or a number whose signs are taken, -0.0 among them.
+
+        Method form of `torch.copysign`, whose docstring has examples.
+        """
+    def copysign_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.copysign`: write the result over the tensor itself.
+
+        Args:
+            other: a tensor or a number whose signs are taken, -0.0 among them.
+        """
+    def corrcoef(self) -> Tensor:
+        """Compute the matrix of Pearson's correlation coefficients of variables.
+
+        Method form of `torch.corrcoef`, whose docstring has examples.
+        """
+    def cos(self) -> Tensor:
+        """Compute the cosine of each element, in radians.
+
+        Method form of `torch.cos`, whose docstring has examples.
+        """
+    def cos_(self) -> Tensor:
+        """In-place version of `torch.cos`: write the result over the tensor itself."""
+    def cosh(self) -> Tensor:
+        """Compute the hyperbolic cosine of each element.
+
+        Method form of `torch.cosh`, whose docstring has examples.
+        """
+    def cosh_(self) -> Tensor:
+        """In-place version of `torch.cosh`: write the result over the tensor itself."""
     @overload
-    def count_nonzero(self, dim: _int | Sequence[_int] | None = ...) -> Tensor: ...
+    def count_nonzero(self, dim: _int | Sequence[_int] | None = ...) -> Tensor:
+        """Count the elements that are not zero, in the whole tensor or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+
+        Method form of `torch.count_nonzero`, whose docstring has examples.
+        """
     @overload
     def count_nonzero(self, *dim: _int) -> Tensor: ...
-    def cov(self, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor: ...
+    def cov(self, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
+        """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
+
+        Args:
+            correction: difference between the number of observations and the divisor; 1 is Bessel's correction. Default: `1`
+            fweights: how often each observation was made (frequency weights).
+            aweights: importance of each observation.
+
+        Method form of `torch.cov`, whose docstring has examples.
+        """
     def cpu(self, memory_format: Any = ...) -> Tensor: ...
-    def cross(self, other: Tensor, dim: _int | None = ...) -> Tensor: ...
+    def cross(self, other: Tensor, dim: _int | None = ...) -> Tensor:
+        """Compute the cross product of vectors with three elements.
+
+        Args:
+            other: second operand, broadcast with the first.
+            dim: dimension of the vectors; the first one of size 3 if not given.
+
+        Method form of `torch.cross`, whose docstring has examples.
+        """
     def crow_indices(self) -> Any: ...
     def cuda(self, device: Any = ..., non_blocking: Any = ..., memory_format: Any = ...) -> Tensor: ...
-    def cummax(self, dim: _int) -> _ValuesIndices: ...
-    def cummin(self, dim: _int) -> _ValuesIndices: ...
-    def cumprod(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor: ...
-    def cumprod_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor: ...
-    def cumsum(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor: ...
-    def cumsum_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor: ...
+    def cummax(self, dim: _int) -> _ValuesIndices:
+        """Compute the cumulative maximum along a dimension, and the index where it was found.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+
+        Returns:
+            A named tuple `(values, indices)`.
+
+        Method form of `torch.cummax`, whose docstring has examples.
+        """
+    def cummin(self, dim: _int) -> _ValuesIndices:
+        """Compute the cumulative minimum along a dimension, and the index where it was found.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+
+        Returns:
+            A named tuple `(values, indices)`.
+
+        Method form of `torch.cummin`, whose docstring has examples.
+        """
+    def cumprod(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
+        """Compute the cumulative product of the elements along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            dtype: data type that the elements are converted to before they are multiplied.
+
+        Method form of `torch.cumprod`, whose docstring has examples.
+        """
+    def cumprod_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+        """Compute the cumulative product along a dimension, in place.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            dtype: data type that the elements are converted to before they are multiplied.
+        """
+    def cumsum(self, dim: _int, *, dtype: _dtype | None = ...) -> Tensor:
+        """Compute the cumulative sum of the elements along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            dtype: data type that the elements are converted to before they are summed.
+
+        Method form of `torch.cumsum`, whose docstring has examples.
+        """
+    def cumsum_(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+        """Compute the cumulative sum along a dimension, in place.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            dtype: data type that the elements are converted to before they are summed.
+        """
     @property
     def data(self) -> Tensor: ...
     @data.setter
     def data(self, value: Any, /) -> None: ...
     def data_ptr(self) -> Any: ...
-    def deg2rad(self) -> Tensor: ...
-    def deg2rad_(self) -> Tensor: ...
+    def deg2rad(self) -> Tensor:
+        """Convert angles from degrees to radians.
+
+        Method form of `torch.deg2rad`, whose docstring has examples.
+        """
+    def deg2rad_(self) -> Tensor:
+        """In-place version of `torch.deg2rad`: write the result over the tensor itself."""
     def dense_dim(self) -> Any: ...
-    def det(self) -> Tensor: ...
-    def detach(self) -> Tensor: ...
-    def detach_(self) -> Tensor: ...
+    def det(self) -> Tensor:
+        """Compute the determinant of square matrices; the same as `torch.linalg.det`.
+
+        Method form of `torch.det`, whose docstring has examples.
+        """
+    def detach(self) -> Tensor:
+        """Return a view of the same elements that is detached from the graph."""
+    def detach_(self) -> Tensor:
+        """Detach the tensor itself from the graph."""
     @property
     def device(self) -> _device: ...
-    def diag(self, diagonal: _int = ...) -> Tensor: ...
-    def diag_embed(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-    def diagflat(self, offset: _int = ...) -> Tensor: ...
-    def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-    def diagonal_scatter(self, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-    def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor: ...
-    def digamma(self) -> Tensor: ...
-    def digamma_(self) -> Tensor: ...
+    def diag(self, diagonal: _int = ...) -> Tensor:
+        """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
+
+        Args:
+            diagonal: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+
+        Method form of `torch.diag`, whose docstring has examples.
+        """
+    def diag_embed(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+        """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
+
+        Args:
+            offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+            dim1, dim2: dimensions of the matrices in the result. Default: `-2` and `-1`
+
+        Method form of `torch.diag_embed`, whose docstring has examples.
+        """
+    def diagflat(self, offset: _int = ...) -> Tensor:
+        """Build a diagonal matrix from the flattened elements of a tensor.
+
+        Args:
+            offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+
+        Method form of `torch.diagflat`, whose docstring has examples.
+        """
+    def diagonal(self, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+        """Return the diagonal of two dimensions, as the last dimension of the result (a view).
+
+        Args:
+            offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+            dim1, dim2: the two dimensions. Default: `0` and `1`
+
+        Method form of `torch.diagonal`, whose docstring has examples.
+        """
+    def diagonal_scatter(self, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+        """Return a copy of `input` in which a diagonal is replaced by `src`.
+
+        Args:
+            src: the diagonal to embed, of the shape of `input.diagonal(offset, dim1, dim2)`.
+            offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+            dim1, dim2: the two dimensions. Default: `0` and `1`
+
+        Method form of `torch.diagonal_scatter`, whose docstring has examples.
+        """
+    def diff(self, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ...) -> Tensor:
+        """Compute the differences of neighboring elements along a dimension, `n` times.
+
+        Args:
+            n: how often to take differences; each time the dimension shrinks by one. Default: `1`
+            dim: dimension along which to take differences. Default: `-1`
+            prepend, append: tensors joined to `input` before the differences are taken.
+
+        Method form of `torch.diff`, whose docstring has examples.
+        """
+    def digamma(self) -> Tensor:
+        """Compute the digamma function, the derivative of the logarithm of the gamma function.
+
+        Method form of `torch.digamma`, whose docstring has examples.
+        """
+    def digamma_(self) -> Tensor:
+        """In-place version of `torch.digamma`: write the result over the tensor itself."""
     def dim(self) -> _int: ...
     def dim_order(self, *, ambiguity_check: Any = ...) -> Any: ...
-    def dist(self, other: Tensor, p: _Number = ...) -> Tensor: ...
-    def div(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor: ...
-    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor: ...
-    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor: ...
-    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor: ...
-    def dot(self, tensor: Tensor) -> Tensor: ...
+    def dist(self, other: Tensor, p: _Number = ...) -> Tensor:
+        """Compute the `p`-norm of the difference of two tensors.
+
+        Args:
+            other: second operand, broadcast with the first.
+            p: order of the norm. Default: `2`
+
+        Method form of `torch.dist`, whose docstring has examples.
+        """
+    def div(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+        """Divide `input` by `other`, element by element.
+
+        Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
+
+        Args:
+            other: the divisor, a tensor or a number.
+            rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+
+        Method form of `torch.div`, whose docstring has examples.
+        """
+    def div_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+        """In-place version of `torch.div`: write the result over the tensor itself.
+
+        Args:
+            other: the divisor, a tensor or a number.
+            rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+        """
+    def divide(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+        """Divide `input` by `other`, element by element.
+
+        Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
+
+        Args:
+            other: the divisor, a tensor or a number.
+            rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+
+        Method form of `torch.div`, whose docstring has examples.
+        """
+    def divide_(self, other: Tensor | _Number, rounding_mode: _str | None = ...) -> Tensor:
+        """In-place version of `torch.div`: write the result over the tensor itself.
+
+        Args:
+            other: the divisor, a tensor or a number.
+            rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+        """
+    def dot(self, tensor: Tensor) -> Tensor:
+        """Compute the dot product of two vectors.
+
+        Args:
+            tensor: second vector, of the same length.
+
+        Method form of `torch.dot`, whose docstring has examples.
+        """
     def double(self, memory_format: Any = ...) -> Tensor: ...
     @overload
-    def dsplit(self, sections: _int) -> tuple[Tensor, ...]: ...
+    def dsplit(self, sections: _int) -> tuple[Tensor, ...]:
+        """Split a tensor depthwise: along the third dimension (views).
+
+        Args:
+            sections: number of equal parts.
+            indices: where the parts after the first begin.
+
+        Method form of `torch.dsplit`, whose docstring has examples.
+        """
     @overload
     def dsplit(self, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
     @overload
@@ -471,60 +1265,301 @@ class Tensor:
     @property
     def dtype(self) -> _dtype: ...
     def element_size(self) -> _int: ...
-    def eq(self, other: Tensor | _Number) -> Tensor: ...
-    def eq_(self, other: Tensor | _Number) -> Tensor: ...
-    def equal(self, other: Tensor) -> _bool: ...
-    def erf(self) -> Tensor: ...
-    def erf_(self) -> Tensor: ...
-    def erfc(self) -> Tensor: ...
-    def erfc_(self) -> Tensor: ...
-    def erfinv(self) -> Tensor: ...
-    def erfinv_(self) -> Tensor: ...
-    def exp(self) -> Tensor: ...
-    def exp2(self) -> Tensor: ...
-    def exp2_(self) -> Tensor: ...
-    def exp_(self) -> Tensor: ...
+    def eq(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input == other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.eq`, whose docstring has examples.
+        """
+    def eq_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.eq`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def equal(self, other: Tensor) -> _bool:
+        """Tell whether two tensors have the same shape and the same elements.
+
+        Args:
+            other: the tensor to compare with; it is not broadcast.
+
+        Method form of `torch.equal`, whose docstring has examples.
+        """
+    def erf(self) -> Tensor:
+        """Compute the error function of each element, `2 / sqrt(π)` times the integral of `exp(-t**2)` from 0 on.
+
+        Method form of `torch.erf`, whose docstring has examples.
+        """
+    def erf_(self) -> Tensor:
+        """In-place version of `torch.erf`: write the result over the tensor itself."""
+    def erfc(self) -> Tensor:
+        """Compute the complementary error function of each element, `1 - erf(input)`, without cancellation.
+
+        Method form of `torch.erfc`, whose docstring has examples.
+        """
+    def erfc_(self) -> Tensor:
+        """In-place version of `torch.erfc`: write the result over the tensor itself."""
+    def erfinv(self) -> Tensor:
+        """Compute the inverse of the error function for each element, which lies between -1 and 1.
+
+        Method form of `torch.erfinv`, whose docstring has examples.
+        """
+    def erfinv_(self) -> Tensor:
+        """In-place version of `torch.erfinv`: write the result over the tensor itself."""
+    def exp(self) -> Tensor:
+        """Compute the exponential of each element, `e ** input`.
+
+        Method form of `torch.exp`, whose docstring has examples.
+        """
+    def exp2(self) -> Tensor:
+        """Compute 2 raised to the power of each element.
+
+        Method form of `torch.exp2`, whose docstring has examples.
+        """
+    def exp2_(self) -> Tensor:
+        """In-place version of `torch.exp2`: write the result over the tensor itself."""
+    def exp_(self) -> Tensor:
+        """In-place version of `torch.exp`: write the result over the tensor itself."""
     @overload
-    def expand(self, size: _int | Sequence[_int]) -> Tensor: ...
+    def expand(self, size: _int | Sequence[_int]) -> Tensor:
+        """Expand dimensions of size 1 to larger sizes without copying (a view).
+
+        All elements of an expanded dimension are the same place in memory.
+
+        Args:
+            size: the shape; -1 keeps the size of a dimension, and new dimensions may stand in front.
+
+        Examples:
+            >>> torch.tensor([[1], [2]]).expand(-1, 3)
+            tensor([[1, 1, 1],
+                    [2, 2, 2]])
+        """
     @overload
     def expand(self, *size: _int) -> Tensor: ...
-    def expand_as(self, other: Tensor) -> Tensor: ...
-    def expm1(self) -> Tensor: ...
-    def expm1_(self) -> Tensor: ...
-    def exponential_(self, lambd: _float = ..., *, generator: Any = ...) -> Tensor: ...
-    def fill_(self, value: Tensor | _Number) -> Tensor: ...
+    def expand_as(self, other: Tensor) -> Tensor:
+        """Expand the tensor to the shape of `other` (a view).
+
+        Args:
+            other: the tensor whose shape is taken.
+
+        Examples:
+            >>> torch.tensor([[1], [2]]).expand_as(torch.zeros(2, 3)).shape
+            torch.Size([2, 3])
+        """
+    def expm1(self) -> Tensor:
+        """Compute `exp(input) - 1`, accurate also for elements near zero.
+
+        Method form of `torch.expm1`, whose docstring has examples.
+        """
+    def expm1_(self) -> Tensor:
+        """In-place version of `torch.expm1`: write the result over the tensor itself."""
+    def exponential_(self, lambd: _float = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers drawn from an exponential distribution.
+
+        Args:
+            lambd: rate of the distribution. Default: `1.0`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).exponential_().shape
+            torch.Size([3])
+        """
+    def fill_(self, value: Tensor | _Number) -> Tensor:
+        """Fill the tensor with one value.
+
+        Args:
+            value: a number, or a tensor that holds one.
+
+        Examples:
+            >>> torch.zeros(2).fill_(7)
+            tensor([7., 7.])
+        """
     def fill_diagonal_(self, fill_value: Any, wrap: Any = ...) -> Any: ...
-    def fix(self) -> Tensor: ...
-    def fix_(self) -> Tensor: ...
-    def flatten(self, start_dim: _int = ..., end_dim: _int = ...) -> Tensor: ...
+    def fix(self) -> Tensor:
+        """Truncate each element: round it towards zero to a whole number.
+
+        Method form of `torch.trunc`, whose docstring has examples.
+        """
+    def fix_(self) -> Tensor:
+        """In-place version of `torch.trunc`: write the result over the tensor itself."""
+    def flatten(self, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
+        """Flatten a range of dimensions into one: a view where possible, else a copy.
+
+        Args:
+            start_dim: first dimension to flatten. Default: `0`
+            end_dim: last dimension to flatten. Default: `-1`
+
+        Method form of `torch.flatten`, whose docstring has examples.
+        """
     @overload
-    def flip(self, dims: _int | Sequence[_int]) -> Tensor: ...
+    def flip(self, dims: _int | Sequence[_int]) -> Tensor:
+        """Reverse the order of the elements along the given dimensions (a copy).
+
+        Args:
+            dims: dimensions to reverse.
+
+        Method form of `torch.flip`, whose docstring has examples.
+        """
     @overload
     def flip(self, *dims: _int) -> Tensor: ...
-    def fliplr(self) -> Tensor: ...
-    def flipud(self) -> Tensor: ...
+    def fliplr(self) -> Tensor:
+        """Reverse the order of the columns, the second dimension (a copy).
+
+        Method form of `torch.fliplr`, whose docstring has examples.
+        """
+    def flipud(self) -> Tensor:
+        """Reverse the order of the rows, the first dimension (a copy).
+
+        Method form of `torch.flipud`, whose docstring has examples.
+        """
     def float(self, memory_format: Any = ...) -> Tensor: ...
-    def float_power(self, exponent: Tensor | _Number) -> Tensor: ...
-    def float_power_(self, exponent: Tensor | _Number) -> Tensor: ...
-    def floor(self) -> Tensor: ...
-    def floor_(self) -> Tensor: ...
-    def floor_divide(self, other: Tensor | _Number) -> Tensor: ...
-    def floor_divide_(self, other: Tensor | _Number) -> Tensor: ...
-    def fmax(self, other: Tensor) -> Tensor: ...
-    def fmin(self, other: Tensor) -> Tensor: ...
-    def fmod(self, other: Tensor | _Number) -> Tensor: ...
-    def fmod_(self, other: Tensor | _Number) -> Tensor: ...
-    def frac(self) -> Tensor: ...
-    def frac_(self) -> Tensor: ...
-    def frexp(self) -> _MantissaExponent: ...
-    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ...) -> Tensor: ...
-    def gcd(self, other: Tensor) -> Tensor: ...
-    def gcd_(self, other: Tensor) -> Tensor: ...
-    def ge(self, other: Tensor | _Number) -> Tensor: ...
-    def ge_(self, other: Tensor | _Number) -> Tensor: ...
-    def geometric_(self, p: _float, *, generator: Any = ...) -> Tensor: ...
-    def geqrf(self) -> _ATau: ...
-    def ger(self, vec2: Tensor) -> Tensor: ...
+    def float_power(self, exponent: Tensor | _Number) -> Tensor:
+        """Raise `input` to the power `exponent` in double precision.
+
+        Results are float64, or complex128 if one of both is complex.
+
+        Args:
+            exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+
+        Method form of `torch.float_power`, whose docstring has examples.
+        """
+    def float_power_(self, exponent: Tensor | _Number) -> Tensor:
+        """`float_power` in place, of a tensor that has its dtype."""
+    def floor(self) -> Tensor:
+        """Round each element down to a whole number.
+
+        Method form of `torch.floor`, whose docstring has examples.
+        """
+    def floor_(self) -> Tensor:
+        """In-place version of `torch.floor`: write the result over the tensor itself."""
+    def floor_divide(self, other: Tensor | _Number) -> Tensor:
+        """Divide `input` by `other` and round the quotients down to whole numbers.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.floor_divide`, whose docstring has examples.
+        """
+    def floor_divide_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.floor_divide`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def fmax(self, other: Tensor) -> Tensor:
+        """Compute the element-wise maximum of two tensors, ignoring NaN where the other element is a number.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.fmax`, whose docstring has examples.
+        """
+    def fmin(self, other: Tensor) -> Tensor:
+        """Compute the element-wise minimum of two tensors, ignoring NaN where the other element is a number.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.fmin`, whose docstring has examples.
+        """
+    def fmod(self, other: Tensor | _Number) -> Tensor:
+        """Compute the remainder of a division, with the sign of the dividend `input`, as C's `fmod` does.
+
+        Args:
+            other: the divisor, broadcast with `input`.
+
+        Method form of `torch.fmod`, whose docstring has examples.
+        """
+    def fmod_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.fmod`: write the result over the tensor itself.
+
+        Args:
+            other: the divisor, broadcast with `input`.
+        """
+    def frac(self) -> Tensor:
+        """Compute the fractional part of each element, `input - trunc(input)`.
+
+        Method form of `torch.frac`, whose docstring has examples.
+        """
+    def frac_(self) -> Tensor:
+        """In-place version of `torch.frac`: write the result over the tensor itself."""
+    def frexp(self) -> _MantissaExponent:
+        """Decompose numbers into mantissa and exponent: `input = mantissa * 2**exponent`.
+
+        Mantissas have magnitudes in `[0.5, 1)`; 0 has mantissa and exponent 0.
+
+        Returns:
+            A named tuple `(mantissa, exponent)`.
+
+        Method form of `torch.frexp`, whose docstring has examples.
+        """
+    def gather(self, dim: _int, index: Tensor, *, sparse_grad: _bool = ...) -> Tensor:
+        """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
+
+        Args:
+            dim: dimension along which to index.
+            index: the indices, with as many dimensions as `input`; the result has their shape.
+            sparse_grad: not supported; the gradient is dense. Default: `False`
+
+        Method form of `torch.gather`, whose docstring has examples.
+        """
+    def gcd(self, other: Tensor) -> Tensor:
+        """Compute the greatest common divisor of each pair of integers.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.gcd`, whose docstring has examples.
+        """
+    def gcd_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.gcd`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, broadcast with the first.
+        """
+    def ge(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input >= other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.ge`, whose docstring has examples.
+        """
+    def ge_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.ge`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def geometric_(self, p: _float, *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers drawn from a geometric distribution: trials up to the first success.
+
+        Args:
+            p: probability of success.
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).geometric_(0.5).shape
+            torch.Size([3])
+        """
+    def geqrf(self) -> _ATau:
+        """Compute a QR factorization in the compact form of LAPACK, as Householder reflections.
+
+        Returns:
+            A named tuple `(a, tau)`: `R` with the vectors of the reflections below it, and their factors.
+
+        Method form of `torch.geqrf`, whose docstring has examples.
+        """
+    def ger(self, vec2: Tensor) -> Tensor:
+        """Compute the outer product of two vectors; the same as `torch.outer`.
+
+        Args:
+            vec2: second vector.
+
+        Method form of `torch.ger`, whose docstring has examples.
+        """
     def get_device(self) -> _int: ...
     @property
     def grad(self) -> Tensor | None: ...
@@ -536,52 +1571,282 @@ class Tensor:
     def grad_dtype(self, value: Any, /) -> None: ...
     @property
     def grad_fn(self) -> Any: ...
-    def greater(self, other: Tensor | _Number) -> Tensor: ...
-    def greater_(self, other: Tensor | _Number) -> Tensor: ...
-    def greater_equal(self, other: Tensor | _Number) -> Tensor: ...
-    def greater_equal_(self, other: Tensor | _Number) -> Tensor: ...
-    def gt(self, other: Tensor | _Number) -> Tensor: ...
-    def gt_(self, other: Tensor | _Number) -> Tensor: ...
+    def greater(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input > other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.gt`, whose docstring has examples.
+        """
+    def greater_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.gt`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def greater_equal(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input >= other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.ge`, whose docstring has examples.
+        """
+    def greater_equal_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.ge`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def gt(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input > other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.gt`, whose docstring has examples.
+        """
+    def gt_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.gt`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
     def half(self, memory_format: Any = ...) -> Tensor: ...
-    def hardshrink(self, lambd: _Number = ...) -> Tensor: ...
-    def heaviside(self, values: Tensor) -> Tensor: ...
-    def heaviside_(self, values: Tensor) -> Tensor: ...
-    def histc(self, bins: _int = ..., min: _Number = ..., max: _Number = ...) -> Tensor: ...
+    def hardshrink(self, lambd: _Number = ...) -> Tensor:
+        """Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
+
+        Args:
+            lambd: half of the width of the range. Default: `0.5`
+
+        Method form of `torch.nn.functional.hardshrink`, whose docstring has examples.
+        """
+    def heaviside(self, values: Tensor) -> Tensor:
+        """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at zero.
+
+        Args:
+            values: results where `input` is zero; of the dtype of `input`, broadcast with it.
+
+        Method form of `torch.heaviside`, whose docstring has examples.
+        """
+    def heaviside_(self, values: Tensor) -> Tensor:
+        """In-place version of `torch.heaviside`: write the result over the tensor itself.
+
+        Args:
+            values: results where `input` is zero; of the dtype of `input`, broadcast with it.
+        """
+    def histc(self, bins: _int = ..., min: _Number = ..., max: _Number = ...) -> Tensor:
+        """Compute a histogram with bins of equal width.
+
+        Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
+
+        Args:
+            bins: number of bins. Default: `100`
+            min: lower end of the range. Default: `0`
+            max: upper end of the range. Default: `0`
+
+        Method form of `torch.histc`, whose docstring has examples.
+        """
     def histogram(self, bins: Any = ..., **options: Any) -> Any: ...
     @overload
-    def hsplit(self, sections: _int) -> tuple[Tensor, ...]: ...
+    def hsplit(self, sections: _int) -> tuple[Tensor, ...]:
+        """Split a tensor horizontally: along the second dimension, vectors along the first (views).
+
+        Args:
+            sections: number of equal parts.
+            indices: where the parts after the first begin.
+
+        Method form of `torch.hsplit`, whose docstring has examples.
+        """
     @overload
     def hsplit(self, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
     @overload
     def hsplit(self, *indices: _int) -> tuple[Tensor, ...]: ...
-    def hypot(self, other: Tensor) -> Tensor: ...
-    def hypot_(self, other: Tensor) -> Tensor: ...
-    def i0(self) -> Tensor: ...
-    def i0_(self) -> Tensor: ...
-    def igamma(self, other: Tensor) -> Tensor: ...
-    def igamma_(self, other: Tensor) -> Tensor: ...
-    def igammac(self, other: Tensor) -> Tensor: ...
-    def igammac_(self, other: Tensor) -> Tensor: ...
+    def hypot(self, other: Tensor) -> Tensor:
+        """Compute the length of the hypotenuse of a right triangle, `sqrt(input**2 + other**2)`, without overflow.
+
+        Args:
+            other: lengths of the other leg, broadcast with `input`.
+
+        Method form of `torch.hypot`, whose docstring has examples.
+        """
+    def hypot_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.hypot`: write the result over the tensor itself.
+
+        Args:
+            other: lengths of the other leg, broadcast with `input`.
+        """
+    def i0(self) -> Tensor:
+        """Compute the modified Bessel function of the first kind of order 0.
+
+        Method form of `torch.i0`, whose docstring has examples.
+        """
+    def i0_(self) -> Tensor:
+        """In-place version of `torch.i0`: write the result over the tensor itself."""
+    def igamma(self, other: Tensor) -> Tensor:
+        """Compute the regularized lower incomplete gamma function.
+
+        Args:
+            other: the upper limits of the integral, not negative.
+
+        Method form of `torch.igamma`, whose docstring has examples.
+        """
+    def igamma_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.igamma`: write the result over the tensor itself.
+
+        Args:
+            other: the upper limits of the integral, not negative.
+        """
+    def igammac(self, other: Tensor) -> Tensor:
+        """Compute the regularized upper incomplete gamma function, `1 - igamma(input, other)`.
+
+        Args:
+            other: the lower limits of the integral, not negative.
+
+        Method form of `torch.igammac`, whose docstring has examples.
+        """
+    def igammac_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.igammac`: write the result over the tensor itself.
+
+        Args:
+            other: the lower limits of the integral, not negative.
+        """
     @property
     def imag(self) -> Tensor: ...
-    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ...) -> Tensor: ...
-    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = ...) -> Tensor: ...
-    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor: ...
-    def index_fill(self, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor: ...
-    def index_fill_(self, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor: ...
-    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor: ...
-    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor: ...
-    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor: ...
-    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor: ...
-    def index_select(self, dim: _int, index: Tensor) -> Tensor: ...
+    def index_add(self, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ...) -> Tensor:
+        """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices to add.
+            alpha: factor of `source`. Default: `1`
+
+        Method form of `torch.index_add`, whose docstring has examples.
+        """
+    def index_add_(self, dim: _int, index: Tensor, source: Tensor, alpha: _Number = ...) -> Tensor:
+        """Add the slices of `source`, scaled by `alpha`, to the tensor itself, at indices along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices to add.
+            alpha: factor of `source`. Default: `1`
+        """
+    def index_copy(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """Return a copy of `input` whose slices at the given indices are replaced by those of `source`.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices to write.
+
+        Method form of `torch.index_copy`, whose docstring has examples.
+        """
+    def index_copy_(self, dim: _int, index: Tensor, source: Tensor) -> Tensor:
+        """Replace slices of the tensor itself, at the given indices, by those of `source`.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices to write.
+        """
+    def index_fill(self, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
+        """Return a copy of `input` with one value in the slices at the given indices.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector of indices along `dim`.
+            value: a number, or a tensor that holds one.
+
+        Method form of `torch.index_fill`, whose docstring has examples.
+        """
+    def index_fill_(self, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
+        """Fill the slices of the tensor itself at the given indices with one value.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector of indices along `dim`.
+            value: a number, or a tensor that holds one.
+        """
+    def index_put(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+        """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
+
+        Args:
+            indices: a tuple with a tensor of indices for each of the first dimensions.
+            values: the values to write, which can be broadcast to the places.
+            accumulate: whether to add to the elements rather than to replace them. Default: `False`
+
+        Method form of `torch.index_put`, whose docstring has examples.
+        """
+    def index_put_(self, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+        """Write `values` into the places that tensors of indices name, in place: `x[indices] = values`.
+
+        Args:
+            indices: a tuple with a tensor of indices for each of the first dimensions.
+            values: the values to write, which can be broadcast to the places.
+            accumulate: whether to add to the elements rather than to replace them. Default: `False`
+        """
+    def index_reduce(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+        """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices.
+            reduce: how to combine what meets: `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+            include_self: whether the elements of `input` take part. Default: `True`
+
+        Method form of `torch.index_reduce`, whose docstring has examples.
+        """
+    def index_reduce_(self, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+        """Combine the slices of `source` into the tensor itself, at indices along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: vector with the place in `input` of each slice of `source`.
+            source: the slices.
+            reduce: how to combine what meets: `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+            include_self: whether the elements of `input` take part. Default: `True`
+        """
+    def index_select(self, dim: _int, index: Tensor) -> Tensor:
+        """Return the slices along a dimension that a vector of indices names (a copy).
+
+        Args:
+            dim: dimension along which to index.
+            index: vector of indices (int32 or int64).
+
+        Method form of `torch.index_select`, whose docstring has examples.
+        """
     def indices(self) -> Any: ...
-    def inner(self, other: Tensor) -> Tensor: ...
+    def inner(self, other: Tensor) -> Tensor:
+        """Compute dot products over the last dimension of both tensors, for all pairs of the others.
+
+        Args:
+            other: second factor, whose last dimension has the same size.
+
+        Method form of `torch.inner`, whose docstring has examples.
+        """
     def int(self, memory_format: Any = ...) -> Tensor: ...
-    def inverse(self) -> Tensor: ...
+    def inverse(self) -> Tensor:
+        """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
+
+        Method form of `torch.inverse`, whose docstring has examples.
+        """
     def is_coalesced(self) -> Any: ...
-    def is_complex(self) -> _bool: ...
-    def is_conj(self) -> _bool: ...
+    def is_complex(self) -> _bool:
+        """Tell whether the data type of the tensor is complex.
+
+        Examples:
+            >>> torch.tensor([1j]).is_complex()
+            True
+        """
+    def is_conj(self) -> _bool:
+        """Tell whether the conjugate bit is set: the tensor is a conjugate that is not yet computed.
+
+        Method form of `torch.is_conj`, whose docstring has examples.
+        """
     def is_contiguous(self, *args: Any, memory_format: Any = ...) -> _bool: ...
     @property
     def is_cpu(self) -> _bool: ...
@@ -599,227 +1864,1157 @@ class Tensor:
     is_mkldnn: _bool
     is_mps: _bool
     is_mtia: _bool
-    def is_neg(self) -> _bool: ...
+    def is_neg(self) -> _bool:
+        """Tell whether the negative bit is set: the tensor is a negated view that is not yet computed.
+
+        Method form of `torch.is_neg`, whose docstring has examples.
+        """
     is_nested: _bool
-    def is_nonzero(self) -> _bool: ...
+    def is_nonzero(self) -> _bool:
+        """Tell whether the only element of a tensor is not zero.
+
+        Raises:
+            RuntimeError: if the tensor has not exactly one element.
+
+        Method form of `torch.is_nonzero`, whose docstring has examples.
+        """
     def is_pinned(self, device: Any = ...) -> _bool: ...
     is_quantized: _bool
-    def is_same_size(self, other: Tensor) -> _bool: ...
-    def is_set_to(self, tensor: Tensor) -> _bool: ...
+    def is_same_size(self, other: Tensor) -> _bool:
+        """Tell whether two tensors have the same shape.
+
+        Args:
+            other: the tensor to compare with.
+
+        Method form of `torch.is_same_size`, whose docstring has examples.
+        """
+    def is_set_to(self, tensor: Tensor) -> _bool:
+        """Tell whether two tensors are the same view of the same memory: storage, offset, shape and strides.
+
+        Args:
+            tensor: the tensor to compare with.
+
+        Examples:
+            >>> x = torch.zeros(3)
+            >>> x.is_set_to(x.detach()), x.is_set_to(x.clone())
+            (True, False)
+        """
     def is_shared(self) -> _bool: ...
-    def is_signed(self) -> _bool: ...
+    def is_signed(self) -> _bool:
+        """Tell whether the data type of a tensor is signed.
+
+        Method form of `torch.is_signed`, whose docstring has examples.
+        """
     is_sparse: _bool
     is_sparse_csr: _bool
     is_vulkan: _bool
     is_xla: _bool
     is_xpu: _bool
-    def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor: ...
-    def isfinite(self) -> Tensor: ...
-    def isinf(self) -> Tensor: ...
-    def isnan(self) -> Tensor: ...
-    def isneginf(self) -> Tensor: ...
-    def isposinf(self) -> Tensor: ...
-    def isreal(self) -> Tensor: ...
+    def isclose(self, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
+        """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
+
+        Args:
+            other: second operand, broadcast with the first.
+            rtol: relative tolerance. Default: `1e-5`
+            atol: absolute tolerance. Default: `1e-8`
+            equal_nan: whether NaN is close to NaN. Default: `False`
+
+        Method form of `torch.isclose`, whose docstring has examples.
+        """
+    def isfinite(self) -> Tensor:
+        """Tell for each element whether it is finite: neither infinite nor NaN.
+
+        Method form of `torch.isfinite`, whose docstring has examples.
+        """
+    def isinf(self) -> Tensor:
+        """Tell for each element whether it is infinite, positive or negative.
+
+        Method form of `torch.isinf`, whose docstring has examples.
+        """
+    def isnan(self) -> Tensor:
+        """Tell for each element whether it is NaN.
+
+        Method form of `torch.isnan`, whose docstring has examples.
+        """
+    def isneginf(self) -> Tensor:
+        """Tell for each element whether it is negative infinity.
+
+        Method form of `torch.isneginf`, whose docstring has examples.
+        """
+    def isposinf(self) -> Tensor:
+        """Tell for each element whether it is positive infinity.
+
+        Method form of `torch.isposinf`, whose docstring has examples.
+        """
+    def isreal(self) -> Tensor:
+        """Tell for each element whether it is a real number: its imaginary part is zero.
+
+        Method form of `torch.isreal`, whose docstring has examples.
+        """
     def istft(self, *args: Any, **kwargs: Any) -> Any: ...
     def item(self) -> _Number: ...
     @property
     def itemsize(self) -> _int: ...
-    def kron(self, other: Tensor) -> Tensor: ...
-    def kthvalue(self, k: _int, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices: ...
+    def kron(self, other: Tensor) -> Tensor:
+        """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
+
+        Args:
+            other: second factor.
+
+        Method form of `torch.kron`, whose docstring has examples.
+        """
+    def kthvalue(self, k: _int, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
+        """Return the `k`-th smallest element along a dimension, and its index.
+
+        Args:
+            k: which element, counted from 1.
+            dim: dimension to reduce. Default: `-1`
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Returns:
+            A named tuple `(values, indices)`.
+
+        Method form of `torch.kthvalue`, whose docstring has examples.
+        """
     layout: Any
-    def lcm(self, other: Tensor) -> Tensor: ...
-    def lcm_(self, other: Tensor) -> Tensor: ...
-    def ldexp(self, other: Tensor) -> Tensor: ...
-    def ldexp_(self, other: Tensor) -> Tensor: ...
-    def le(self, other: Tensor | _Number) -> Tensor: ...
-    def le_(self, other: Tensor | _Number) -> Tensor: ...
-    def lerp(self, end: Tensor, weight: Tensor | _Number) -> Tensor: ...
-    def lerp_(self, end: Tensor, weight: Tensor | _Number) -> Tensor: ...
-    def less(self, other: Tensor | _Number) -> Tensor: ...
-    def less_(self, other: Tensor | _Number) -> Tensor: ...
-    def less_equal(self, other: Tensor | _Number) -> Tensor: ...
-    def less_equal_(self, other: Tensor | _Number) -> Tensor: ...
-    def lgamma(self) -> Tensor: ...
-    def lgamma_(self) -> Tensor: ...
-    def log(self) -> Tensor: ...
-    def log10(self) -> Tensor: ...
-    def log10_(self) -> Tensor: ...
-    def log1p(self) -> Tensor: ...
-    def log1p_(self) -> Tensor: ...
-    def log2(self) -> Tensor: ...
-    def log2_(self) -> Tensor: ...
-    def log_(self) -> Tensor: ...
-    def log_normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor: ...
-    def log_softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor: ...
-    def logaddexp(self, other: Tensor) -> Tensor: ...
-    def logaddexp2(self, other: Tensor) -> Tensor: ...
-    def logcumsumexp(self, dim: _int) -> Tensor: ...
-    def logdet(self) -> Tensor: ...
-    def logical_and(self, other: Tensor) -> Tensor: ...
-    def logical_and_(self, other: Tensor) -> Tensor: ...
-    def logical_not(self) -> Tensor: ...
-    def logical_not_(self) -> Tensor: ...
-    def logical_or(self, other: Tensor) -> Tensor: ...
-    def logical_or_(self, other: Tensor) -> Tensor: ...
-    def logical_xor(self, other: Tensor) -> Tensor: ...
-    def logical_xor_(self, other: Tensor) -> Tensor: ...
-    def logit(self, eps: _float | None = ...) -> Tensor: ...
-    def logit_(self, eps: _float | None = ...) -> Tensor: ...
-    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = ...) -> Tensor: ...
+    def lcm(self, other: Tensor) -> Tensor:
+        """Compute the least common multiple of each pair of integers.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.lcm`, whose docstring has examples.
+        """
+    def lcm_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.lcm`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, broadcast with the first.
+        """
+    def ldexp(self, other: Tensor) -> Tensor:
+        """Multiply `input` by a power of two: `input * 2 ** other`.
+
+        Args:
+            other: the exponents, broadcast with `input`.
+
+        Method form of `torch.ldexp`, whose docstring has examples.
+        """
+    def ldexp_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.ldexp`: write the result over the tensor itself.
+
+        Args:
+            other: the exponents, broadcast with `input`.
+        """
+    def le(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input <= other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.le`, whose docstring has examples.
+        """
+    def le_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.le`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def lerp(self, end: Tensor, weight: Tensor | _Number) -> Tensor:
+        """Interpolate linearly between two tensors: `input + weight * (end - input)`.
+
+        Args:
+            end: values at weight 1.
+            weight: a tensor or a number; weights beyond 0 and 1 extrapolate.
+
+        Method form of `torch.lerp`, whose docstring has examples.
+        """
+    def lerp_(self, end: Tensor, weight: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.lerp`: write the result over the tensor itself.
+
+        Args:
+            end: values at weight 1.
+            weight: a tensor or a number; weights beyond 0 and 1 extrapolate.
+        """
+    def less(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input < other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.lt`, whose docstring has examples.
+        """
+    def less_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.lt`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def less_equal(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input <= other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.le`, whose docstring has examples.
+        """
+    def less_equal_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.le`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def lgamma(self) -> Tensor:
+        """Compute the natural logarithm of the absolute value of the gamma function.
+
+        Method form of `torch.lgamma`, whose docstring has examples.
+        """
+    def lgamma_(self) -> Tensor:
+        """In-place version of `torch.lgamma`: write the result over the tensor itself."""
+    def log(self) -> Tensor:
+        """Compute the natural logarithm of each element.
+
+        Method form of `torch.log`, whose docstring has examples.
+        """
+    def log10(self) -> Tensor:
+        """Compute the logarithm to base 10 of each element.
+
+        Method form of `torch.log10`, whose docstring has examples.
+        """
+    def log10_(self) -> Tensor:
+        """In-place version of `torch.log10`: write the result over the tensor itself."""
+    def log1p(self) -> Tensor:
+        """Compute `log(1 + input)`, accurate also for elements near zero.
+
+        Method form of `torch.log1p`, whose docstring has examples.
+        """
+    def log1p_(self) -> Tensor:
+        """In-place version of `torch.log1p`: write the result over the tensor itself."""
+    def log2(self) -> Tensor:
+        """Compute the logarithm to base 2 of each element.
+
+        Method form of `torch.log2`, whose docstring has examples.
+        """
+    def log2_(self) -> Tensor:
+        """In-place version of `torch.log2`: write the result over the tensor itself."""
+    def log_(self) -> Tensor:
+        """In-place version of `torch.log`: write the result over the tensor itself."""
+    def log_normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers whose logarithms are drawn from a normal distribution.
+
+        Args:
+            mean: mean of the logarithms. Default: `1.0`
+            std: standard deviation of the logarithms. Default: `2.0`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).log_normal_().shape
+            torch.Size([3])
+        """
+    def log_softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+        """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
+
+        Args:
+            dim: dimension along which the exponentials of the results sum to 1.
+            dtype: data type that `input` is converted to first, which helps against overflow.
+
+        Method form of `torch.log_softmax`, whose docstring has examples.
+        """
+    def logaddexp(self, other: Tensor) -> Tensor:
+        """Compute `log(exp(input) + exp(other))` without overflow.
+
+        Adds probabilities that are given by their logarithms.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.logaddexp`, whose docstring has examples.
+        """
+    def logaddexp2(self, other: Tensor) -> Tensor:
+        """Compute `log2(2**input + 2**other)` without overflow.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.logaddexp2`, whose docstring has examples.
+        """
+    def logcumsumexp(self, dim: _int) -> Tensor:
+        """Compute the logarithm of the cumulative sum of exponentials along a dimension, without overflow.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+
+        Method form of `torch.logcumsumexp`, whose docstring has examples.
+        """
+    def logdet(self) -> Tensor:
+        """Compute the logarithm of the determinant of square matrices; NaN where that is negative.
+
+        Method form of `torch.logdet`, whose docstring has examples.
+        """
+    def logical_and(self, other: Tensor) -> Tensor:
+        """Compute the logical AND of each pair of elements; everything but zero counts as True.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.logical_and`, whose docstring has examples.
+        """
+    def logical_and_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.logical_and`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, broadcast with the first.
+        """
+    def logical_not(self) -> Tensor:
+        """Compute the logical NOT of each element: True where it is zero.
+
+        Method form of `torch.logical_not`, whose docstring has examples.
+        """
+    def logical_not_(self) -> Tensor:
+        """In-place version of `torch.logical_not`: write the result over the tensor itself."""
+    def logical_or(self, other: Tensor) -> Tensor:
+        """Compute the logical OR of each pair of elements; everything but zero counts as True.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.logical_or`, whose docstring has examples.
+        """
+    def logical_or_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.logical_or`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, broadcast with the first.
+        """
+    def logical_xor(self, other: Tensor) -> Tensor:
+        """Compute the logical XOR of each pair of elements; everything but zero counts as True.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.logical_xor`, whose docstring has examples.
+        """
+    def logical_xor_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.logical_xor`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, broadcast with the first.
+        """
+    def logit(self, eps: _float | None = ...) -> Tensor:
+        """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
+
+        Args:
+            eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
+
+        Method form of `torch.logit`, whose docstring has examples.
+        """
+    def logit_(self, eps: _float | None = ...) -> Tensor:
+        """In-place version of `torch.logit`: write the result over the tensor itself.
+
+        Args:
+            eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
+        """
+    def logsumexp(self, dim: _int | Sequence[_int], keepdim: _bool = ...) -> Tensor:
+        """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
+
+        Args:
+            dim: dimension or dimensions to reduce.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Method form of `torch.logsumexp`, whose docstring has examples.
+        """
     def long(self, memory_format: Any = ...) -> Tensor: ...
-    def lt(self, other: Tensor | _Number) -> Tensor: ...
-    def lt_(self, other: Tensor | _Number) -> Tensor: ...
+    def lt(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input < other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.lt`, whose docstring has examples.
+        """
+    def lt_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.lt`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
     def lu(self, pivot: Any = ..., get_infos: Any = ...) -> Any: ...
-    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor: ...
+    def lu_solve(self, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+        """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
+
+        Args:
+            LU_data, LU_pivots: what `torch.linalg.lu_factor` made of `A`.
+
+        Method form of `torch.lu_solve`, whose docstring has examples.
+        """
     @property
     def mH(self) -> Tensor: ...
     @property
     def mT(self) -> Tensor: ...
     def map2_(self, x: Any, y: Any, callable: Any) -> Any: ...
     def map_(self, tensor: Any, callable: Any) -> Any: ...
-    def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
-    def masked_fill_(self, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
-    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor: ...
-    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor: ...
-    def masked_select(self, mask: Tensor) -> Tensor: ...
-    def matmul(self, other: Tensor) -> Tensor: ...
-    def matrix_exp(self) -> Tensor: ...
-    def matrix_power(self, n: _int) -> Tensor: ...
+    def masked_fill(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
+        """Return a copy of `input` with one value wherever the mask is True.
+
+        Args:
+            mask: boolean tensor, broadcast with `input`.
+            value: a number, or a tensor that holds one.
+
+        Method form of `torch.masked_fill`, whose docstring has examples.
+        """
+    def masked_fill_(self, mask: Tensor, value: Tensor | _Number) -> Tensor:
+        """Fill the places of the tensor itself with one value wherever the mask is True.
+
+        Args:
+            mask: boolean tensor, broadcast with `input`.
+            value: a number, or a tensor that holds one.
+        """
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Return a copy of `input` with the elements of `source`, one after the other, wherever the mask is True.
+
+        Args:
+            mask: boolean tensor, broadcast with `input`.
+            source: at least as many elements as the mask has True ones.
+
+        Method form of `torch.masked_scatter`, whose docstring has examples.
+        """
+    def masked_scatter_(self, mask: Tensor, source: Tensor) -> Tensor:
+        """Write the elements of `source`, one after the other, wherever the mask is True.
+
+        Args:
+            mask: boolean tensor, broadcast with `input`.
+            source: at least as many elements as the mask has True ones.
+        """
+    def masked_select(self, mask: Tensor) -> Tensor:
+        """Return the elements where the mask is True, as a vector.
+
+        Args:
+            mask: boolean tensor, broadcast with `input`.
+
+        Method form of `torch.masked_select`, whose docstring has examples.
+        """
+    def matmul(self, other: Tensor) -> Tensor:
+        """Multiply two tensors as matrices: vectors give dot products, batches of matrices are broadcast.
+
+        Args:
+            other: second factor; a vector is a column.
+
+        Method form of `torch.matmul`, whose docstring has examples.
+        """
+    def matrix_exp(self) -> Tensor:
+        """Compute the matrix exponential of square matrices; the same as `torch.linalg.matrix_exp`.
+
+        Method form of `torch.matrix_exp`, whose docstring has examples.
+        """
+    def matrix_power(self, n: _int) -> Tensor:
+        """Raise square matrices to an integer power; the same as `torch.linalg.matrix_power`.
+
+        Args:
+            n: the exponent; negative ones raise the inverse.
+
+        Method form of `torch.matrix_power`, whose docstring has examples.
+        """
     @overload
-    def max(self) -> Tensor: ...
+    def max(self) -> Tensor:
+        """Return the maximum of all elements, or with `dim` the maxima along it and their indices.
+
+        With a second tensor, return the element-wise maximum, as `torch.maximum` does. NaN counts as the largest value.
+
+        Args:
+            other: a tensor to compare with, element by element.
+            dim: dimension to reduce.
+            keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+
+        Returns:
+            A tensor, or with `dim` a named tuple `(values, indices)`.
+
+        Method form of `torch.max`, whose docstring has examples.
+        """
     @overload
     def max(self, other: Tensor) -> Tensor: ...
     @overload
     def max(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
-    def maximum(self, other: Tensor) -> Tensor: ...
-    def mean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor: ...
+    def maximum(self, other: Tensor) -> Tensor:
+        """Compute the element-wise maximum of two tensors; NaN where either is NaN.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.maximum`, whose docstring has examples.
+        """
+    def mean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+        """Compute the mean of all elements, or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to before they are averaged; needed for integers.
+
+        Method form of `torch.mean`, whose docstring has examples.
+        """
     @overload
-    def median(self) -> Tensor: ...
+    def median(self) -> Tensor:
+        """Return the median of all elements, or with `dim` the medians along it and their indices.
+
+        Of two middle elements the lower one is taken. The median is NaN where an element is.
+
+        Args:
+            dim: dimension to reduce.
+            keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+
+        Returns:
+            A tensor, or with `dim` a named tuple `(values, indices)`.
+
+        Method form of `torch.median`, whose docstring has examples.
+        """
     @overload
     def median(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     @overload
-    def min(self) -> Tensor: ...
+    def min(self) -> Tensor:
+        """Return the minimum of all elements, or with `dim` the minima along it and their indices.
+
+        With a second tensor, return the element-wise minimum, as `torch.minimum` does. NaN counts as the smallest value.
+
+        Args:
+            other: a tensor to compare with, element by element.
+            dim: dimension to reduce.
+            keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+
+        Returns:
+            A tensor, or with `dim` a named tuple `(values, indices)`.
+
+        Method form of `torch.min`, whose docstring has examples.
+        """
     @overload
     def min(self, other: Tensor) -> Tensor: ...
     @overload
     def min(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
-    def minimum(self, other: Tensor) -> Tensor: ...
-    def mm(self, mat2: Tensor) -> Tensor: ...
-    def mode(self, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices: ...
+    def minimum(self, other: Tensor) -> Tensor:
+        """Compute the element-wise minimum of two tensors; NaN where either is NaN.
+
+        Args:
+            other: second operand, broadcast with the first.
+
+        Method form of `torch.minimum`, whose docstring has examples.
+        """
+    def mm(self, mat2: Tensor) -> Tensor:
+        """Multiply two matrices; neither is broadcast.
+
+        Args:
+            mat2: second matrix, `(m, p)`.
+
+        Method form of `torch.mm`, whose docstring has examples.
+        """
+    def mode(self, dim: _int = ..., keepdim: _bool = ...) -> _ValuesIndices:
+        """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
+
+        Args:
+            dim: dimension to reduce. Default: `-1`
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+
+        Returns:
+            A named tuple `(values, indices)`.
+
+        Method form of `torch.mode`, whose docstring has examples.
+        """
     def module_load(self, other: Any, assign: Any = ...) -> Any: ...
-    def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor: ...
-    def movedim(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor: ...
-    def msort(self) -> Tensor: ...
-    def mul(self, other: Tensor | _Number) -> Tensor: ...
-    def mul_(self, other: Tensor | _Number) -> Tensor: ...
-    def multinomial(self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ...) -> Tensor: ...
-    def multiply(self, other: Tensor | _Number) -> Tensor: ...
-    def multiply_(self, other: Tensor | _Number) -> Tensor: ...
-    def mv(self, vec: Tensor) -> Tensor: ...
-    def mvlgamma(self, p: _int) -> Tensor: ...
-    def mvlgamma_(self, p: _int) -> Tensor: ...
-    def nan_to_num(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor: ...
-    def nan_to_num_(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor: ...
-    def nanmean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor: ...
+    def moveaxis(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+        """Move dimensions to other places; the same as `torch.movedim` (a view).
+
+        Args:
+            source: dimension or dimensions to move.
+            destination: where they are in the result.
+
+        Method form of `torch.moveaxis`, whose docstring has examples.
+        """
+    def movedim(self, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+        """Move dimensions to other places; the remaining ones keep their order (a view).
+
+        Args:
+            source: dimension or dimensions to move.
+            destination: where they are in the result.
+
+        Method form of `torch.movedim`, whose docstring has examples.
+        """
+    def msort(self) -> Tensor:
+        """Sort the elements along the first dimension.
+
+        Method form of `torch.msort`, whose docstring has examples.
+        """
+    def mul(self, other: Tensor | _Number) -> Tensor:
+        """Multiply `input` by `other`, element by element.
+
+        Supports broadcasting and type promotion.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.mul`, whose docstring has examples.
+        """
+    def mul_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.mul`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def multinomial(self, num_samples: _int, replacement: _bool = ..., *, generator: Any = ...) -> Tensor:
+        """Draw category indices with probabilities proportional to the weights in each row.
+
+        Args:
+            num_samples: number of draws per row.
+            replacement: whether a category may be drawn several times. Default: `False`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Method form of `torch.multinomial`, whose docstring has examples.
+        """
+    def multiply(self, other: Tensor | _Number) -> Tensor:
+        """Multiply `input` by `other`, element by element.
+
+        Supports broadcasting and type promotion.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.mul`, whose docstring has examples.
+        """
+    def multiply_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.mul`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def mv(self, vec: Tensor) -> Tensor:
+        """Multiply a matrix by a vector.
+
+        Args:
+            vec: the vector, of length `m`.
+
+        Method form of `torch.mv`, whose docstring has examples.
+        """
+    def mvlgamma(self, p: _int) -> Tensor:
+        """Compute the logarithm of the multivariate gamma function of dimension `p`.
+
+        Args:
+            p: the dimension.
+
+        Method form of `torch.mvlgamma`, whose docstring has examples.
+        """
+    def mvlgamma_(self, p: _int) -> Tensor:
+        """In-place version of `torch.mvlgamma`: write the result over the tensor itself.
+
+        Args:
+            p: the dimension.
+        """
+    def nan_to_num(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
+        """Replace NaN and infinities by finite numbers.
+
+        Args:
+            nan: value for NaN; 0 if not given.
+            posinf: value for positive infinity; the largest finite number of the dtype if not given.
+            neginf: value for negative infinity; the lowest finite number of the dtype if not given.
+
+        Method form of `torch.nan_to_num`, whose docstring has examples.
+        """
+    def nan_to_num_(self, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ...) -> Tensor:
+        """In-place version of `torch.nan_to_num`: write the result over the tensor itself.
+
+        Args:
+            nan: value for NaN; 0 if not given.
+            posinf: value for positive infinity; the largest finite number of the dtype if not given.
+            neginf: value for negative infinity; the lowest finite number of the dtype if not given.
+        """
+    def nanmean(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
+        """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to before they are averaged; needed for integers.
+
+        Method form of `torch.nanmean`, whose docstring has examples.
+        """
     @overload
-    def nanmedian(self) -> Tensor: ...
+    def nanmedian(self) -> Tensor:
+        """Return the median of the elements that are not NaN, of all or along a dimension.
+
+        Of two middle elements the lower one is taken.
+
+        Args:
+            dim: dimension to reduce.
+            keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+
+        Returns:
+            A tensor, or with `dim` a named tuple `(values, indices)`.
+
+        Method form of `torch.nanmedian`, whose docstring has examples.
+        """
     @overload
     def nanmedian(self, dim: _int, keepdim: _bool = ...) -> _ValuesIndices: ...
     @overload
-    def nanquantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
+    def nanquantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
+        """Compute quantiles of the elements that are not NaN, of all or along a dimension.
+
+        Args:
+            q: the shares, between 0 and 1: a number or a vector.
+            dim: dimension to reduce; without it, the tensor is flattened.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+                `"midpoint"`. Default: `"linear"`
+
+        Method form of `torch.nanquantile`, whose docstring has examples.
+        """
     @overload
     def nanquantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
-    def nansum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor: ...
+    def nansum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ...) -> Tensor:
+        """Sum all elements, or over the given dimensions, with NaN taken as zero.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to before they are summed.
+
+        Method form of `torch.nansum`, whose docstring has examples.
+        """
     @overload
-    def narrow(self, dim: _int, start: Tensor, length: _int) -> Tensor: ...
+    def narrow(self, dim: _int, start: Tensor, length: _int) -> Tensor:
+        """Return `length` slices along a dimension, from index `start` on (a view).
+
+        Args:
+            dim: dimension along which to narrow.
+            start: index of the first slice; a number or a tensor that holds one.
+            length: number of slices.
+
+        Method form of `torch.narrow`, whose docstring has examples.
+        """
     @overload
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor: ...
-    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor: ...
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """Return a copy of `length` slices along a dimension, from index `start` on; see `torch.narrow`.
+
+        Args:
+            dim: dimension along which to narrow.
+            start: index of the first slice.
+            length: number of slices.
+
+        Method form of `torch.narrow_copy`, whose docstring has examples.
+        """
     @property
     def nbytes(self) -> _int: ...
     @property
     def ndim(self) -> _int: ...
     def ndimension(self) -> _int: ...
-    def ne(self, other: Tensor | _Number) -> Tensor: ...
-    def ne_(self, other: Tensor | _Number) -> Tensor: ...
-    def neg(self) -> Tensor: ...
-    def neg_(self) -> Tensor: ...
-    def negative(self) -> Tensor: ...
-    def negative_(self) -> Tensor: ...
+    def ne(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input != other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.ne`, whose docstring has examples.
+        """
+    def ne_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.ne`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def neg(self) -> Tensor:
+        """Negate each element: `-input`.
+
+        Method form of `torch.neg`, whose docstring has examples.
+        """
+    def neg_(self) -> Tensor:
+        """In-place version of `torch.neg`: write the result over the tensor itself."""
+    def negative(self) -> Tensor:
+        """Negate each element: `-input`.
+
+        Method form of `torch.neg`, whose docstring has examples.
+        """
+    def negative_(self) -> Tensor:
+        """In-place version of `torch.neg`: write the result over the tensor itself."""
     def nelement(self) -> _int: ...
     def new(self, *args: Any, **kwargs: Any) -> Any: ...
     @overload
-    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_empty(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+        """Return an uninitialized tensor of the given shape, with the data type and device of this tensor.
+
+        Args:
+            size: shape of the result: a sequence, or the sizes one by one.
+            dtype: data type of the result.
+            layout: memory layout of the result; `torch.strided` if not given.
+            device: device of the result.
+            pin_memory: whether the result lies in page-locked memory.
+            requires_grad: whether autograd records operations on the result. Default: `False`
+
+        Examples:
+            >>> torch.tensor([1, 2]).new_empty(2, 3).shape
+            torch.Size([2, 3])
+        """
     @overload
     def new_empty(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_empty_strided(self, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+        """Return an uninitialized tensor with the given sizes and strides, and this tensor's data type and device.
+
+        Args:
+            size: shape of the result.
+            stride: step in memory between neighboring elements of each dimension, in elements.
+            dtype: data type of the result.
+            layout: memory layout of the result; `torch.strided` if not given.
+            device: device of the result.
+            pin_memory: whether the result lies in page-locked memory.
+            requires_grad: whether autograd records operations on the result. Default: `False`
+
+        Examples:
+            >>> torch.tensor([1, 2]).new_empty_strided((2, 3), (1, 2)).stride()
+            (1, 2)
+        """
+    def new_full(self, size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+        """Return a tensor filled with one value, with the data type and device of this tensor.
+
+        Args:
+            size: shape of the result.
+            fill_value: the value.
+            dtype: data type of the result.
+            layout: memory layout of the result; `torch.strided` if not given.
+            device: device of the result.
+            pin_memory: whether the result lies in page-locked memory.
+            requires_grad: whether autograd records operations on the result. Default: `False`
+
+        Examples:
+            >>> torch.tensor([1.5]).new_full((2,), 7)
+            tensor([7., 7.])
+        """
     @overload
-    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_ones(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+        """Return ones of the given shape, with the data type and device of this tensor unless others are given.
+
+        Args:
+            size: shape of the result: a sequence, or the sizes one by one.
+            dtype: data type of the result.
+            layout: memory layout of the result; `torch.strided` if not given.
+            device: device of the result.
+            pin_memory: whether the result lies in page-locked memory.
+            requires_grad: whether autograd records operations on the result. Default: `False`
+
+        Examples:
+            >>> torch.tensor([1, 2]).new_ones(3)
+            tensor([1, 1, 1])
+        """
     @overload
     def new_ones(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
     def new_tensor(self, data: Any, *, dtype: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: ...
     @overload
-    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+    def new_zeros(self, size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+        """Return zeros of the given shape, with the data type and device of this tensor unless others are given.
+
+        Args:
+            size: shape of the result: a sequence, or the sizes one by one.
+            dtype: data type of the result.
+            layout: memory layout of the result; `torch.strided` if not given.
+            device: device of the result.
+            pin_memory: whether the result lies in page-locked memory.
+            requires_grad: whether autograd records operations on the result. Default: `False`
+
+        Examples:
+            >>> torch.tensor([1, 2]).new_zeros(2, 2)
+            tensor([[0, 0],
+                    [0, 0]])
+        """
     @overload
     def new_zeros(self, *size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-    def nextafter(self, other: Tensor) -> Tensor: ...
-    def nextafter_(self, other: Tensor) -> Tensor: ...
-    def nonzero(self, *, as_tuple: _bool = ...) -> Any: ...
+    def nextafter(self, other: Tensor) -> Tensor:
+        """Return the floating point number that follows `input` in the direction of `other`.
+
+        Args:
+            other: the numbers towards which to go, broadcast with `input`.
+
+        Method form of `torch.nextafter`, whose docstring has examples.
+        """
+    def nextafter_(self, other: Tensor) -> Tensor:
+        """In-place version of `torch.nextafter`: write the result over the tensor itself.
+
+        Args:
+            other: the numbers towards which to go, broadcast with `input`.
+        """
+    def nonzero(self, *, as_tuple: _bool = ...) -> Any:
+        """Return the indices of all elements that are not zero.
+
+        Args:
+            as_tuple: whether to return a tuple with a vector of indices for each dimension, as indexing takes them. Default: `False`
+
+        Returns:
+            A matrix with a row for each such element, or the tuple.
+
+        Method form of `torch.nonzero`, whose docstring has examples.
+        """
     def nonzero_static(self, *, size: Any, fill_value: Any = ...) -> Any: ...
-    def norm(self, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor: ...
-    def normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor: ...
-    def not_equal(self, other: Tensor | _Number) -> Tensor: ...
-    def not_equal_(self, other: Tensor | _Number) -> Tensor: ...
-    def numel(self) -> _int: ...
+    def norm(self, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+        """Compute the norm of all elements, or over the given dimensions.
+
+        `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
+
+        Args:
+            p: order of the norm: a number, `inf`, `"fro"` or `"nuc"`; 2 if not given.
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to first.
+
+        Method form of `torch.norm`, whose docstring has examples.
+        """
+    def normal_(self, mean: _float = ..., std: _float = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers drawn from a normal distribution.
+
+        Args:
+            mean: mean of the distribution. Default: `0.0`
+            std: standard deviation of the distribution. Default: `1.0`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).normal_(mean=5).shape
+            torch.Size([3])
+        """
+    def not_equal(self, other: Tensor | _Number) -> Tensor:
+        """Compare element by element: True where `input != other`.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.ne`, whose docstring has examples.
+        """
+    def not_equal_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.ne`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def numel(self) -> _int:
+        """Return the number of elements."""
     def numpy(self, *, force: Any = ...) -> NDArray[Any]: ...
-    def orgqr(self, input2: Tensor) -> Tensor: ...
-    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ...) -> Tensor: ...
-    def outer(self, vec2: Tensor) -> Tensor: ...
+    def orgqr(self, input2: Tensor) -> Tensor:
+        """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
+
+        Args:
+            input2: the factors of the reflections.
+
+        Method form of `torch.orgqr`, whose docstring has examples.
+        """
+    def ormqr(self, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ...) -> Tensor:
+        """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
+
+        Args:
+            input2: the factors of the reflections.
+            input3: the matrix to multiply.
+            left: whether the product stands on the left of the matrix, else on the right. Default: `True`
+            transpose: whether to multiply by the conjugate transpose. Default: `False`
+
+        Method form of `torch.ormqr`, whose docstring has examples.
+        """
+    def outer(self, vec2: Tensor) -> Tensor:
+        """Compute the outer product of two vectors: `out[i, j] = input[i] * vec2[j]`.
+
+        Args:
+            vec2: second vector.
+
+        Method form of `torch.outer`, whose docstring has examples.
+        """
     @property
     def output_nr(self) -> _int: ...
     @overload
-    def permute(self, dims: _int | Sequence[_int]) -> Tensor: ...
+    def permute(self, dims: _int | Sequence[_int]) -> Tensor:
+        """Rearrange the dimensions of a tensor (a view).
+
+        Args:
+            dims: all dimensions in their new order.
+
+        Method form of `torch.permute`, whose docstring has examples.
+        """
     @overload
     def permute(self, *dims: _int) -> Tensor: ...
     def pin_memory(self, device: Any = ...) -> Any: ...
-    def pinverse(self, rcond: _float = ...) -> Tensor: ...
-    def polygamma(self, n: Any) -> Tensor: ...
-    def polygamma_(self, n: Any) -> Tensor: ...
-    def positive(self) -> Tensor: ...
-    def pow(self, exponent: Tensor | _Number) -> Tensor: ...
-    def pow_(self, exponent: Tensor | _Number) -> Tensor: ...
-    def prelu(self, weight: Tensor) -> Tensor: ...
-    def prod(self, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor: ...
-    def put(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor: ...
-    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor: ...
+    def pinverse(self, rcond: _float = ...) -> Tensor:
+        """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
+
+        Args:
+            rcond: relative tolerance below which singular values are taken as zero. Default: `1e-15`
+
+        Method form of `torch.pinverse`, whose docstring has examples.
+        """
+    def polygamma(self, n: Any) -> Tensor:
+        """The `n`th derivative of digamma."""
+    def polygamma_(self, n: Any) -> Tensor:
+        """The same in place."""
+    def positive(self) -> Tensor:
+        """Return `input` itself, as the operator `+` does; tensors of truth values are refused.
+
+        Method form of `torch.positive`, whose docstring has examples.
+        """
+    def pow(self, exponent: Tensor | _Number) -> Tensor:
+        """Raise `input` to the power `exponent`, element by element.
+
+        Args:
+            exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+
+        Method form of `torch.pow`, whose docstring has examples.
+        """
+    def pow_(self, exponent: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.pow`: write the result over the tensor itself.
+
+        Args:
+            exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+        """
+    def prelu(self, weight: Tensor) -> Tensor:
+        """Apply parametric ReLU (PReLU): negative elements are multiplied by a learned slope.
+
+        Args:
+            weight: the slopes of negative elements: one, or one for each channel (dimension 1).
+
+        Method form of `torch.nn.functional.prelu`, whose docstring has examples.
+        """
+    def prod(self, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+        """Multiply all elements, or those along one dimension.
+
+        Args:
+            dim: dimension to reduce; all elements if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to before they are multiplied.
+
+        Method form of `torch.prod`, whose docstring has examples.
+        """
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+        """Return a copy of `input` with values at indices of the flattened tensor.
+
+        Args:
+            index: indices in the flattened tensor (int64).
+            source: the values, as many as indices.
+            accumulate: whether to add to the elements rather than to replace them. Default: `False`
+
+        Method form of `torch.put`, whose docstring has examples.
+        """
+    def put_(self, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+        """Write values into the tensor itself at indices of the flattened tensor.
+
+        Args:
+            index: indices in the flattened tensor (int64).
+            source: the values, as many as indices.
+            accumulate: whether to add to the elements rather than to replace them. Default: `False`
+        """
     @overload
-    def quantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
+    def quantile(self, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor:
+        """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
+
+        Args:
+            q: the shares, between 0 and 1: a number or a vector.
+            dim: dimension to reduce; without it, the tensor is flattened.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+                `"midpoint"`. Default: `"linear"`
+
+        Method form of `torch.quantile`, whose docstring has examples.
+        """
     @overload
     def quantile(self, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ...) -> Tensor: ...
-    def rad2deg(self) -> Tensor: ...
-    def rad2deg_(self) -> Tensor: ...
-    def random_(self, from_: _int | None = ..., to: Any = ..., *, generator: Any = ...) -> Tensor: ...
-    def ravel(self) -> Tensor: ...
+    def rad2deg(self) -> Tensor:
+        """Convert angles from radians to degrees.
+
+        Method form of `torch.rad2deg`, whose docstring has examples.
+        """
+    def rad2deg_(self) -> Tensor:
+        """In-place version of `torch.rad2deg`: write the result over the tensor itself."""
+    def random_(self, from_: _int | None = ..., to: Any = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with integers drawn uniformly from `[from, to)`.
+
+        Called with one number, that is `to`; with none, all that the data type can count exactly are drawn.
+
+        Args:
+            from_: lower bound; 0 if not given.
+            to: upper bound, which is left out.
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).random_(10).shape
+            torch.Size([3])
+        """
+    def ravel(self) -> Tensor:
+        """Flatten the tensor into a vector: a view where possible, else a copy.
+
+        Method form of `torch.ravel`, whose docstring has examples.
+        """
     @property
     def real(self) -> Tensor: ...
-    def reciprocal(self) -> Tensor: ...
-    def reciprocal_(self) -> Tensor: ...
+    def reciprocal(self) -> Tensor:
+        """Compute the reciprocal of each element, `1 / input`.
+
+        Method form of `torch.reciprocal`, whose docstring has examples.
+        """
+    def reciprocal_(self) -> Tensor:
+        """In-place version of `torch.reciprocal`: write the result over the tensor itself."""
     def record_stream(self, stream: Any) -> Any: ...
     def register_hook(self, hook: Any) -> Any: ...
     def register_post_accumulate_grad_hook(self, hook: Any) -> Any: ...
-    def relu(self) -> Tensor: ...
-    def relu_(self) -> Tensor: ...
-    def remainder(self, other: Tensor | _Number) -> Tensor: ...
-    def remainder_(self, other: Tensor | _Number) -> Tensor: ...
-    def renorm(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor: ...
-    def renorm_(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor: ...
+    def relu(self) -> Tensor:
+        """Apply the rectified linear unit (ReLU): `max(0, input)`.
+
+        Method form of `torch.relu`, whose docstring has examples.
+        """
+    def relu_(self) -> Tensor:
+        """In-place version of `torch.relu`: write the result over the tensor itself."""
+    def remainder(self, other: Tensor | _Number) -> Tensor:
+        """Compute the remainder of a division, with the sign of the divisor `other`, as Python's `%` does.
+
+        Args:
+            other: the divisor, broadcast with `input`.
+
+        Method form of `torch.remainder`, whose docstring has examples.
+        """
+    def remainder_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.remainder`: write the result over the tensor itself.
+
+        Args:
+            other: the divisor, broadcast with `input`.
+        """
+    def renorm(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
+        """Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
+
+        Args:
+            p: order of the norm.
+            dim: dimension whose slices are looked at.
+            maxnorm: the largest norm.
+
+        Method form of `torch.renorm`, whose docstring has examples.
+        """
+    def renorm_(self, p: _Number, dim: _int, maxnorm: _Number) -> Tensor:
+        """Scale down slices of the tensor itself whose `p`-norm exceeds `maxnorm`.
+
+        Args:
+            p: order of the norm.
+            dim: dimension whose slices are looked at.
+            maxnorm: the largest norm.
+        """
     @overload
-    def repeat(self, repeats: _int | Sequence[_int]) -> Tensor: ...
+    def repeat(self, repeats: _int | Sequence[_int]) -> Tensor:
+        """Repeat the tensor along each dimension (a copy).
+
+        Args:
+            repeats: how often along each dimension; more numbers than dimensions add new ones in front.
+
+        Examples:
+            >>> torch.tensor([1, 2]).repeat(2, 2)
+            tensor([[1, 2, 1, 2],
+                    [1, 2, 1, 2]])
+        """
     @overload
     def repeat(self, *repeats: _int) -> Tensor: ...
     @overload
-    def repeat_interleave(self, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
+    def repeat_interleave(self, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
+        """Repeat each element, or each slice along a dimension, right after itself.
+
+        With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
+
+        Args:
+            repeats: how often: one number for all, or a tensor with one for each.
+            dim: dimension along which to repeat; without it, the flattened tensor is taken.
+            output_size: total size of the result along `dim`, if known, which saves counting.
+
+        Method form of `torch.repeat_interleave`, whose docstring has examples.
+        """
     @overload
     def repeat_interleave(self, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
     @overload
@@ -830,68 +3025,306 @@ class Tensor:
     def requires_grad(self, value: Any, /) -> None: ...
     def requires_grad_(self, requires_grad: Any = ...) -> Tensor: ...
     @overload
-    def reshape(self, shape: _int | Sequence[_int]) -> Tensor: ...
+    def reshape(self, shape: _int | Sequence[_int]) -> Tensor:
+        """Return the elements with another shape: a view where strides allow, else a copy.
+
+        Args:
+            shape: the new shape; one number may be -1, to be inferred.
+
+        Method form of `torch.reshape`, whose docstring has examples.
+        """
     @overload
     def reshape(self, *shape: _int) -> Tensor: ...
-    def reshape_as(self, other: Tensor) -> Tensor: ...
+    def reshape_as(self, other: Tensor) -> Tensor:
+        """Return the tensor with the shape of `other`: a view where possible, else a copy.
+
+        Args:
+            other: the tensor whose shape is taken.
+
+        Examples:
+            >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+            tensor([[0, 1],
+                    [2, 3]])
+        """
     def resize_(self, *size: Any, memory_format: Any = ...) -> Any: ...
     def resize_as_(self, the_template: Any, memory_format: Any = ...) -> Any: ...
-    def resolve_conj(self) -> Tensor: ...
-    def resolve_neg(self) -> Tensor: ...
+    def resolve_conj(self) -> Tensor:
+        """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
+
+        Method form of `torch.resolve_conj`, whose docstring has examples.
+        """
+    def resolve_neg(self) -> Tensor:
+        """Return a copy with computed values if the negative bit is set, else the tensor itself.
+
+        The imaginary part of a conjugate is such a view.
+
+        Method form of `torch.resolve_neg`, whose docstring has examples.
+        """
     def retain_grad(self) -> Any: ...
     @property
     def retains_grad(self) -> _bool: ...
-    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor: ...
-    def rot90(self, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor: ...
-    def round(self, decimals: _int | None = ...) -> Tensor: ...
-    def round_(self, decimals: _int | None = ...) -> Tensor: ...
+    def roll(self, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
+        """Shift the elements along dimensions; those shifted out at the end come in at the start.
+
+        Args:
+            shifts: by how many places, one number for each of `dims`.
+            dims: dimensions along which to shift; without them, the flattened tensor is shifted.
+
+        Method form of `torch.roll`, whose docstring has examples.
+        """
+    def rot90(self, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
+        """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
+
+        Args:
+            k: number of quarter turns; negative ones turn back. Default: `1`
+            dims: the two dimensions. Default: `[0, 1]`
+
+        Method form of `torch.rot90`, whose docstring has examples.
+        """
+    def round(self, decimals: _int | None = ...) -> Tensor:
+        """Round each element to the nearest integer, halves to the even one.
+
+        Args:
+            decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
+
+        Method form of `torch.round`, whose docstring has examples.
+        """
+    def round_(self, decimals: _int | None = ...) -> Tensor:
+        """In-place version of `torch.round`: write the result over the tensor itself.
+
+        Args:
+            decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
+        """
     def row_indices(self) -> Any: ...
-    def rsqrt(self) -> Tensor: ...
-    def rsqrt_(self) -> Tensor: ...
-    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor: ...
-    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor: ...
-    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor: ...
-    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor: ...
-    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = ...) -> Tensor: ...
-    def select(self, dim: _int, index: _int) -> Tensor: ...
-    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor: ...
+    def rsqrt(self) -> Tensor:
+        """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
+
+        Method form of `torch.rsqrt`, whose docstring has examples.
+        """
+    def rsqrt_(self) -> Tensor:
+        """In-place version of `torch.rsqrt`: write the result over the tensor itself."""
+    def scatter(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
+        """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to write; a tensor, or a number.
+            value: a number to write, instead of `src`.
+            reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
+
+        Method form of `torch.scatter`, whose docstring has examples.
+        """
+    def scatter_(self, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ...) -> Tensor:
+        """Write values into the tensor itself by index along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to write; a tensor, or a number.
+            value: a number to write, instead of `src`.
+            reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
+        """
+    def scatter_add(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to add.
+
+        Method form of `torch.scatter_add`, whose docstring has examples.
+        """
+    def scatter_add_(self, dim: _int, index: Tensor, src: Tensor) -> Tensor:
+        """Add values to the tensor itself by index along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to add.
+        """
+    def scatter_reduce(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ...) -> Tensor:
+        """Combine values with a copy of `input` by index along a dimension.
+
+        For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to combine.
+            reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+            include_self: whether the elements of `input` take part. Default: `True`
+
+        Method form of `torch.scatter_reduce`, whose docstring has examples.
+        """
+    def scatter_reduce_(self, dim: _int, index: Tensor, src: Tensor, reduce: _str, include_self: _bool = ...) -> Tensor:
+        """Combine values with the tensor itself by index along a dimension.
+
+        Args:
+            dim: dimension to work along; negative numbers count from the last one.
+            index: where each element of `src` goes along `dim`.
+            src: the elements to combine.
+            reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+            include_self: whether the elements of `input` take part. Default: `True`
+        """
+    def select(self, dim: _int, index: _int) -> Tensor:
+        """Return one slice along a dimension, without that dimension (a view).
+
+        Args:
+            dim: dimension to index.
+            index: which slice.
+
+        Method form of `torch.select`, whose docstring has examples.
+        """
+    def select_scatter(self, src: Tensor, dim: _int, index: _int) -> Tensor:
+        """Return a copy of `input` in which one slice along a dimension is replaced by `src`.
+
+        Args:
+            src: the slice to embed, of the shape of `input.select(dim, index)`.
+            dim: dimension to work along; negative numbers count from the last one.
+            index: which slice.
+
+        Method form of `torch.select_scatter`, whose docstring has examples.
+        """
     def set_(self, source: Any = ..., storage_offset: Any = ..., size: Any = ..., stride: Any = ...) -> Any: ...
-    def sgn(self) -> Tensor: ...
-    def sgn_(self) -> Tensor: ...
+    def sgn(self) -> Tensor:
+        """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
+
+        Method form of `torch.sgn`, whose docstring has examples.
+        """
+    def sgn_(self) -> Tensor:
+        """In-place version of `torch.sgn`: write the result over the tensor itself."""
     @property
     def shape(self) -> Size: ...
     def share_memory_(self) -> Any: ...
     def short(self, memory_format: Any = ...) -> Tensor: ...
-    def sigmoid(self) -> Tensor: ...
-    def sigmoid_(self) -> Tensor: ...
-    def sign(self) -> Tensor: ...
-    def sign_(self) -> Tensor: ...
-    def signbit(self) -> Tensor: ...
-    def sin(self) -> Tensor: ...
-    def sin_(self) -> Tensor: ...
-    def sinc(self) -> Tensor: ...
-    def sinc_(self) -> Tensor: ...
-    def sinh(self) -> Tensor: ...
-    def sinh_(self) -> Tensor: ...
+    def sigmoid(self) -> Tensor:
+        """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
+
+        Method form of `torch.sigmoid`, whose docstring has examples.
+        """
+    def sigmoid_(self) -> Tensor:
+        """In-place version of `torch.sigmoid`: write the result over the tensor itself."""
+    def sign(self) -> Tensor:
+        """Compute the sign of each element: -1, 0 or 1.
+
+        Method form of `torch.sign`, whose docstring has examples.
+        """
+    def sign_(self) -> Tensor:
+        """In-place version of `torch.sign`: write the result over the tensor itself."""
+    def signbit(self) -> Tensor:
+        """Tell for each element whether its sign bit is set: negative numbers and -0.0.
+
+        Method form of `torch.signbit`, whose docstring has examples.
+        """
+    def sin(self) -> Tensor:
+        """Compute the sine of each element, in radians.
+
+        Method form of `torch.sin`, whose docstring has examples.
+        """
+    def sin_(self) -> Tensor:
+        """In-place version of `torch.sin`: write the result over the tensor itself."""
+    def sinc(self) -> Tensor:
+        """Compute the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
+
+        Method form of `torch.sinc`, whose docstring has examples.
+        """
+    def sinc_(self) -> Tensor:
+        """In-place version of `torch.sinc`: write the result over the tensor itself."""
+    def sinh(self) -> Tensor:
+        """Compute the hyperbolic sine of each element.
+
+        Method form of `torch.sinh`, whose docstring has examples.
+        """
+    def sinh_(self) -> Tensor:
+        """In-place version of `torch.sinh`: write the result over the tensor itself."""
     @overload
     def size(self, dim: None = ...) -> Size: ...
     @overload
     def size(self, dim: _int) -> _int: ...
-    def slice_scatter(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ...) -> Tensor: ...
-    def slogdet(self) -> _SignLogabsdet: ...
-    def softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor: ...
-    def sort(self, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ...) -> _ValuesIndices: ...
+    def slice_scatter(self, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ...) -> Tensor:
+        """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
+
+        Args:
+            src: the slices to embed, of the shape of `input[start:end:step]` along `dim`.
+            dim: dimension to work along; negative numbers count from the last one. Default: `0`
+            start: index of the first slice; 0 if not given.
+            end: index after the last slice; the size of the dimension if not given.
+            step: step between the slices. Default: `1`
+
+        Method form of `torch.slice_scatter`, whose docstring has examples.
+        """
+    def slogdet(self) -> _SignLogabsdet:
+        """Compute the sign and the logarithm of the absolute value of the determinant; see `torch.linalg.slogdet`.
+
+        Returns:
+            A named tuple `(sign, logabsdet)`.
+
+        Method form of `torch.slogdet`, whose docstring has examples.
+        """
+    def softmax(self, dim: _int, dtype: _dtype | None = ...) -> Tensor:
+        """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
+
+        Args:
+            dim: dimension along which the elements sum to 1.
+            dtype: data type that `input` is converted to first, which helps against overflow.
+
+        Method form of `torch.softmax`, whose docstring has examples.
+        """
+    def sort(self, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ...) -> _ValuesIndices:
+        """Sort the elements along a dimension.
+
+        Args:
+            dim: dimension along which to sort. Default: `-1`
+            descending: whether the largest element comes first. Default: `False`
+            stable: whether equal elements keep their order.
+
+        Returns:
+            A named tuple `(values, indices)`: the sorted elements, and where they were.
+
+        Method form of `torch.sort`, whose docstring has examples.
+        """
     def sparse_dim(self) -> Any: ...
     def sparse_mask(self, mask: Any) -> Any: ...
-    def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def sqrt(self) -> Tensor: ...
-    def sqrt_(self) -> Tensor: ...
-    def square(self) -> Tensor: ...
-    def square_(self) -> Tensor: ...
+    def split(self, split_size: Any, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split the tensor into parts along a dimension (views).
+
+        Args:
+            split_size: size of each part (the last may be smaller), or a list of sizes.
+            dim: dimension along which to split. Default: `0`
+        """
+    def split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor into parts of the given sizes along a dimension (views).
+
+        Args:
+            split_sizes: sizes of the parts, which add up to that of the dimension.
+            dim: dimension along which to split. Default: `0`
+
+        Method form of `torch.split_with_sizes`, whose docstring has examples.
+        """
+    def sqrt(self) -> Tensor:
+        """Compute the square root of each element; NaN for negative ones.
+
+        Method form of `torch.sqrt`, whose docstring has examples.
+        """
+    def sqrt_(self) -> Tensor:
+        """In-place version of `torch.sqrt`: write the result over the tensor itself."""
+    def square(self) -> Tensor:
+        """Compute the square of each element.
+
+        Method form of `torch.square`, whose docstring has examples.
+        """
+    def square_(self) -> Tensor:
+        """In-place version of `torch.square`: write the result over the tensor itself."""
     @overload
-    def squeeze(self) -> Tensor: ...
+    def squeeze(self) -> Tensor:
+        """Remove dimensions of size 1: all of them, or those given (a view).
+
+        Args:
+            dim: dimension or dimensions to remove; those of other sizes stay.
+
+        Method form of `torch.squeeze`, whose docstring has examples.
+        """
     @overload
     def squeeze(self, dim: _int) -> Tensor: ...
     @overload
@@ -899,7 +3332,12 @@ class Tensor:
     @overload
     def squeeze(self, *dim: _int) -> Tensor: ...
     @overload
-    def squeeze_(self) -> Tensor: ...
+    def squeeze_(self) -> Tensor:
+        """Remove dimensions of size 1 from the tensor itself: all of them, or those given.
+
+        Args:
+            dim: dimension or dimensions to remove; those of other sizes stay.
+        """
     @overload
     def squeeze_(self, dim: _int) -> Tensor: ...
     @overload
@@ -907,7 +3345,17 @@ class Tensor:
     @overload
     def squeeze_(self, *dim: _int) -> Tensor: ...
     @overload
-    def std(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor: ...
+    def std(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Compute the standard deviation of all elements, or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+
+        Method form of `torch.std`, whose docstring has examples.
+        """
     @overload
     def std(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
     @overload
@@ -920,36 +3368,176 @@ class Tensor:
     def stride(self, dim: None = ...) -> tuple[_int, ...]: ...
     @overload
     def stride(self, dim: _int) -> _int: ...
-    def sub(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def sub_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def subtract(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
-    def sum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor: ...
+    def sub(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
+
+        Supports broadcasting and type promotion.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+
+        Method form of `torch.sub`, whose docstring has examples.
+        """
+    def sub_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.sub`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+        """
+    def subtract(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
+
+        Supports broadcasting and type promotion.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+
+        Method form of `torch.sub`, whose docstring has examples.
+        """
+    def subtract_(self, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+        """In-place version of `torch.sub`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+            alpha: factor of `other`. Default: `1`
+        """
+    def sum(self, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ...) -> Tensor:
+        """Sum all elements, or over the given dimensions.
+
+        Integers and truth values are summed as int64.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            dtype: data type that the elements are converted to before they are summed.
+
+        Method form of `torch.sum`, whose docstring has examples.
+        """
     @overload
-    def sum_to_size(self, size: _int | Sequence[_int]) -> Tensor: ...
+    def sum_to_size(self, size: _int | Sequence[_int]) -> Tensor:
+        """Sum over the dimensions that broadcasting from `size` would expand.
+
+        Args:
+            size: shape of the result, which can be broadcast to that of the tensor.
+
+        Examples:
+            >>> torch.ones(2, 3).sum_to_size(1, 3)
+            tensor([[2., 2., 2.]])
+        """
     @overload
     def sum_to_size(self, *size: _int) -> Tensor: ...
-    def svd(self, some: _bool = ..., compute_uv: _bool = ...) -> _USV: ...
-    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor: ...
-    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor: ...
-    def swapdims(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def swapdims_(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def t(self) -> Tensor: ...
-    def t_(self) -> Tensor: ...
-    def take(self, index: Tensor) -> Tensor: ...
-    def take_along_dim(self, indices: Tensor, dim: _int | None = ...) -> Tensor: ...
-    def tan(self) -> Tensor: ...
-    def tan_(self) -> Tensor: ...
-    def tanh(self) -> Tensor: ...
-    def tanh_(self) -> Tensor: ...
+    def svd(self, some: _bool = ..., compute_uv: _bool = ...) -> _USV:
+        """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
+
+        Args:
+            some: whether `U` and `V` have only `min(m, n)` columns; else they are square. Default: `True`
+            compute_uv: whether to compute `U` and `V`; else they are zeros. Default: `True`
+
+        Returns:
+            A named tuple `(U, S, V)`, with `V` not transposed.
+
+        Method form of `torch.svd`, whose docstring has examples.
+        """
+    def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
+        """Swap two dimensions; the same as `torch.transpose` (a view).
+
+        Args:
+            axis0: first of the two dimensions.
+            axis1: second of the two dimensions.
+
+        Method form of `torch.swapaxes`, whose docstring has examples.
+        """
+    def swapaxes_(self, axis0: _int, axis1: _int) -> Tensor:
+        """Swap two dimensions of the tensor itself (`transpose_`).
+
+        Args:
+            axis0: first of the two dimensions.
+            axis1: second of the two dimensions.
+        """
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
+        """Swap two dimensions; the same as `torch.transpose` (a view).
+
+        Args:
+            dim0: first of the two dimensions.
+            dim1: second of the two dimensions.
+
+        Method form of `torch.swapdims`, whose docstring has examples.
+        """
+    def swapdims_(self, dim0: _int, dim1: _int) -> Tensor:
+        """Swap two dimensions of the tensor itself (`transpose_`).
+
+        Args:
+            dim0: first of the two dimensions.
+            dim1: second of the two dimensions.
+        """
+    def t(self) -> Tensor:
+        """Transpose a matrix; vectors and single numbers stay as they are (a view).
+
+        Method form of `torch.t`, whose docstring has examples.
+        """
+    def t_(self) -> Tensor:
+        """Transpose the matrix itself."""
+    def take(self, index: Tensor) -> Tensor:
+        """Pick elements by their index in the flattened tensor.
+
+        Args:
+            index: the indices (int64); the result has their shape.
+
+        Method form of `torch.take`, whose docstring has examples.
+        """
+    def take_along_dim(self, indices: Tensor, dim: _int | None = ...) -> Tensor:
+        """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
+
+        As `torch.gather`, but `input` and `indices` are broadcast.
+
+        Args:
+            indices: the indices (int64).
+            dim: dimension along which to index; without it, both tensors are flattened.
+
+        Method form of `torch.take_along_dim`, whose docstring has examples.
+        """
+    def tan(self) -> Tensor:
+        """Compute the tangent of each element, in radians.
+
+        Method form of `torch.tan`, whose docstring has examples.
+        """
+    def tan_(self) -> Tensor:
+        """In-place version of `torch.tan`: write the result over the tensor itself."""
+    def tanh(self) -> Tensor:
+        """Compute the hyperbolic tangent of each element.
+
+        Method form of `torch.tanh`, whose docstring has examples.
+        """
+    def tanh_(self) -> Tensor:
+        """In-place version of `torch.tanh`: write the result over the tensor itself."""
     @overload
-    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]: ...
+    def tensor_split(self, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor into parts of nearly equal size, or at the given indices (views).
+
+        Args:
+            tensor_indices_or_sections: the number of parts or the indices, in a tensor on the CPU.
+            dim: dimension along which to split. Default: `0`
+            sections: number of parts; the first ones are larger by one where sizes do not divide evenly.
+            indices: where the parts after the first begin.
+
+        Method form of `torch.tensor_split`, whose docstring has examples.
+        """
     @overload
     def tensor_split(self, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
     @overload
     def tensor_split(self, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
     @overload
-    def tile(self, dims: _int | Sequence[_int]) -> Tensor: ...
+    def tile(self, dims: _int | Sequence[_int]) -> Tensor:
+        """Repeat the tensor along its last dimensions (a copy).
+
+        Args:
+            dims: how often along each dimension; missing numbers are 1.
+
+        Method form of `torch.tile`, whose docstring has examples.
+        """
     @overload
     def tile(self, *dims: _int) -> Tensor: ...
     def to(self, *args: Any, **kwargs: Any) -> Tensor: ...
@@ -959,63 +3547,345 @@ class Tensor:
     def to_sparse_csc(self, dense_dim: Any = ...) -> Any: ...
     def to_sparse_csr(self, dense_dim: Any = ...) -> Any: ...
     def tolist(self) -> list[Any]: ...
-    def topk(self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ...) -> _ValuesIndices: ...
-    def trace(self) -> Tensor: ...
-    def transpose(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def transpose_(self, dim0: _int, dim1: _int) -> Tensor: ...
-    def triangular_solve(self, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ...) -> _SolutionClonedCoefficient: ...
-    def tril(self, diagonal: _int = ...) -> Tensor: ...
-    def tril_(self, diagonal: _int = ...) -> Tensor: ...
-    def triu(self, diagonal: _int = ...) -> Tensor: ...
-    def triu_(self, diagonal: _int = ...) -> Tensor: ...
-    def true_divide(self, other: Tensor | _Number) -> Tensor: ...
-    def true_divide_(self, other: Tensor | _Number) -> Tensor: ...
-    def trunc(self) -> Tensor: ...
-    def trunc_(self) -> Tensor: ...
+    def topk(self, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ...) -> _ValuesIndices:
+        """Return the `k` largest or smallest elements along a dimension, and their indices.
+
+        Args:
+            k: number of elements.
+            dim: dimension along which to search. Default: `-1`
+            largest: whether to return the largest elements, else the smallest. Default: `True`
+            sorted: whether the elements have to be in order; they are in any case. Default: `True`
+
+        Returns:
+            A named tuple `(values, indices)`.
+
+        Method form of `torch.topk`, whose docstring has examples.
+        """
+    def trace(self) -> Tensor:
+        """Sum the main diagonal of a matrix.
+
+        Method form of `torch.trace`, whose docstring has examples.
+        """
+    def transpose(self, dim0: _int, dim1: _int) -> Tensor:
+        """Swap two dimensions (a view).
+
+        Args:
+            dim0: first of the two dimensions.
+            dim1: second of the two dimensions.
+
+        Method form of `torch.transpose`, whose docstring has examples.
+        """
+    def transpose_(self, dim0: _int, dim1: _int) -> Tensor:
+        """Swap two dimensions of the tensor itself.
+
+        Args:
+            dim0: first of the two dimensions.
+            dim1: second of the two dimensions.
+        """
+    def triangular_solve(self, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ...) -> _SolutionClonedCoefficient:
+        """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
+
+        Args:
+            A: triangular matrix, or a batch of them; the other triangle is not read.
+            upper: whether `A` is upper triangular, else lower. Default: `True`
+            transpose: whether to take the transpose of `A`. Default: `False`
+            unitriangular: whether the diagonal of `A` is taken as ones. Default: `False`
+
+        Returns:
+            A named tuple `(solution, cloned_coefficient)`, the latter a copy of `A`.
+
+        Method form of `torch.triangular_solve`, whose docstring has examples.
+        """
+    def tril(self, diagonal: _int = ...) -> Tensor:
+        """Return the lower triangular part of matrices, with zeros above the given diagonal.
+
+        Args:
+            diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below. Default: `0`
+
+        Method form of `torch.tril`, whose docstring has examples.
+        """
+    def tril_(self, diagonal: _int = ...) -> Tensor:
+        """In-place version of `torch.tril`: write the result over the tensor itself.
+
+        Args:
+            diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        """
+    def triu(self, diagonal: _int = ...) -> Tensor:
+        """Return the upper triangular part of matrices, with zeros below the given diagonal.
+
+        Args:
+            diagonal: which diagonal to keep from: 0 the main one, positive ones above it, negative ones below. Default: `0`
+
+        Method form of `torch.triu`, whose docstring has examples.
+        """
+    def triu_(self, diagonal: _int = ...) -> Tensor:
+        """In-place version of `torch.triu`: write the result over the tensor itself.
+
+        Args:
+            diagonal: which diagonal to keep from: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        """
+    def true_divide(self, other: Tensor | _Number) -> Tensor:
+        """Divide `input` by `other`; as `torch.div` without a rounding mode.
+
+        Args:
+            other: the divisor, a tensor or a number.
+
+        Method form of `torch.true_divide`, whose docstring has examples.
+        """
+    def true_divide_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.true_divide`: write the result over the tensor itself.
+
+        Args:
+            other: the divisor, a tensor or a number.
+        """
+    def trunc(self) -> Tensor:
+        """Truncate each element: round it towards zero to a whole number.
+
+        Method form of `torch.trunc`, whose docstring has examples.
+        """
+    def trunc_(self) -> Tensor:
+        """In-place version of `torch.trunc`: write the result over the tensor itself."""
     @overload
     def type(self, dtype: None = ...) -> _str: ...
     @overload
     def type(self, dtype: Any, non_blocking: _bool = ..., **kwargs: Any) -> Tensor: ...
-    def type_as(self, other: Tensor) -> Tensor: ...
-    def unbind(self, dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def unflatten(self, dim: _int, sizes: _int | Sequence[_int]) -> Tensor: ...
-    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor: ...
-    def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor: ...
-    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any: ...
-    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any: ...
-    def unsafe_chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def unsafe_split(self, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-    def unsqueeze(self, dim: _int) -> Tensor: ...
-    def unsqueeze_(self, dim: _int) -> Tensor: ...
+    def type_as(self, other: Tensor) -> Tensor:
+        """Convert the tensor to the data type and device of another one.
+
+        Args:
+            other: the tensor whose data type and device are taken.
+
+        Examples:
+            >>> torch.tensor([1, 2]).type_as(torch.zeros(1))
+            tensor([1., 2.])
+        """
+    def unbind(self, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor into all its slices along a dimension, without that dimension (views).
+
+        Args:
+            dim: dimension to remove. Default: `0`
+
+        Returns:
+            A tuple with a tensor for each index of `dim`.
+
+        Method form of `torch.unbind`, whose docstring has examples.
+        """
+    def unflatten(self, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
+        """Split one dimension into several.
+
+        Args:
+            dim: dimension to split.
+            sizes: sizes of the new dimensions; one may be -1, to be inferred.
+
+        Method form of `torch.unflatten`, whose docstring has examples.
+        """
+    def unfold(self, dimension: _int, size: _int, step: _int) -> Tensor:
+        """Return sliding windows along a dimension; their elements are a new last dimension (a view).
+
+        Args:
+            dimension: dimension along which the window slides.
+            size: size of the window.
+            step: step between neighboring windows.
+
+        Examples:
+            >>> torch.arange(5).unfold(0, 3, 1)
+            tensor([[0, 1, 2],
+                    [1, 2, 3],
+                    [2, 3, 4]])
+        """
+    def uniform_(self, from_: _float = ..., to: _float = ..., *, generator: Any = ...) -> Tensor:
+        """Fill the tensor with numbers drawn uniformly from `[from, to)`.
+
+        Args:
+            from_: lower bound. Default: `0.0`
+            to: upper bound. Default: `1.0`
+            generator: generator of the random numbers; the device's default one if not given.
+
+        Examples:
+            >>> torch.empty(3).uniform_(0, 2).shape
+            torch.Size([3])
+        """
+    def unique(self, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+        """Return the different elements of a tensor, or the different slices along a dimension.
+
+        Args:
+            sorted: whether the result has to be sorted; it is in any case. Default: `True`
+            return_inverse: whether to return, for each element, its index in the result. Default: `False`
+            return_counts: whether to return how often each result occurs. Default: `False`
+            dim: dimension along which slices are compared; without it, the tensor is flattened.
+
+        Returns:
+            A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+
+        Method form of `torch.unique`, whose docstring has examples.
+        """
+    def unique_consecutive(self, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+        """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
+
+        Args:
+            return_inverse: whether to return, for each element, its index in the result. Default: `False`
+            return_counts: whether to return how long each run of equal elements is. Default: `False`
+            dim: dimension along which slices are compared; without it, the tensor is flattened.
+
+        Returns:
+            A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+
+        Method form of `torch.unique_consecutive`, whose docstring has examples.
+        """
+    def unsafe_chunk(self, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
+
+        Each part may be written in place, but then only that part should be used.
+
+        Args:
+            chunks: number of parts.
+            dim: dimension along which to split. Default: `0`
+
+        Method form of `torch.unsafe_chunk`, whose docstring has examples.
+        """
+    def unsafe_split(self, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
+
+        Each part may be written in place, but then only that part should be used.
+
+        Args:
+            split_size: size of each part; the last may be smaller.
+            dim: dimension along which to split. Default: `0`
+
+        Method form of `torch.unsafe_split`, whose docstring has examples.
+        """
+    def unsafe_split_with_sizes(self, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+        """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
+
+        Each part may be written in place, but then only that part should be used.
+
+        Args:
+            split_sizes: sizes of the parts, which add up to that of the dimension.
+            dim: dimension along which to split. Default: `0`
+
+        Method form of `torch.unsafe_split_with_sizes`, whose docstring has examples.
+        """
+    def unsqueeze(self, dim: _int) -> Tensor:
+        """Insert a dimension of size 1 (a view).
+
+        Args:
+            dim: place of the new dimension in the result.
+
+        Method form of `torch.unsqueeze`, whose docstring has examples.
+        """
+    def unsqueeze_(self, dim: _int) -> Tensor:
+        """Insert a dimension of size 1 into the tensor itself.
+
+        Args:
+            dim: place of the new dimension in the result.
+        """
     def untyped_storage(self) -> Any: ...
     def values(self) -> Any: ...
     @overload
-    def var(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor: ...
+    def var(self, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> Tensor:
+        """Compute the variance of all elements, or over the given dimensions.
+
+        Args:
+            dim: dimension or dimensions to reduce; all if not given.
+            unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+            keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+            correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+
+        Method form of `torch.var`, whose docstring has examples.
+        """
     @overload
     def var(self, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> Tensor: ...
     @overload
     def var(self, unbiased: _bool) -> Tensor: ...
-    def vdot(self, other: Tensor) -> Tensor: ...
+    def vdot(self, other: Tensor) -> Tensor:
+        """Compute the dot product of two vectors, with the first one conjugated if it is complex.
+
+        Args:
+            other: second vector, of the same length.
+
+        Method form of `torch.vdot`, whose docstring has examples.
+        """
     @overload
-    def view(self, size: _int | Sequence[_int]) -> Tensor: ...
+    def view(self, size: _int | Sequence[_int]) -> Tensor:
+        """Return a view of the same elements with another shape, or of the same memory with another data type.
+
+        Args:
+            size: the shape; one number may be -1, to be inferred.
+            dtype: if given instead, the data type that the bytes are read as.
+
+        Raises:
+            RuntimeError: if the strides do not allow a view with this shape; `reshape` copies then.
+
+        Examples:
+            >>> torch.arange(6).view(2, -1)
+            tensor([[0, 1, 2],
+                    [3, 4, 5]])
+            >>> torch.tensor([1.0]).view(torch.int32)
+            tensor([1065353216], dtype=torch.int32)
+        """
     @overload
     def view(self, *size: _int) -> Tensor: ...
     @overload
     def view(self, dtype: _dtype) -> Tensor: ...
-    def view_as(self, other: Tensor) -> Tensor: ...
+    def view_as(self, other: Tensor) -> Tensor:
+        """Return a view of the tensor with the shape of `other`.
+
+        Args:
+            other: the tensor whose shape is taken.
+
+        Examples:
+            >>> torch.arange(4).view_as(torch.zeros(2, 2))
+            tensor([[0, 1],
+                    [2, 3]])
+        """
     @property
     def volatile(self) -> Any: ...
     @overload
-    def vsplit(self, sections: _int) -> tuple[Tensor, ...]: ...
+    def vsplit(self, sections: _int) -> tuple[Tensor, ...]:
+        """Split a tensor vertically: along the first dimension (views).
+
+        Args:
+            sections: number of equal parts.
+            indices: where the parts after the first begin.
+
+        Method form of `torch.vsplit`, whose docstring has examples.
+        """
     @overload
     def vsplit(self, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
     @overload
     def vsplit(self, *indices: _int) -> tuple[Tensor, ...]: ...
-    def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor: ...
-    def xlogy(self, other: Tensor | _Number) -> Tensor: ...
-    def xlogy_(self, other: Tensor | _Number) -> Tensor: ...
-    def zero_(self) -> Tensor: ...
+    def where(self, condition: Tensor, other: Tensor | _Number) -> Tensor:
+        """Select elements of the tensor where `condition` is True, and elements of `other` elsewhere.
+
+        Args:
+            condition: a boolean tensor.
+            other: values where `condition` is False; a tensor or a number.
+
+        Examples:
+            >>> torch.tensor([1, 2, 3]).where(torch.tensor([True, False, True]), 0)
+            tensor([1, 0, 3])
+        """
+    def xlogy(self, other: Tensor | _Number) -> Tensor:
+        """Compute `input * log(other)`, with 0 where `input` is 0.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+
+        Method form of `torch.xlogy`, whose docstring has examples.
+        """
+    def xlogy_(self, other: Tensor | _Number) -> Tensor:
+        """In-place version of `torch.xlogy`: write the result over the tensor itself.
+
+        Args:
+            other: second operand, a tensor or a number, broadcast with the first.
+        """
+    def zero_(self) -> Tensor:
+        """Fill the tensor with zeros.
+
+        Examples:
+            >>> torch.tensor([1.0, 2.0]).zero_()
+            tensor([0., 0.])
+        """
 
 class _FunctionBase:
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Any: ...
@@ -1120,243 +3990,2320 @@ class dtype:
     def to_complex(self) -> Any: ...
     def to_real(self) -> Any: ...
 
-def _conj_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor: ...
+def _conj_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of the complex conjugate.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+    """
+def _dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
+    """Compute the derivative of a share `x` with respect to its concentration, divided by `1 - x`.
+
+    Args:
+        alpha: factor of `other`.
+    """
 def _disabled_torch_function_impl(*args: Any, **_kwargs: Any) -> Any: ...
 _distributed: ModuleType
 _gpu: ModuleType
-def _neg_view(input: Tensor) -> Tensor: ...
-def _neg_view_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def _neg_view(input: Tensor) -> Tensor:
+    """Return the negated elements as a view, whose values are computed when they are read.
+
+    Args:
+        input: the input tensor.
+    """
+def _neg_view_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of the negated elements.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+    """
 _nn: ModuleType
-def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
-def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Tensor: ...
-def _standard_gamma(input: Tensor, generator: Any = ...) -> Tensor: ...
-def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor: ...
-def abs(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def absolute(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def acos(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def acosh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> Tensor: ...
-def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> tuple[Tensor, Tensor]: ...
-def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor: ...
+def _reshape_alias_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+    """Return a copy of the elements with another shape and strides.
+
+    Args:
+        input: the input tensor.
+        size: shape of the result: a sequence, or the sizes one by one.
+        stride: step between neighboring windows, one number or one for each dimension.
+        out: tensor to write the result into.
+    """
+def _sample_dirichlet(input: Tensor, generator: Any = ...) -> Tensor:
+    """Draw from Dirichlet distributions with concentrations along the last dimension of `input`.
+
+    Args:
+        input: the input tensor.
+        generator: generator of the random numbers; the device's default one if not given.
+    """
+def _standard_gamma(input: Tensor, generator: Any = ...) -> Tensor:
+    """Draw from gamma distributions with the given shape parameters and rate 1.
+
+    Args:
+        input: the input tensor.
+        generator: generator of the random numbers; the device's default one if not given.
+    """
+def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
+    """Compute the derivative of `output`, drawn by `_standard_gamma`, with respect to the shape parameter.
+
+    Args:
+        input: the input tensor.
+    """
+def abs(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the absolute value of each element; the magnitude of complex ones.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.abs(torch.tensor([-1.5, 2.0]))
+        tensor([1.5000, 2.0000])
+        >>> torch.abs(torch.tensor([3 + 4j]))
+        tensor([5.])
+    """
+def absolute(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the absolute value of each element; the magnitude of complex ones.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.abs(torch.tensor([-1.5, 2.0]))
+        tensor([1.5000, 2.0000])
+        >>> torch.abs(torch.tensor([3 + 4j]))
+        tensor([5.])
+
+    Another name of `torch.abs`.
+    """
+def acos(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arccosine (inverse cosine) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.acos(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([1.5708, 1.0472, 0.0000])
+    """
+def acosh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic cosine of each element, which is at least 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.acosh(torch.tensor([1.0, 1.5, 2.0]))
+        tensor([0.0000, 0.9624, 1.3170])
+    """
+def adaptive_avg_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> Tensor:
+    """Average over `output_size` nearly equal parts of the last dimension.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        output_size: size of the output.
+
+    Examples:
+        >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+        tensor([[1.5000, 3.5000]])
+    """
+def adaptive_max_pool1d(input: Tensor, output_size: _int | Sequence[_int]) -> tuple[Tensor, Tensor]:
+    """Take the maxima over `output_size` nearly equal parts of the last dimension, and their indices.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        output_size: size of the output.
+
+    Examples:
+        >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+        (tensor([[2., 4.]]), tensor([[1, 3]]))
+    """
+def add(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+    """Add `other`, scaled by `alpha`, to `input`: `input + alpha * other`.
+
+    Supports broadcasting and type promotion.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        alpha: factor of `other`. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.add(torch.tensor([1, 2]), torch.tensor([0.5, 1.5]))
+        tensor([1.5000, 3.5000])
+        >>> torch.add(torch.tensor([1, 2]), 10, alpha=2)
+        tensor([21, 22])
+    """
 def add_batch_dim(t: Any, dim: Any, level: Any) -> Any: ...
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def adjoint(input: Tensor) -> Tensor: ...
-def affine_grid_generator(theta: Tensor, size: _int | Sequence[_int], align_corners: _bool) -> Tensor: ...
-def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Multiply batches of matrices, sum the products and add a matrix.
+
+    The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+
+    Args:
+        input: the matrix to add, which can be broadcast to the product.
+        batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+        beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+        alpha: factor of the sum of products. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addbmm(torch.zeros(2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4))
+        tensor([[15., 15., 15., 15.],
+                [15., 15., 15., 15.]])
+    """
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Add a quotient of two tensors, scaled by `value`: `input + value * tensor1 / tensor2`.
+
+    Args:
+        input: the input tensor.
+        tensor1: the dividend, broadcast with `input`.
+        tensor2: the divisor, broadcast with `input`.
+        value: factor of the quotient. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addcdiv(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=0.5)
+        tensor([1.2500, 1.2500])
+    """
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, value: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Add a product of two tensors, scaled by `value`: `input + value * tensor1 * tensor2`.
+
+    Args:
+        input: the input tensor.
+        tensor1, tensor2: the factors, broadcast with `input`.
+        value: factor of the product. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addcmul(torch.ones(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=0.5)
+        tensor([2.5000, 5.0000])
+    """
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
+
+    Args:
+        input: the matrix to add, which can be broadcast to the product.
+        mat1, mat2: the matrices to multiply.
+        beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+        alpha: factor of the product. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addmm(torch.ones(2, 2), torch.eye(2), torch.full((2, 2), 3.0))
+        tensor([[4., 4.],
+                [4., 4.]])
+    """
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
+
+    Args:
+        input: the vector to add, which can be broadcast to the product.
+        mat: the matrix.
+        vec: the vector to multiply.
+        beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+        alpha: factor of the product. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addmv(torch.ones(2), torch.eye(2), torch.tensor([3.0, 4.0]))
+        tensor([4., 5.])
+    """
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
+
+    Args:
+        input: the matrix to add, which can be broadcast to the product.
+        vec1, vec2: the vectors.
+        beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+        alpha: factor of the product. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
+def adjoint(input: Tensor) -> Tensor:
+    """Transpose the last two dimensions and conjugate complex elements (a view).
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.adjoint(torch.tensor([[1 + 1j, 2j]]))
+        tensor([[1.-1.j],
+                [0.-2.j]])
+    """
+def affine_grid_generator(theta: Tensor, size: _int | Sequence[_int], align_corners: _bool) -> Tensor:
+    """Return the sampling grid of affine maps, as `torch.nn.functional.affine_grid` does.
+
+    Args:
+        theta: affine matrices, `(N, 2, 3)` or `(N, 3, 4)`.
+        size: size of the output, `(N, C, H, W)` or `(N, C, D, H, W)`.
+        align_corners: whether -1 and 1 are the centers of the corner pixels, else their edges.
+
+    Examples:
+        >>> torch.affine_grid_generator(torch.eye(2, 3)[None], (1, 1, 2, 2), True)[0, :, :, 0]
+        tensor([[-1.,  1.],
+                [-1.,  1.]])
+    """
+def alias_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of the tensor.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.alias_copy(torch.tensor([1, 2]))
+        tensor([1, 2])
+    """
 def aliased(t: Any) -> Any: ...
-def all(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool: ...
+def all(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[True, False], [True, True]])
+        >>> torch.all(x), torch.all(x, dim=1)
+        (tensor(False), tensor([False,  True]))
+    """
+def allclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> _bool:
+    """Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        rtol: relative tolerance. Default: `1e-5`
+        atol: absolute tolerance. Default: `1e-8`
+        equal_nan: whether NaN is close to NaN. Default: `False`
+
+    Examples:
+        >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-6]))
+        True
+    """
 def allow_view_writes(gradients: Any) -> Any: ...
-def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> _MinMax: ...
-def angle(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def amax(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return the maximum over one or several dimensions.
+
+    Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
+        tensor([5., 7.])
+    """
+def amin(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return the minimum over one or several dimensions.
+
+    Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
+        tensor([1., 3.])
+    """
+def aminmax(input: Tensor, *, dim: _int | None = ..., keepdim: _bool = ..., out: Any = ...) -> _MinMax:
+    """Return both the minimum and the maximum, of all elements or along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce; all elements if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(min, max)`.
+
+    Examples:
+        >>> low, high = torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
+        >>> low, high
+        (tensor(1.), tensor(3.))
+    """
+def angle(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the angle (phase) of complex numbers in radians; π for negative real numbers, 0 for others.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.angle(torch.tensor([1 + 1j, -1j]))
+        tensor([ 0.7854, -1.5708])
+    """
+def any(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[True, False], [False, False]])
+        >>> torch.any(x), torch.any(x, dim=1)
+        (tensor(True), tensor([ True, False]))
+    """
 def apply_function(*args: Any, **kwargs: Any) -> Any: ...
 @overload
-def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def arange(start: _Number, end: _Number | None = ..., step: _Number = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return the numbers from `start` up to, but not including, `end`, with steps of `step`.
+
+    Called with one number, that is `end`, and `start` is 0.
+
+    Args:
+        start: first number. Default: `0`
+        end: the numbers stop before it.
+        step: difference of neighboring numbers. Default: `1`
+        dtype: data type; if not given, int64 for whole numbers, else the default dtype.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.arange(5)
+        tensor([0, 1, 2, 3, 4])
+        >>> torch.arange(1, 2, 0.25)
+        tensor([1.0000, 1.2500, 1.5000, 1.7500])
+    """
 @overload
 def arange(*, end: _Number, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def arccos(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def arccosh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def arcsin(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def arctan(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def arctan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def arctanh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def argmax(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def argmin(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def argsort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor: ...
-def argwhere(input: Tensor) -> Tensor: ...
-def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor: ...
-def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ..., *, out: Any = ...) -> Tensor: ...
+def arccos(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arccosine (inverse cosine) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.acos(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([1.5708, 1.0472, 0.0000])
+
+    Another name of `torch.acos`.
+    """
+def arccosh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic cosine of each element, which is at least 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.acosh(torch.tensor([1.0, 1.5, 2.0]))
+        tensor([0.0000, 0.9624, 1.3170])
+
+    Another name of `torch.acosh`.
+    """
+def arcsin(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arcsine (inverse sine) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.asin(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5236, 1.5708])
+
+    Another name of `torch.asin`.
+    """
+def arcsinh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic sine of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.asinh(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4812, 0.8814])
+
+    Another name of `torch.asinh`.
+    """
+def arctan(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arctangent (inverse tangent) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atan(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4636, 0.7854])
+
+    Another name of `torch.atan`.
+    """
+def arctan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
+
+    The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
+
+    Args:
+        input: y coordinates.
+        other: x coordinates, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atan2(torch.tensor([1.0, 1.0, -1.0]), torch.tensor([1.0, -1.0, -1.0]))
+        tensor([ 0.7854,  2.3562, -2.3562])
+
+    Another name of `torch.atan2`.
+    """
+def arctanh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atanh(torch.tensor([0.0, 0.5, -0.5]))
+        tensor([ 0.0000,  0.5493, -0.5493])
+
+    Another name of `torch.atanh`.
+    """
+def argmax(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return the index of the maximum, of all elements or along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce; without it, the index is that in the flattened tensor.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+        >>> torch.argmax(x), torch.argmax(x, dim=1)
+        (tensor(2), tensor([1, 0]))
+    """
+def argmin(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return the index of the minimum, of all elements or along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce; without it, the index is that in the flattened tensor.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+        >>> torch.argmin(x), torch.argmin(x, dim=1)
+        (tensor(0), tensor([0, 1]))
+    """
+def argsort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool = ...) -> Tensor:
+    """Return the indices that sort a tensor along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to sort. Default: `-1`
+        descending: whether the largest element comes first. Default: `False`
+        stable: whether equal elements keep their order. Default: `False`
+
+    Examples:
+        >>> torch.argsort(torch.tensor([3, 1, 2]))
+        tensor([1, 2, 0])
+    """
+def argwhere(input: Tensor) -> Tensor:
+    """Return the indices of all elements that are not zero, as the rows of a matrix.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
+def as_strided(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ...) -> Tensor:
+    """Return a view of the tensor's memory with any sizes, strides and offset.
+
+    Several elements of the view may be the same place in memory; writing into such a view is unsafe.
+
+    Args:
+        input: the input tensor.
+        size: shape of the view.
+        stride: step in memory between neighboring elements of each dimension, in elements.
+        storage_offset: place of the first element in the storage; that of `input` if not given.
+
+    Raises:
+        RuntimeError: if the view would reach beyond the storage.
+
+    Examples:
+        >>> torch.as_strided(torch.arange(6), (2, 3), (1, 2))
+        tensor([[0, 2, 4],
+                [1, 3, 5]])
+    """
+def as_strided_copy(input: Tensor, size: _int | Sequence[_int], stride: _int | Sequence[_int], storage_offset: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Return a copy of the tensor's memory read with any sizes and strides; see `torch.as_strided`.
+
+    Args:
+        input: the input tensor.
+        size: shape of the view.
+        stride: step in memory between neighboring elements of each dimension, in elements.
+        storage_offset: place of the first element in the storage; that of `input` if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.as_strided_copy(torch.arange(6), (2, 2), (1, 2))
+        tensor([[0, 2],
+                [1, 3]])
+    """
 def as_subclass(*args: Any, **kwargs: Any) -> Any: ...
-def asin(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def asinh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def atan(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def atan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def atanh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def atleast_1d(input: Tensor) -> Tensor: ...
-def atleast_2d(input: Tensor) -> Tensor: ...
-def atleast_3d(input: Tensor) -> Tensor: ...
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor: ...
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor: ...
+def asin(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arcsine (inverse sine) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.asin(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5236, 1.5708])
+    """
+def asinh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic sine of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.asinh(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4812, 0.8814])
+    """
+def atan(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arctangent (inverse tangent) of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atan(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4636, 0.7854])
+    """
+def atan2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the arctangent of `input / other` in radians, with the signs of both telling the quadrant.
+
+    The result is the angle of the point with the coordinates x = `other` and y = `input`, between -π and π.
+
+    Args:
+        input: y coordinates.
+        other: x coordinates, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atan2(torch.tensor([1.0, 1.0, -1.0]), torch.tensor([1.0, -1.0, -1.0]))
+        tensor([ 0.7854,  2.3562, -2.3562])
+    """
+def atanh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse hyperbolic tangent of each element, which lies between -1 and 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.atanh(torch.tensor([0.0, 0.5, -0.5]))
+        tensor([ 0.0000,  0.5493, -0.5493])
+    """
+def atleast_1d(input: Tensor) -> Tensor:
+    """Return the tensor with at least one dimension.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.atleast_1d(torch.tensor(5))
+        tensor([5])
+    """
+def atleast_2d(input: Tensor) -> Tensor:
+    """Return the tensor with at least two dimensions; a vector becomes a row.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.atleast_2d(torch.tensor([1, 2]))
+        tensor([[1, 2]])
+    """
+def atleast_3d(input: Tensor) -> Tensor:
+    """Return the tensor with at least three dimensions; a matrix gets a last dimension of size 1.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.atleast_3d(torch.tensor([[1, 2]])).shape
+        torch.Size([1, 2, 1])
+    """
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor:
+    """Average the elements of windows that slide over the last dimension.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of zeros to add on both sides. Default: `[0]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+        count_include_pad: whether the added zeros count in the averages. Default: `True`
+
+    Examples:
+        >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+        tensor([[2., 3.]])
+    """
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: _Number = ..., alpha: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
+
+    Args:
+        input: the batch to add, which can be broadcast to the product.
+        batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+        beta: factor of `input`; with 0, its elements are ignored, NaN among them. Default: `1`
+        alpha: factor of the product. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.baddbmm(torch.zeros(5, 2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
 def batch_joined(t: Any, levels: Any) -> Any: ...
-def batch_norm(*args: Any, **kwargs: Any) -> Any: ...
+def batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float, _cudnn_enabled: _bool) -> Tensor:
+    """Normalize each channel (dimension 1) over the batch, then scale and shift it.
+
+    Args:
+        input: the input tensor.
+        weight: scale of each channel.
+        bias: shift of each channel.
+        running_mean, running_var: running estimates; updated in training, used otherwise.
+        training: whether to normalize by the statistics of the batch.
+        momentum: share of the batch in the update of the running estimates.
+        eps: small number added to the denominator, for numerical stability.
+        _cudnn_enabled: not used.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+        >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+        tensor([[-1., -1.],
+                [ 1.,  1.]])
+    """
 def batch_parts(t: Any) -> Any: ...
 def begin_transform(reverse: Any, guards: Any) -> Any: ...
-def bernoulli(input: Tensor, p: _float | None = ..., *, generator: Any = ..., out: Any = ...) -> Tensor: ...
+def bernoulli(input: Tensor, p: _float | None = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
+    """Draw ones and zeros: ones with the probabilities in `input`.
+
+    Args:
+        input: probabilities between 0 and 1.
+        p: one probability for all elements, instead of those in `input`.
+        generator: generator of the random numbers; the device's default one if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bernoulli(torch.tensor([0.0, 1.0, 1.0]))
+        tensor([0., 1., 1.])
+    """
 bfloat16: _dtype
-def bincount(input: Tensor, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor: ...
-def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Tensor: ...
-def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def bincount(input: Tensor, weights: Tensor | None = ..., minlength: _int = ...) -> Tensor:
+    """Count how often each value occurs in a vector of non-negative integers.
+
+    Args:
+        input: vector of non-negative integers.
+        weights: if given, weights of the same shape, which are summed instead of counted.
+        minlength: least length of the result. Default: `0`
+
+    Examples:
+        >>> torch.bincount(torch.tensor([0, 1, 1, 3]))
+        tensor([1, 2, 0, 1])
+        >>> torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([0.5, 1.0, 2.0]))
+        tensor([0.5000, 3.0000])
+    """
+def binomial(count: Tensor, prob: Tensor, generator: Any = ...) -> Tensor:
+    """Draw from binomial distributions: the number of successes of independent trials.
+
+    Args:
+        count: numbers of trials.
+        prob: probabilities of success, broadcast with `count`.
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
+        tensor([ 0., 10.])
+    """
+def bitwise_and(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the bitwise AND of integers or truth values.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_and(torch.tensor([12, 10]), 6)
+        tensor([4, 2])
+    """
+def bitwise_left_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Shift the bits of integers to the left: `input << other`.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: by how many bits; a tensor or a number, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_left_shift(torch.tensor([1, 3]), 2)
+        tensor([ 4, 12])
+    """
+def bitwise_not(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the bitwise NOT of integers, or the logical NOT of truth values.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_not(torch.tensor([0, 5]))
+        tensor([-1, -6])
+        >>> torch.bitwise_not(torch.tensor([True, False]))
+        tensor([False,  True])
+    """
+def bitwise_or(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the bitwise OR of integers or truth values.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_or(torch.tensor([12, 10]), 6)
+        tensor([14, 14])
+    """
+def bitwise_right_shift(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Shift the bits of integers to the right, keeping the sign: `input >> other`.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: by how many bits; a tensor or a number, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_right_shift(torch.tensor([-8, 9]), 1)
+        tensor([-4,  4])
+    """
+def bitwise_xor(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the bitwise XOR (exclusive or) of integers or truth values.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bitwise_xor(torch.tensor([12, 10]), 6)
+        tensor([10, 12])
+    """
 @overload
-def block_diag(tensors: Tensor | Sequence[Tensor] | None = ...) -> Tensor: ...
+def block_diag(tensors: Tensor | Sequence[Tensor] | None = ...) -> Tensor:
+    """Build a block diagonal matrix from matrices, with zeros elsewhere.
+
+    Args:
+        tensors: matrices, or vectors and numbers, which become matrices with one row.
+
+    Examples:
+        >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
+        tensor([[1, 2, 0],
+                [0, 0, 3],
+                [0, 0, 4]])
+    """
 @overload
 def block_diag(*tensors: Tensor) -> Tensor: ...
-def bmm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor: ...
+def bmm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply two batches of matrices, pair by pair; neither is broadcast.
+
+    Args:
+        input: first batch, `(b, n, m)`.
+        mat2: second batch, `(b, m, p)`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+        torch.Size([5, 2, 4])
+    """
 bool: _dtype
 @overload
-def broadcast_tensors(tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+def broadcast_tensors(tensors: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Broadcast tensors to their common shape (views).
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+
+    Raises:
+        RuntimeError: if the shapes cannot be broadcast.
+
+    Examples:
+        >>> a, b = torch.broadcast_tensors(torch.tensor([[1], [2]]), torch.tensor([3, 4, 5]))
+        >>> a.shape, b.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
 @overload
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]: ...
-def broadcast_to(input: Tensor, size: _int | Sequence[_int]) -> Tensor: ...
+def broadcast_to(input: Tensor, size: _int | Sequence[_int]) -> Tensor:
+    """Broadcast the tensor to a shape (a view).
+
+    Args:
+        input: the input tensor.
+        size: the shape; -1 keeps the size of a dimension.
+
+    Examples:
+        >>> torch.broadcast_to(torch.tensor([1, 2, 3]), (2, 3))
+        tensor([[1, 2, 3],
+                [1, 2, 3]])
+    """
 @overload
-def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor: ...
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor:
+    """Find the index of the bucket, between sorted boundaries, that each value belongs to.
+
+    For a result `i`: `boundaries[i - 1] < value <= boundaries[i]`, or with `right=True`
+    `boundaries[i - 1] <= value < boundaries[i]`.
+
+    Args:
+        input: the values.
+        boundaries: sorted vector of the boundaries.
+        self_: a number, instead of `input`.
+        out_int32: whether the indices are int32, else int64. Default: `False`
+        right: whether a value that equals a boundary belongs to the bucket above it. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.bucketize(torch.tensor([0, 3, 9]), torch.tensor([1, 3, 5]))
+        tensor([0, 1, 3])
+    """
 @overload
 def bucketize(self_: _Number, boundaries: Tensor, *, out_int32: _bool = ..., right: _bool = ..., out: Any = ...) -> Tensor: ...
 def can_cast(from_: Any, to: Any) -> Any: ...
-def cat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor: ...
-def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str = ...) -> Tensor: ...
-def ceil(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def celu(input: Tensor, alpha: _Number = ...) -> Tensor: ...
+def cat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+    """Concatenate tensors along an existing dimension.
+
+    Args:
+        tensors: tensors with the same shape, except along `dim`.
+        dim: dimension along which to join. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cat([torch.zeros(2, 3), torch.ones(1, 3)]).shape
+        torch.Size([3, 3])
+        >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+def cdist(x1: Tensor, x2: Tensor, p: _float = ..., compute_mode: _str = ...) -> Tensor:
+    """Compute the distance between each pair of vectors of two collections, by the `p`-norm.
+
+    Args:
+        x1: vectors, `(*, P, M)`.
+        x2: vectors, `(*, R, M)`; the result has shape `(*, P, R)`.
+        p: order of the norm. Default: `2.0`
+        compute_mode: how Euclidean distances may be computed by a matrix product:
+            `"use_mm_for_euclid_dist_if_necessary"` (for more than 25 vectors), `"use_mm_for_euclid_dist"` or
+            `"donot_use_mm_for_euclid_dist"`. Default: `"use_mm_for_euclid_dist_if_necessary"`
+
+    Examples:
+        >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
+    """
+def ceil(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Round each element up to a whole number.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ceil(torch.tensor([-1.5, 0.5, 2.0]))
+        tensor([-1.,  1.,  2.])
+    """
+def celu(input: Tensor, alpha: _Number = ...) -> Tensor:
+    """Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
+
+    Args:
+        input: the input tensor.
+        alpha: minus the limit for large negative elements. Default: `1.0`
+
+    Examples:
+        >>> torch.celu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 @overload
-def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
+def chain_matmul(matrices: Tensor | Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Multiply a chain of matrices in the cheapest order; `torch.linalg.multi_dot` is the newer form.
+
+    Args:
+        matrices: the matrices, one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1))
+        tensor([[12.],
+                [12.]])
+    """
 @overload
 def chain_matmul(*matrices: Tensor, out: Any = ...) -> Tensor: ...
-def cholesky_inverse(input: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-def clamp(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor: ...
-def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def cholesky_inverse(input: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of a matrix, given its Cholesky factor.
+
+    Args:
+        input: the Cholesky factor, or a batch of them.
+        upper: whether it is the upper one. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> factor = torch.linalg.cholesky(torch.tensor([[4.0, 0.0], [0.0, 2.0]]))
+        >>> torch.cholesky_inverse(factor)
+        tensor([[0.2500, 0.0000],
+                [0.0000, 0.5000]])
+    """
+def cholesky_solve(input: Tensor, input2: Tensor, upper: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Solve `A @ X = B`, given a Cholesky factor of `A`.
+
+    Args:
+        input: the right-hand side `B`.
+        input2: the Cholesky factor.
+        upper: whether the factor is the upper one. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> factor = torch.linalg.cholesky(torch.tensor([[4.0, 0.0], [0.0, 9.0]]))
+        >>> torch.cholesky_solve(torch.tensor([[4.0], [18.0]]), factor)
+        tensor([[1.],
+                [2.]])
+    """
+def chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor into at most `chunks` parts of equal size along a dimension (views).
+
+    The last part may be smaller, and there may be fewer parts.
+
+    Args:
+        input: the input tensor.
+        chunks: number of parts.
+        dim: dimension along which to split. Default: `0`
+
+    Examples:
+        >>> [part.tolist() for part in torch.chunk(torch.arange(5), 3)]
+        [[0, 1], [2, 3], [4]]
+    """
+def clamp(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
+    """Clamp all elements into the range `[min, max]`.
+
+    Where `min` exceeds `max`, the result is `max`.
+
+    Args:
+        input: the input tensor.
+        min: lower bound, a tensor or a number; none if not given.
+        max: upper bound, a tensor or a number; none if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=-1.0, max=1.0)
+        tensor([-1.0000,  0.5000,  1.0000])
+        >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=0.0)
+        tensor([0.0000, 0.5000, 3.0000])
+    """
+def clamp_max(input: Tensor, max: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Clamp all elements from above: the smaller of `input` and `max`.
+
+    Args:
+        input: the input tensor.
+        max: upper bound, a tensor or a number.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.clamp_max(torch.tensor([-2.0, 3.0]), 0.0)
+        tensor([-2.,  0.])
+    """
+def clamp_min(input: Tensor, min: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Clamp all elements from below: the larger of `input` and `min`.
+
+    Args:
+        input: the input tensor.
+        min: lower bound, a tensor or a number.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.clamp_min(torch.tensor([-2.0, 3.0]), 0.0)
+        tensor([0., 3.])
+    """
 def clear_autocast_weights() -> Any: ...
-def clip(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor: ...
-def clone(input: Tensor, *, memory_format: _str | None = ...) -> Tensor: ...
-def column_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
-def combinations(input: Tensor, r: _int = ..., with_replacement: _bool = ...) -> Tensor: ...
-def complex(real: Tensor, imag: Tensor, *, out: Any = ...) -> Tensor: ...
+def clip(input: Tensor, min: Tensor | _Number | None = ..., max: Tensor | _Number | None = ..., *, out: Any = ...) -> Tensor:
+    """Clamp all elements into the range `[min, max]`.
+
+    Where `min` exceeds `max`, the result is `max`.
+
+    Args:
+        input: the input tensor.
+        min: lower bound, a tensor or a number; none if not given.
+        max: upper bound, a tensor or a number; none if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=-1.0, max=1.0)
+        tensor([-1.0000,  0.5000,  1.0000])
+        >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=0.0)
+        tensor([0.0000, 0.5000, 3.0000])
+
+    Another name of `torch.clamp`.
+    """
+def clone(input: Tensor, *, memory_format: _str | None = ...) -> Tensor:
+    """Return a copy of the tensor in memory of its own.
+
+    Gradients flow through the copy to `input`; `detach()` stops them.
+
+    Args:
+        input: the input tensor.
+        memory_format: memory format of the copy; that of `input` if not given.
+
+    Examples:
+        >>> x = torch.zeros(2)
+        >>> y = torch.clone(x)
+        >>> y[0] = 1.0
+        >>> x
+        tensor([0., 0.])
+    """
+def column_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Stack tensors horizontally, with vectors as columns.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+        tensor([[1, 3],
+                [2, 4]])
+    """
+def combinations(input: Tensor, r: _int = ..., with_replacement: _bool = ...) -> Tensor:
+    """Return all combinations of `r` elements of a vector, as the rows of a matrix.
+
+    Args:
+        input: a vector.
+        r: number of elements to combine. Default: `2`
+        with_replacement: whether an element may be chosen several times. Default: `False`
+
+    Examples:
+        >>> torch.combinations(torch.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
+def complex(real: Tensor, imag: Tensor, *, out: Any = ...) -> Tensor:
+    """Build complex numbers from real and imaginary parts.
+
+    Args:
+        real: the real parts.
+        imag: the imaginary parts, of the same data type.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.complex(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 3.0]))
+        tensor([1.+2.j, 0.+3.j])
+    """
 complex128: _dtype
 complex32: AbsentDType
 complex64: _dtype
-def concat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor: ...
-def concatenate(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor: ...
-def conj(input: Tensor) -> Tensor: ...
-def conj_physical(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = ...) -> Tensor: ...
+def concat(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+    """Concatenate tensors along an existing dimension; the same as `torch.cat`.
+
+    Args:
+        tensors: tensors with the same shape, except along `dim`.
+        dim: dimension along which to join. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.concat([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+def concatenate(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+    """Concatenate tensors along an existing dimension; the same as `torch.cat`.
+
+    Args:
+        tensors: tensors with the same shape, except along `dim`.
+        dim: dimension along which to join. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.concatenate([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+def conj(input: Tensor) -> Tensor:
+    """Return the complex conjugate as a view, whose values are computed when they are read.
+
+    Real tensors are returned as they are.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.conj(torch.tensor([1 + 2j]))
+        tensor([1.-2.j])
+    """
+def conj_physical(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the complex conjugate; real numbers stay as they are.
+
+    Unlike `torch.conj` it computes the values at once.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.conj_physical(torch.tensor([1 + 2j]))
+        tensor([1.-2.j])
+    """
+def constant_pad_nd(input: Tensor, pad: _int | Sequence[_int], value: _Number = ...) -> Tensor:
+    """Pad the last dimensions with a constant value.
+
+    Args:
+        input: the input tensor.
+        pad: number of elements to add before and after each dimension, last one first; negative numbers remove some.
+        value: value of the added elements. Default: `0`
+
+    Examples:
+        >>> torch.constant_pad_nd(torch.tensor([[1, 2]]), (1, 1, 0, 1))
+        tensor([[0, 1, 2, 0],
+                [0, 0, 0, 0]])
+    """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 1D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv1d(torch.ones(1, 3, 5), torch.ones(8, 3, 3)).shape
+        torch.Size([1, 8, 3])
+    """
 @overload
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 2D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(8, 3, 3, 3)).shape
+        torch.Size([1, 8, 3, 3])
+    """
 @overload
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 3D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv3d(torch.ones(1, 3, 5, 5, 5), torch.ones(8, 3, 3, 3, 3)).shape
+        torch.Size([1, 8, 3, 3, 3])
+    """
 @overload
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 1D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 8, 3)).shape
+        torch.Size([1, 8, 5])
+    """
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 2D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 8, 3, 3)).shape
+        torch.Size([1, 8, 5, 5])
+    """
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 3D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose3d(torch.ones(1, 3, 3, 3, 3), torch.ones(3, 8, 3, 3, 3)).shape
+        torch.Size([1, 8, 5, 5, 5])
+    """
 def convert(tensor: Any, dtype: Any, device: Any, copy: Any, memory_format: Any = ...) -> Any: ...
-def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int | Sequence[_int], padding: _int | Sequence[_int], dilation: _int | Sequence[_int], transposed: _bool, output_padding: _int | Sequence[_int], groups: _int) -> Tensor: ...
-def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def corrcoef(input: Tensor) -> Tensor: ...
-def cos(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def cosh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ...) -> Tensor: ...
+def convolution(input: Tensor, weight: Tensor, bias: Tensor | None, stride: _int | Sequence[_int], padding: _int | Sequence[_int], dilation: _int | Sequence[_int], transposed: _bool, output_padding: _int | Sequence[_int], groups: _int) -> Tensor:
+    """Apply a convolution or a transposed convolution, over as many dimensions as `weight` has beyond two.
+
+    Args:
+        input: the input, `(N, C_in, *)`.
+        weight: the filters, `(C_out, C_in / groups, *)`, or `(C_in, C_out / groups, *)` if transposed.
+        bias: vector of length `C_out` to add, or None.
+        stride: step between neighboring positions of the filter.
+        padding: amount of padding on both sides of each dimension.
+        dilation: step between the elements of a window.
+        transposed: whether to apply a transposed convolution.
+        output_padding: additional size of the output, on one side of each dimension.
+        groups: number of groups that the channels are split into; each has filters of its own.
+
+    Examples:
+        >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 2)
+        >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+        tensor([[[2., 2., 2.]]])
+    """
+def copysign(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Combine the magnitude of `input` with the sign of `other`.
+
+    Args:
+        input: the input tensor.
+        other: a tensor or a number whose signs are taken, -0.0 among them.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-0.0, 3.0]))
+        tensor([-1.,  2.])
+    """
+def corrcoef(input: Tensor) -> Tensor:
+    """Compute the matrix of Pearson's correlation coefficients of variables.
+
+    Args:
+        input: a matrix with a row for each variable and a column for each observation.
+
+    Examples:
+        >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
+def cos(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the cosine of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cos(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([1.0000, 0.8776, 0.5403])
+    """
+def cosh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the hyperbolic cosine of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cosh(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([1.0000, 1.1276, 1.5431])
+    """
+def count_nonzero(input: Tensor, dim: _int | Sequence[_int] | None = ...) -> Tensor:
+    """Count the elements that are not zero, in the whole tensor or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+
+    Examples:
+        >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
+        tensor([1, 2])
+    """
 def count_reverse(begins: Any) -> Any: ...
-def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor: ...
+def cov(input: Tensor, *, correction: _int = ..., fweights: Tensor | None = ..., aweights: Tensor | None = ...) -> Tensor:
+    """Estimate the covariance matrix of variables, whose observations are the columns of `input`.
+
+    Args:
+        input: a matrix with a row for each variable, or a vector of observations of one variable.
+        correction: difference between the number of observations and the divisor; 1 is Bessel's correction. Default: `1`
+        fweights: how often each observation was made (frequency weights).
+        aweights: importance of each observation.
+
+    Examples:
+        >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
+    """
 def crc32(bytes: Any, before: Any) -> Any: ...
-def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices: ...
-def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices: ...
-def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
-def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def cross(input: Tensor, other: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the cross product of vectors with three elements.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        dim: dimension of the vectors; the first one of size 3 if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=-1)
+        tensor([0., 0., 1.])
+    """
+def cummax(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
+    """Compute the cumulative maximum along a dimension, and the index where it was found.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Examples:
+        >>> values, indices = torch.cummax(torch.tensor([1, 3, 2, 4]), dim=0)
+        >>> values, indices
+        (tensor([1, 3, 3, 4]), tensor([0, 1, 1, 3]))
+    """
+def cummin(input: Tensor, dim: _int, *, out: Any = ...) -> _ValuesIndices:
+    """Compute the cumulative minimum along a dimension, and the index where it was found.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Examples:
+        >>> values, indices = torch.cummin(torch.tensor([4, 2, 3, 1]), dim=0)
+        >>> values, indices
+        (tensor([4, 2, 2, 1]), tensor([0, 1, 1, 3]))
+    """
+def cumprod(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute the cumulative product of the elements along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        dtype: data type that the elements are converted to before they are multiplied.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
+        tensor([1, 2, 6])
+    """
+def cumsum(input: Tensor, dim: _int, *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute the cumulative sum of the elements along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        dtype: data type that the elements are converted to before they are summed.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.cumsum(torch.tensor([1, 2, 3]), dim=0)
+        tensor([1, 3, 6])
+    """
 @overload
-def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor: ...
+def cumulative_trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+    """Integrate `y` cumulatively along a dimension by the trapezoidal rule.
+
+    Args:
+        y: values of the function.
+        x: points at which they were taken; if not given, they are `dx` apart.
+        dim: dimension along which to integrate; in the result it is shorter by one. Default: `-1`
+        dx: distance between neighboring points. Default: `1.0`
+
+    Examples:
+        >>> torch.cumulative_trapezoid(torch.tensor([1.0, 2.0, 3.0]))
+        tensor([1.5000, 4.0000])
+    """
 @overload
 def cumulative_trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
 def current_graph_task_id() -> Any: ...
-def deg2rad(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def det(input: Tensor) -> Tensor: ...
-def detach(input: Tensor) -> Tensor: ...
-def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def diag(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor: ...
-def diag_embed(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-def diagflat(input: Tensor, offset: _int = ...) -> Tensor: ...
-def diagonal(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-def diagonal_copy(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ..., *, out: Any = ...) -> Tensor: ...
-def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-def diff(input: Tensor, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor: ...
-def digamma(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def deg2rad(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Convert angles from degrees to radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.deg2rad(torch.tensor([90.0, 180.0]))
+        tensor([1.5708, 3.1416])
+    """
+def det(input: Tensor) -> Tensor:
+    """Compute the determinant of square matrices; the same as `torch.linalg.det`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+
+    Examples:
+        >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(-2.)
+    """
+def detach(input: Tensor) -> Tensor:
+    """Return the tensor detached from the graph: same memory, no gradient flows through it.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> torch.detach(x).requires_grad
+        False
+    """
+def detach_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of the tensor; its gradient cannot be computed, as in PyTorch.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.detach_copy(torch.tensor([1, 2]))
+        tensor([1, 2])
+    """
+def diag(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+    """Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
+
+    Args:
+        input: a vector or a matrix.
+        diagonal: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.diag(torch.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+        >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
+def diag_embed(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    """Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
+
+    Args:
+        input: the input tensor.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        dim1, dim2: dimensions of the matrices in the result. Default: `-2` and `-1`
+
+    Examples:
+        >>> torch.diag_embed(torch.tensor([1, 2]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
+def diagflat(input: Tensor, offset: _int = ...) -> Tensor:
+    """Build a diagonal matrix from the flattened elements of a tensor.
+
+    Args:
+        input: the input tensor.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+
+    Examples:
+        >>> torch.diagflat(torch.tensor([[1], [2]]))
+        tensor([[1, 0],
+                [0, 2]])
+    """
+def diagonal(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    """Return the diagonal of two dimensions, as the last dimension of the result (a view).
+
+    Args:
+        input: the input tensor.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        dim1, dim2: the two dimensions. Default: `0` and `1`
+
+    Examples:
+        >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
+def diagonal_copy(input: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ..., *, out: Any = ...) -> Tensor:
+    """Return a copy of the diagonal of two dimensions; see `torch.diagonal`.
+
+    Args:
+        input: the input tensor.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        dim1, dim2: the two dimensions. Default: `0` and `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
+def diagonal_scatter(input: Tensor, src: Tensor, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    """Return a copy of `input` in which a diagonal is replaced by `src`.
+
+    Args:
+        input: the input tensor.
+        src: the diagonal to embed, of the shape of `input.diagonal(offset, dim1, dim2)`.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        dim1, dim2: the two dimensions. Default: `0` and `1`
+
+    Examples:
+        >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+def diff(input: Tensor, n: _int = ..., dim: _int = ..., prepend: Tensor | None = ..., append: Tensor | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the differences of neighboring elements along a dimension, `n` times.
+
+    Args:
+        input: the input tensor.
+        n: how often to take differences; each time the dimension shrinks by one. Default: `1`
+        dim: dimension along which to take differences. Default: `-1`
+        prepend, append: tensors joined to `input` before the differences are taken.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.diff(torch.tensor([1, 4, 9, 16]))
+        tensor([3, 5, 7])
+        >>> torch.diff(torch.tensor([1, 4, 9, 16]), n=2)
+        tensor([2, 2])
+    """
+def digamma(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the digamma function, the derivative of the logarithm of the gamma function.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.digamma(torch.tensor([0.5, 1.0]))
+        tensor([-1.9635, -0.5772])
+    """
 def disable_saved_hooks(message: Any) -> Any: ...
-def dist(input: Tensor, other: Tensor, p: _Number = ...) -> Tensor: ...
-def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor: ...
+def dist(input: Tensor, other: Tensor, p: _Number = ...) -> Tensor:
+    """Compute the `p`-norm of the difference of two tensors.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        p: order of the norm. Default: `2`
+
+    Examples:
+        >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
+        tensor(5.)
+    """
+def div(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Divide `input` by `other`, element by element.
+
+    Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
+
+    Args:
+        input: the dividend, a tensor or a number.
+        other: the divisor, a tensor or a number.
+        rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.div(torch.tensor([7, -7]), 2)
+        tensor([ 3.5000, -3.5000])
+        >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+        tensor([ 3, -4])
+    """
+def divide(input: Tensor | _Number, other: Tensor | _Number, rounding_mode: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Divide `input` by `other`, element by element.
+
+    Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
+
+    Args:
+        input: the dividend, a tensor or a number.
+        other: the divisor, a tensor or a number.
+        rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.div(torch.tensor([7, -7]), 2)
+        tensor([ 3.5000, -3.5000])
+        >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+        tensor([ 3, -4])
+
+    Another name of `torch.div`.
+    """
 def dlpack_device(tensor: Any) -> Any: ...
-def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor: ...
-def dropout(input: Tensor, p: _float, train: _bool) -> Tensor: ...
+def dot(input: Tensor, tensor: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the dot product of two vectors.
+
+    Args:
+        input: first vector.
+        tensor: second vector, of the same length.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
+def dropout(input: Tensor, p: _float, train: _bool) -> Tensor:
+    """Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
+
+    Args:
+        input: the input tensor.
+        p: probability that an element becomes zero.
+        train: whether to apply dropout; else the input is returned as it is.
+
+    Examples:
+        >>> torch.dropout(torch.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
+    """
 @overload
-def dsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
+def dsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
+    """Split a tensor depthwise: along the third dimension (views).
+
+    Args:
+        input: the input tensor.
+        sections: number of equal parts.
+        indices: where the parts after the first begin.
+
+    Examples:
+        >>> [part.shape for part in torch.dsplit(torch.zeros(2, 3, 4), 2)]
+        [torch.Size([2, 3, 2]), torch.Size([2, 3, 2])]
+    """
 @overload
 def dsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
+def dstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Stack tensors depthwise: along the third dimension.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+        tensor([[[1, 3],
+                 [2, 4]]])
+    """
 def dtype_of(object: Any) -> Any: ...
 @overload
-def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor: ...
+def einsum(equation: _str, operands: Tensor | Sequence[Tensor]) -> Tensor:
+    """Sum products of tensors as an equation in Einstein's notation says.
+
+    Each dimension has a letter; those that are missing after `->` are summed over. `...` stands for any dimensions,
+    which are broadcast.
+
+    Args:
+        equation: letters of the dimensions of each operand, and after `->` those of the result.
+        operands: the tensors.
+
+    Examples:
+        >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
+        >>> torch.einsum("ij,jk->ik", a, b)
+        tensor([[11.]])
+        >>> torch.einsum("ij->j", a)
+        tensor([1., 2.])
+    """
 @overload
 def einsum(equation: _str, *operands: Tensor) -> Tensor: ...
-def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_grad_by_freq: _bool = ..., sparse: _bool = ...) -> Tensor: ...
-def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = ..., mode: _int = ..., sparse: _bool = ..., per_sample_weights: Tensor | None = ..., include_last_offset: _bool = ..., padding_idx: _int | None = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]: ...
+def embedding(weight: Tensor, indices: Tensor, padding_idx: _int = ..., scale_grad_by_freq: _bool = ..., sparse: _bool = ...) -> Tensor:
+    """Look up embeddings: the rows of `weight` that `indices` name.
+
+    Args:
+        weight: the embeddings, one per row.
+        indices: row numbers, a tensor of any shape.
+        padding_idx: row that gets no gradient; -1 for none. Default: `-1`
+        scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
+        sparse: not supported; gradients are dense. Default: `False`
+
+    Examples:
+        >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))
+        tensor([[0., 0., 1.],
+                [1., 0., 0.]])
+    """
+def embedding_bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale_grad_by_freq: _bool = ..., mode: _int = ..., sparse: _bool = ..., per_sample_weights: Tensor | None = ..., include_last_offset: _bool = ..., padding_idx: _int | None = ...) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Look up bags of embeddings and reduce each bag to its sum, mean or maximum.
+
+    `torch.nn.functional.embedding_bag` is the more convenient form.
+
+    Args:
+        weight: the embeddings, one per row.
+        indices: vector of row numbers, one bag after the other.
+        offsets: where each bag begins in `indices`.
+        scale_grad_by_freq: whether gradients are divided by how often a row occurs. Default: `False`
+        mode: 0 for sums, 1 for means, 2 for maxima. Default: `0`
+        sparse: not supported; gradients are dense. Default: `False`
+        per_sample_weights: weights of the embeddings, for sums.
+        include_last_offset: whether `offsets` ends with the length of `indices`. Default: `False`
+        padding_idx: row number that is left out of the bags.
+
+    Returns:
+        The reduced bags, and three tensors that the gradient needs.
+
+    Examples:
+        >>> torch.embedding_bag(torch.eye(3), torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]
+        tensor([[1., 1., 0.],
+                [0., 0., 1.]])
+    """
 def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: _float, norm_type: _float) -> Tensor: ...
 @overload
-def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor: ...
+def empty(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor:
+    """Return an uninitialized tensor: its elements are whatever is in memory.
+
+    Args:
+        size: shape of the result: a sequence, or the sizes one by one.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.empty(2, 3).shape
+        torch.Size([2, 3])
+    """
 @overload
 def empty(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., out: Any = ...) -> Tensor: ...
-def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor: ...
-def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
+def empty_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+    """Return an uninitialized tensor with the shape, data type and device of another one.
+
+    Args:
+        input: the tensor whose properties are taken.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+
+    Examples:
+        >>> torch.empty_like(torch.zeros(2, 3)).shape
+        torch.Size([2, 3])
+    """
+def empty_strided(size: _int | Sequence[_int], stride: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    """Return an uninitialized tensor with the given sizes and strides.
+
+    Args:
+        size: shape of the result.
+        stride: step in memory between neighboring elements of each dimension, in elements.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+
+    Examples:
+        >>> torch.empty_strided((2, 3), (1, 2)).stride()
+        (1, 2)
+    """
 def end_transform() -> Any: ...
 def enforce_layouts(on: Any) -> Any: ...
 def enter_dual_level() -> Any: ...
-def eq(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def equal(input: Tensor, other: Tensor) -> _bool: ...
-def erf(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def erfc(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def erfinv(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def eq(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input == other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.eq(torch.tensor([1, 2]), torch.tensor([1, 3]))
+        tensor([ True, False])
+    """
+def equal(input: Tensor, other: Tensor) -> _bool:
+    """Tell whether two tensors have the same shape and the same elements.
+
+    Args:
+        input: the input tensor.
+        other: the tensor to compare with; it is not broadcast.
+
+    Examples:
+        >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+        True
+        >>> torch.equal(torch.tensor([1, 2]), torch.tensor([[1, 2]]))
+        False
+    """
+def erf(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the error function of each element, `2 / sqrt(π)` times the integral of `exp(-t**2)` from 0 on.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.erf(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5205, 0.8427])
+    """
+def erfc(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the complementary error function of each element, `1 - erf(input)`, without cancellation.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.erfc(torch.tensor([0.0, 1.0, 5.0]))
+        tensor([1.0000e+00, 1.5730e-01, 1.5375e-12])
+    """
+def erfinv(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse of the error function for each element, which lies between -1 and 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
+        tensor([0.0000, 0.4769,   -inf])
+    """
 def exit_dual_level(level: Any) -> Any: ...
-def exp(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def exp2(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = ..., out: Any = ...) -> Tensor: ...
+def exp(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the exponential of each element, `e ** input`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.exp(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1.0000, 2.7183, 7.3891])
+    """
+def exp2(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute 2 raised to the power of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.exp2(torch.tensor([0.0, 1.0, 3.0]))
+        tensor([1., 2., 8.])
+    """
+def expand_copy(input: Tensor, size: _int | Sequence[_int], *, implicit: _bool = ..., out: Any = ...) -> Tensor:
+    """Return a copy with dimensions of size 1 expanded; see `Tensor.expand`.
+
+    Args:
+        input: the input tensor.
+        size: the shape; -1 keeps the size of a dimension, and new dimensions may stand in front.
+        implicit: not used. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.expand_copy(torch.tensor([[1], [2]]), (2, 2))
+        tensor([[1, 1],
+                [2, 2]])
+    """
 def expect_overrides(more: Any) -> Any: ...
-def expm1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def fill(input: Tensor, value: Tensor | _Number) -> None: ...
-def fix(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def flatten(input: Tensor, start_dim: _int = ..., end_dim: _int = ...) -> Tensor: ...
-def flip(input: Tensor, dims: _int | Sequence[_int]) -> Tensor: ...
-def fliplr(input: Tensor) -> Tensor: ...
-def flipud(input: Tensor) -> Tensor: ...
+def expm1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute `exp(input) - 1`, accurate also for elements near zero.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.expm1(torch.tensor([0.0, 1e-10, 1.0]))
+        tensor([0.0000e+00, 1.0000e-10, 1.7183e+00])
+    """
+def eye(n: _int, m: _int | None = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Return an identity matrix: ones on the diagonal and zeros elsewhere.
+
+    Args:
+        n: number of rows.
+        m: number of columns; `n` if not given.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.eye(2, 3)
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
+def fft_fft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform along a dimension.
+
+    Args:
+        input: the input tensor.
+        n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.fft(torch.tensor([1.0, 2.0]))
+        tensor([ 3.+0.j, -1.+0.j])
+    """
+def fft_fft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform over two dimensions.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.fft2(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+    """
+def fft_fftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform over several dimensions.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.fftn(torch.ones(2, 2))
+        tensor([[4.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+    """
+def fft_hfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the Fourier transform of a Hermitian-symmetric signal, of which half is given; it is real.
+
+    Args:
+        input: the input tensor.
+        n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.hfft(torch.tensor([0.0, 2.0, 0.0]))
+        tensor([ 4.,  0., -4.,  0.])
+    """
+def fft_hfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the Fourier transform of a Hermitian-symmetric signal over two dimensions, half of which is given.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.hfft2(torch.ones(2, 3)).shape
+        torch.Size([2, 4])
+    """
+def fft_hfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the Fourier transform of a Hermitian-symmetric signal over several dimensions, half of which is given.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.hfftn(torch.ones(2, 3)).shape
+        torch.Size([2, 4])
+    """
+def fft_ifft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse discrete Fourier transform along a dimension.
+
+    Args:
+        input: the input tensor.
+        n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ifft(torch.tensor([3.0, -1.0])).real
+        tensor([1., 2.])
+    """
+def fft_ifft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse discrete Fourier transform over two dimensions.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ifft2(torch.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+    """
+def fft_ifftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse discrete Fourier transform over several dimensions.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ifftn(torch.ones(2, 2))
+        tensor([[1.+0.j, 0.+0.j],
+                [0.+0.j, 0.+0.j]])
+    """
+def fft_ihfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.hfft`: half of a Hermitian-symmetric signal.
+
+    Args:
+        input: the input tensor.
+        n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ihfft(torch.ones(4)).real
+        tensor([1., 0., 0.])
+    """
+def fft_ihfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
+        torch.Size([2, 3])
+    """
+def fft_ihfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.hfftn`: half of a Hermitian-symmetric signal.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
+        torch.Size([2, 3])
+    """
+def fft_irfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.rfft`: real numbers from half of their transform.
+
+    Args:
+        input: the input tensor.
+        n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.irfft(torch.tensor([0.0, 2.0, 0.0]))
+        tensor([ 1.,  0., -1.,  0.])
+    """
+def fft_irfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.irfft2(torch.ones(2, 3)).shape
+        torch.Size([2, 4])
+    """
+def fft_irfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of `torch.fft.rfftn`: real numbers from half of their transform.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.irfftn(torch.ones(2, 3)).shape
+        torch.Size([2, 4])
+    """
+def fft_rfft(input: Tensor, n: _int | None = ..., dim: _int = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform of real numbers along a dimension, without its redundant half.
+
+    The result has `n // 2 + 1` elements; the others are their complex conjugates.
+
+    Args:
+        input: the input tensor.
+        n: length of the transformed dimension; the input is cut, or padded with zeros, to fit.
+        dim: dimension to transform. Default: `-1`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.rfft(torch.ones(4)).real
+        tensor([4., 0., 0.])
+    """
+def fft_rfft2(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform of real numbers over two dimensions, without its redundant half.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform. Default: `[-2, -1]`
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.rfft2(torch.ones(2, 4)).shape
+        torch.Size([2, 3])
+    """
+def fft_rfftn(input: Tensor, s: _int | Sequence[_int] | None = ..., dim: _int | Sequence[_int] | None = ..., norm: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the discrete Fourier transform of real numbers over several dimensions, without its redundant half.
+
+    The last of the dimensions has `n // 2 + 1` elements.
+
+    Args:
+        input: the input tensor.
+        s: lengths of the transformed dimensions; the input is cut, or padded with zeros, to fit.
+        dim: dimensions to transform; the last ones that `s` tells, or all, if not given.
+        norm: `"backward"` (divide the inverse transform by the length), `"ortho"` (both by its root) or `"forward"`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fft.rfftn(torch.ones(2, 4)).shape
+        torch.Size([2, 3])
+    """
+def fill(input: Tensor, value: Tensor | _Number) -> None:
+    """Return a tensor like `input` that is filled with one value.
+
+    Args:
+        input: the input tensor.
+        value: a number, or a tensor that holds one.
+
+    Examples:
+        >>> torch.fill(torch.zeros(2), 7)
+        tensor([7., 7.])
+    """
+def fix(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Truncate each element: round it towards zero to a whole number.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.trunc(torch.tensor([-1.5, 0.5, 2.7]))
+        tensor([-1.,  0.,  2.])
+
+    Another name of `torch.trunc`.
+    """
+def flatten(input: Tensor, start_dim: _int = ..., end_dim: _int = ...) -> Tensor:
+    """Flatten a range of dimensions into one: a view where possible, else a copy.
+
+    Args:
+        input: the input tensor.
+        start_dim: first dimension to flatten. Default: `0`
+        end_dim: last dimension to flatten. Default: `-1`
+
+    Examples:
+        >>> torch.flatten(torch.zeros(2, 3, 4), start_dim=1).shape
+        torch.Size([2, 12])
+    """
+def flip(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
+    """Reverse the order of the elements along the given dimensions (a copy).
+
+    Args:
+        input: the input tensor.
+        dims: dimensions to reverse.
+
+    Examples:
+        >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), [0])
+        tensor([[3, 4],
+                [1, 2]])
+    """
+def fliplr(input: Tensor) -> Tensor:
+    """Reverse the order of the columns, the second dimension (a copy).
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
+def flipud(input: Tensor) -> Tensor:
+    """Reverse the order of the rows, the first dimension (a copy).
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
 float16: _dtype
 float32: _dtype
 float4_e2m1fn_x2: AbsentDType
@@ -1366,295 +6313,2768 @@ float8_e4m3fnuz: AbsentDType
 float8_e5m2: AbsentDType
 float8_e5m2fnuz: AbsentDType
 float8_e8m0fnu: AbsentDType
-def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def floor(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def fmax(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def fmin(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def frac(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def frexp(input: Tensor, *, out: Any = ...) -> _MantissaExponent: ...
-def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def float_power(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Raise `input` to the power `exponent` in double precision.
+
+    Results are float64, or complex128 if one of both is complex.
+
+    Args:
+        input: the base, a tensor or a number.
+        exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
+        tensor([1., 4., 9.], dtype=torch.float64)
+    """
+def floor(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Round each element down to a whole number.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.floor(torch.tensor([-1.5, 0.5, 2.0]))
+        tensor([-2.,  0.,  2.])
+    """
+def floor_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Divide `input` by `other` and round the quotients down to whole numbers.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.floor_divide(torch.tensor([7, -7]), 2)
+        tensor([ 3, -4])
+    """
+def fmax(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the element-wise maximum of two tensors, ignoring NaN where the other element is a number.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fmax(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
+        tensor([3., 2.])
+    """
+def fmin(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the element-wise minimum of two tensors, ignoring NaN where the other element is a number.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fmin(torch.tensor([1.0, float("nan")]), torch.tensor([3.0, 2.0]))
+        tensor([1., 2.])
+    """
+def fmod(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the remainder of a division, with the sign of the dividend `input`, as C's `fmod` does.
+
+    Args:
+        input: the dividend.
+        other: the divisor, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.fmod(torch.tensor([-3, 3, 5]), 2)
+        tensor([-1,  1,  1])
+    """
+def frac(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the fractional part of each element, `input - trunc(input)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.frac(torch.tensor([-1.5, 0.25, 2.0]))
+        tensor([-0.5000,  0.2500,  0.0000])
+    """
+def frexp(input: Tensor, *, out: Any = ...) -> _MantissaExponent:
+    """Decompose numbers into mantissa and exponent: `input = mantissa * 2**exponent`.
+
+    Mantissas have magnitudes in `[0.5, 1)`; 0 has mantissa and exponent 0.
+
+    Args:
+        input: the input tensor.
+        out: two tensors to write mantissas and exponents into.
+
+    Returns:
+        A named tuple `(mantissa, exponent)`.
+
+    Examples:
+        >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, 6.0]))
+        >>> mantissa, exponent
+        (tensor([0.5000, 0.7500]), tensor([1, 3], dtype=torch.int32))
+    """
+def frobenius_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Compute the Frobenius norm, the root of the sum of squares, over dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0]]), (0, 1))
+        tensor(5.)
+    """
 def from_bytes(bytes: Any) -> Any: ...
 def from_dlpack(capsule: Any) -> Any: ...
 def from_numpy(array: Any) -> Any: ...
-def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor: ...
-def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def ge(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def geqrf(input: Tensor, *, out: Any = ...) -> _ATau: ...
-def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor: ...
+def full(size: _int | Sequence[_int], fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return a tensor filled with one value.
+
+    Args:
+        size: shape of the result.
+        fill_value: the value.
+        dtype: data type of the result; that of `fill_value` if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.full((2, 2), 7)
+        tensor([[7, 7],
+                [7, 7]])
+    """
+def full_like(input: Tensor, fill_value: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+    """Return a tensor filled with one value, with the shape, data type and device of another one.
+
+    Args:
+        input: the tensor whose properties are taken.
+        fill_value: the value.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+
+    Examples:
+        >>> torch.full_like(torch.zeros(2), 7)
+        tensor([7., 7.])
+    """
+def gather(input: Tensor, dim: _int, index: Tensor, *, sparse_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to index.
+        index: the indices, with as many dimensions as `input`; the result has their shape.
+        sparse_grad: not supported; the gradient is dense. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+        tensor([[1, 1],
+                [4, 3]])
+    """
+def gcd(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the greatest common divisor of each pair of integers.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
+        tensor([4, 6])
+    """
+def ge(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input >= other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+    """
+def geqrf(input: Tensor, *, out: Any = ...) -> _ATau:
+    """Compute a QR factorization in the compact form of LAPACK, as Householder reflections.
+
+    Args:
+        input: matrix or batch of matrices.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(a, tau)`: `R` with the vectors of the reflections below it, and their factors.
+
+    Examples:
+        >>> a, tau = torch.geqrf(torch.eye(3))
+        >>> a.shape, tau.shape
+        (torch.Size([3, 3]), torch.Size([3]))
+    """
+def ger(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the outer product of two vectors; the same as `torch.outer`.
+
+    Args:
+        input: first vector.
+        vec2: second vector.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ger(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+        tensor([[ 3,  4,  5],
+                [ 6,  8, 10]])
+    """
 def get_default_dtype() -> Any: ...
 def get_num_threads() -> Any: ...
 def global_generator() -> Any: ...
 def gradient_edge(tensor: Any) -> Any: ...
-def greater(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor: ...
-def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ..., _cudnn_enabled: _bool = ...) -> Tensor: ...
-def gru(*args: Any, **kwargs: Any) -> Any: ...
-def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor: ...
-def gt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def has_edge(tensor: Any) -> Any: ...
-def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor: ...
-def histc(input: Tensor, bins: _int = ..., min: _Number = ..., max: _Number = ..., *, out: Any = ...) -> Tensor: ...
+def greater(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input > other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+
+    Another name of `torch.gt`.
+    """
+def greater_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input >= other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ge(torch.tensor([1, 2, 3]), 2)
+        tensor([False,  True,  True])
+
+    Another name of `torch.ge`.
+    """
+def grid_sampler(input: Tensor, grid: Tensor, interpolation_mode: _int, padding_mode: _int, align_corners: _bool) -> Tensor:
+    """Sample an input at the locations of a grid, as `torch.nn.functional.grid_sample` does.
+
+    Args:
+        input: the input, `(N, C, H, W)` or `(N, C, D, H, W)`.
+        grid: locations between -1 and 1, `(N, H_out, W_out, 2)` or `(N, D_out, H_out, W_out, 3)`.
+        interpolation_mode: 0 for linear, 1 for nearest, 2 for cubic.
+        padding_mode: 0 for zeros, 1 for the border, 2 for reflection.
+        align_corners: whether -1 and 1 are the centers of the corner pixels, else their edges.
+
+    Examples:
+        >>> x = torch.arange(4.0).reshape(1, 1, 2, 2)
+        >>> torch.grid_sampler(x, torch.zeros(1, 1, 1, 2), 0, 0, False)
+        tensor([[[[1.5000]]]])
+    """
+def group_norm(input: Tensor, num_groups: _int, weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ..., _cudnn_enabled: _bool = ...) -> Tensor:
+    """Normalize groups of channels of each sample on their own, then scale and shift each channel.
+
+    Args:
+        input: the input, `(N, C, *)`.
+        num_groups: number of groups, which divides the number of channels.
+        weight: scale of each channel.
+        bias: shift of each channel.
+        eps: small number added to the denominator, for numerical stability. Default: `1e-5`
+        _cudnn_enabled: not used. Default: `True`
+
+    Examples:
+        >>> torch.group_norm(torch.tensor([[[1.0], [3.0], [2.0], [6.0]]]), 2, eps=0.0)
+        tensor([[[-1.],
+                 [ 1.],
+                 [-1.],
+                 [ 1.]]])
+    """
 @overload
-def hsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
+def gru(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool) -> tuple[Tensor, Tensor]:
+    """Run the layers of a gated recurrent network (GRU) over a sequence.
+
+    Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+
+    Args:
+        input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+        hx: the initial hidden states of all layers.
+        params: weights and biases of all layers, in the order of the module.
+        has_biases: whether there are biases.
+        num_layers: number of layers.
+        dropout: probability of dropout between layers.
+        train: whether to apply dropout.
+        bidirectional: whether to run over the sequence in both directions.
+        batch_first: whether the batch is the first dimension.
+        data, batch_sizes: the fields of a packed sequence.
+
+    Returns:
+        The outputs and the last hidden states.
+
+    Examples:
+        >>> layer = nn.GRU(3, 4)
+        >>> x, h = torch.ones(5, 2, 3), torch.zeros(1, 2, 4)
+        >>> out, h = torch.gru(x, h, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape
+        torch.Size([5, 2, 4])
+    """
+@overload
+def gru(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
+def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """Apply one step of a gated recurrent cell (GRU).
+
+    Args:
+        input: the input, `(N, H_in)`.
+        hx: the hidden state, `(N, H)`.
+        w_ih: weights of the input, `(H, H_in)`, with the gates of a GRU one after the other.
+        w_hh: weights of the hidden state, `(H, H)`; likewise.
+        b_ih, b_hh: biases, `(H,)`; likewise.
+
+    Examples:
+        >>> x, h = torch.ones(2, 3), torch.zeros(2, 4)
+        >>> torch.gru_cell(x, h, torch.ones(12, 3), torch.ones(12, 4)).shape
+        torch.Size([2, 4])
+    """
+def gt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input > other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.gt(torch.tensor([1, 2, 3]), 2)
+        tensor([False, False,  True])
+    """
+def has_edge(tensor: Any) -> Any: ...
+def heaviside(input: Tensor, values: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Heaviside step function: 0 for negative elements, 1 for positive ones, `values` at zero.
+
+    Args:
+        input: the input tensor.
+        values: results where `input` is zero; of the dtype of `input`, broadcast with it.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor(0.5))
+        tensor([0.0000, 0.5000, 1.0000])
+    """
+def histc(input: Tensor, bins: _int = ..., min: _Number = ..., max: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Compute a histogram with bins of equal width.
+
+    Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
+
+    Args:
+        input: the input tensor.
+        bins: number of bins. Default: `100`
+        min: lower end of the range. Default: `0`
+        max: upper end of the range. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+        tensor([0., 2., 1., 0.])
+    """
+@overload
+def hsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
+    """Split a tensor horizontally: along the second dimension, vectors along the first (views).
+
+    Args:
+        input: the input tensor.
+        sections: number of equal parts.
+        indices: where the parts after the first begin.
+
+    Examples:
+        >>> [part.tolist() for part in torch.hsplit(torch.arange(4), 2)]
+        [[0, 1], [2, 3]]
+    """
 @overload
 def hsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def hstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
-def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def i0(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def imag(input: Tensor) -> Tensor: ...
+def hstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Stack tensors horizontally: along the second dimension, vectors along the first.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
+        tensor([1, 2, 3])
+    """
+def hypot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the length of the hypotenuse of a right triangle, `sqrt(input**2 + other**2)`, without overflow.
+
+    Args:
+        input: lengths of one leg.
+        other: lengths of the other leg, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.hypot(torch.tensor([3.0]), torch.tensor([4.0, 5.0]))
+        tensor([5.0000, 5.8310])
+    """
+def i0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the first kind of order 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.i0(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1.0000, 1.2661, 2.2796])
+    """
+def igamma(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the regularized lower incomplete gamma function.
+
+    Args:
+        input: the shape parameters, which are positive.
+        other: the upper limits of the integral, not negative.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.igamma(torch.tensor([1.0]), torch.tensor([2.0]))
+        tensor([0.8647])
+    """
+def igammac(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the regularized upper incomplete gamma function, `1 - igamma(input, other)`.
+
+    Args:
+        input: the shape parameters, which are positive.
+        other: the lower limits of the integral, not negative.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.igammac(torch.tensor([1.0]), torch.tensor([2.0]))
+        tensor([0.1353])
+    """
+def imag(input: Tensor) -> Tensor:
+    """Return the imaginary parts of a complex tensor (a view).
+
+    Args:
+        input: the input tensor.
+
+    Raises:
+        RuntimeError: if the tensor is not complex.
+
+    Examples:
+        >>> torch.imag(torch.tensor([1 + 2j, 3j]))
+        tensor([2., 3.])
+    """
 def increment_version(object: Any) -> Any: ...
-def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ..., out: Any = ...) -> Tensor: ...
-def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor: ...
-def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor: ...
-def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor: ...
-def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor: ...
-def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor: ...
-def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def instance_norm(*args: Any, **kwargs: Any) -> Any: ...
+def index_add(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+    """Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: vector with the place in `input` of each slice of `source`.
+        source: the slices to add.
+        alpha: factor of `source`. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.])
+    """
+def index_copy(input: Tensor, dim: _int, index: Tensor, source: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of `input` whose slices at the given indices are replaced by those of `source`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: vector with the place in `input` of each slice of `source`.
+        source: the slices to write.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
+        tensor([5., 0., 1.])
+    """
+def index_fill(input: Tensor, dim: _int, index: Tensor, value: Tensor | _Number) -> Tensor:
+    """Return a copy of `input` with one value in the slices at the given indices.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: vector of indices along `dim`.
+        value: a number, or a tensor that holds one.
+
+    Examples:
+        >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7.0)
+        tensor([7., 0., 7.])
+    """
+def index_put(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: _bool = ...) -> Tensor:
+    """Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
+
+    Args:
+        input: the input tensor.
+        indices: a tuple with a tensor of indices for each of the first dimensions.
+        values: the values to write, which can be broadcast to the places.
+        accumulate: whether to add to the elements rather than to replace them. Default: `False`
+
+    Examples:
+        >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.])
+    """
+def index_reduce(input: Tensor, dim: _int, index: Tensor, source: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
+    """Combine the slices of `source` into a copy of `input`, at indices along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: vector with the place in `input` of each slice of `source`.
+        source: the slices.
+        reduce: how to combine what meets: `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+        include_self: whether the elements of `input` take part. Default: `True`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
+        tensor([5., 1.])
+    """
+def index_select(input: Tensor, dim: _int, index: Tensor, *, out: Any = ...) -> Tensor:
+    """Return the slices along a dimension that a vector of indices names (a copy).
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to index.
+        index: vector of indices (int32 or int64).
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.index_select(torch.tensor([[1, 2], [3, 4], [5, 6]]), 0, torch.tensor([2, 0]))
+        tensor([[5, 6],
+                [1, 2]])
+    """
+def inner(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute dot products over the last dimension of both tensors, for all pairs of the others.
+
+    Args:
+        input: first factor.
+        other: second factor, whose last dimension has the same size.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.inner(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+        tensor([3, 7])
+    """
+def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, use_input_stats: _bool, momentum: _float, eps: _float, cudnn_enabled: _bool) -> Tensor:
+    """Normalize each channel of each sample on its own, then scale and shift it.
+
+    Args:
+        input: the input tensor.
+        weight: scale of each channel.
+        bias: shift of each channel.
+        running_mean, running_var: running estimates of mean and variance.
+        use_input_stats: whether to normalize by the statistics of the input, else by the running estimates.
+        momentum: share of the input in the update of the running estimates.
+        eps: small number added to the denominator, for numerical stability.
+        cudnn_enabled: not used.
+
+    Examples:
+        >>> x = torch.tensor([[[1.0, 3.0], [2.0, 6.0]]])
+        >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+        tensor([[[-1.,  1.],
+                 [-1.,  1.]]])
+    """
 int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
-def inverse(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def inverse(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse of square matrices; the same as `torch.linalg.inv`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
 def is_anomaly_check_nan_enabled() -> Any: ...
 def is_anomaly_enabled() -> Any: ...
 def is_batched(t: Any, level: Any = ...) -> Any: ...
-def is_conj(input: Tensor) -> _bool: ...
+def is_conj(input: Tensor) -> _bool:
+    """Tell whether the conjugate bit is set: the tensor is a conjugate that is not yet computed.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.is_conj(torch.tensor([1j]).conj())
+        True
+    """
 def is_dual_level(level: Any) -> Any: ...
 def is_fwd_grad_enabled() -> Any: ...
 def is_grad_enabled() -> Any: ...
 def is_inference(input: Any) -> Any: ...
 def is_inference_mode_enabled() -> Any: ...
-def is_neg(input: Tensor) -> _bool: ...
-def is_nonzero(input: Tensor) -> _bool: ...
+def is_neg(input: Tensor) -> _bool:
+    """Tell whether the negative bit is set: the tensor is a negated view that is not yet computed.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.is_neg(torch.tensor([1j]).conj().imag)
+        True
+    """
+def is_nonzero(input: Tensor) -> _bool:
+    """Tell whether the only element of a tensor is not zero.
+
+    Args:
+        input: the input tensor.
+
+    Raises:
+        RuntimeError: if the tensor has not exactly one element.
+
+    Examples:
+        >>> torch.is_nonzero(torch.tensor([0.0]))
+        False
+    """
 def is_resizable(tensor: Any) -> Any: ...
-def is_same_size(input: Tensor, other: Tensor) -> _bool: ...
-def is_signed(input: Tensor) -> _bool: ...
+def is_same_size(input: Tensor, other: Tensor) -> _bool:
+    """Tell whether two tensors have the same shape.
+
+    Args:
+        input: the input tensor.
+        other: the tensor to compare with.
+
+    Examples:
+        >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+        True
+    """
+def is_signed(input: Tensor) -> _bool:
+    """Tell whether the data type of a tensor is signed.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.is_signed(torch.zeros(1, dtype=torch.uint8))
+        False
+    """
 def is_transformed() -> Any: ...
 def is_warn_always_enabled() -> Any: ...
 def is_whole_backward() -> Any: ...
-def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor: ...
-def isfinite(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def isin(*args: Any, **kwargs: Any) -> Any: ...
-def isinf(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def isnan(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def isneginf(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def isposinf(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def isreal(input: Tensor) -> Tensor: ...
+def isclose(input: Tensor, other: Tensor, rtol: _float = ..., atol: _float = ..., equal_nan: _bool = ...) -> Tensor:
+    """Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        rtol: relative tolerance. Default: `1e-5`
+        atol: absolute tolerance. Default: `1e-8`
+        equal_nan: whether NaN is close to NaN. Default: `False`
+
+    Examples:
+        >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
+        tensor([ True, False])
+    """
+def isfinite(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether it is finite: neither infinite nor NaN.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isfinite(torch.tensor([1.0, float("inf"), float("nan")]))
+        tensor([ True, False, False])
+    """
+@overload
+def isin(elements: Tensor, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor:
+    """Tell for each of `elements` whether it is among `test_elements`.
+
+    Args:
+        elements, element: the values that are asked about; a tensor or a number.
+        test_elements, test_element: the values to compare with; a tensor or a number.
+        assume_unique: whether both hold no value twice; of no use here. Default: `False`
+        invert: whether to tell which are not among them. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 3, 4]))
+        tensor([False,  True,  True])
+    """
+@overload
+def isin(elements: Tensor, test_element: _Number, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
+@overload
+def isin(element: _Number, test_elements: Tensor, *, assume_unique: _bool = ..., invert: _bool = ..., out: Any = ...) -> Tensor: ...
+def isinf(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether it is infinite, positive or negative.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isinf(torch.tensor([1.0, float("inf"), float("-inf")]))
+        tensor([False,  True,  True])
+    """
+def isnan(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether it is NaN.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isnan(torch.tensor([1.0, float("nan")]))
+        tensor([False,  True])
+    """
+def isneginf(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether it is negative infinity.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isneginf(torch.tensor([1.0, float("inf"), float("-inf")]))
+        tensor([False, False,  True])
+    """
+def isposinf(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether it is positive infinity.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.isposinf(torch.tensor([1.0, float("inf"), float("-inf")]))
+        tensor([False,  True, False])
+    """
+def isreal(input: Tensor) -> Tensor:
+    """Tell for each element whether it is a real number: its imaginary part is zero.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.isreal(torch.tensor([1.0, 1 + 2j]))
+        tensor([ True, False])
+    """
 def keep_tensors(tensors: Any) -> Any: ...
-def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def kron(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
+
+    Args:
+        input: first factor.
+        other: second factor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.kron(torch.tensor([[1, 2]]), torch.tensor([[1, 1], [1, 1]]))
+        tensor([[1, 1, 2, 2],
+                [1, 1, 2, 2]])
+    """
+def kthvalue(input: Tensor, k: _int, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+    """Return the `k`-th smallest element along a dimension, and its index.
+
+    Args:
+        input: the input tensor.
+        k: which element, counted from 1.
+        dim: dimension to reduce. Default: `-1`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Examples:
+        >>> torch.kthvalue(torch.tensor([5, 3, 4]), 2).values
+        tensor(4)
+    """
 def layer(t: Any, below: Any = ...) -> Any: ...
-def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor: ...
-def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def le(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor:
+    """Normalize over the last dimensions, then scale and shift.
+
+    Args:
+        input: the input tensor.
+        normalized_shape: sizes of the dimensions to normalize over.
+        weight: scale, of shape `normalized_shape`.
+        bias: shift, of shape `normalized_shape`.
+        eps: small number added to the denominator, for numerical stability. Default: `1e-5`
+
+    Examples:
+        >>> F.layer_norm(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), (2,), eps=0.0)
+        tensor([[-1.,  1.],
+                [-1.,  1.]])
+    """
+def lcm(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the least common multiple of each pair of integers.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 9]))
+        tensor([12, 18])
+    """
+def ldexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply `input` by a power of two: `input * 2 ** other`.
+
+    Args:
+        input: the input tensor.
+        other: the exponents, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ldexp(torch.tensor([1.0, 3.0]), torch.tensor([2, -1]))
+        tensor([4.0000, 1.5000])
+    """
+def le(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input <= other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.le(torch.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+    """
 def leaves_behind(outputs: Any, leaves: Any) -> Any: ...
 def legacy_tensor(args: Any, dtype: Any, device: Any) -> Any: ...
-def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def less(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def lgamma(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_cholesky(input: Tensor, *, upper: _bool = ..., out: Any = ...) -> Tensor: ...
-def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LInfo: ...
+def lerp(input: Tensor, end: Tensor, weight: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Interpolate linearly between two tensors: `input + weight * (end - input)`.
+
+    Args:
+        input: values at weight 0.
+        end: values at weight 1.
+        weight: a tensor or a number; weights beyond 0 and 1 extrapolate.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
+        tensor([ 5.5000, 11.0000])
+    """
+def less(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input < other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.lt(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+
+    Another name of `torch.lt`.
+    """
+def less_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input <= other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.le(torch.tensor([1, 2, 3]), 2)
+        tensor([ True,  True, False])
+
+    Another name of `torch.le`.
+    """
+def lgamma(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the natural logarithm of the absolute value of the gamma function.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
+        tensor([0.5724, 0.0000, 3.1781])
+    """
+def linalg_cholesky(input: Tensor, *, upper: _bool = ..., out: Any = ...) -> Tensor:
+    """Compute the Cholesky factorization of symmetric (Hermitian) positive definite matrices: `A = L @ L.mH`.
+
+    Args:
+        input: matrix or batch of matrices; only one triangle is read.
+        upper: whether to return the upper factor `U` with `A = U.mH @ U`, else the lower one. Default: `False`
+        out: tensor to write the result into.
+
+    Raises:
+        torch.linalg.LinAlgError: if a matrix is not positive definite.
+
+    Examples:
+        >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+        tensor([[2., 0.],
+                [1., 2.]])
+    """
+def linalg_cholesky_ex(input: Tensor, *, upper: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LInfo:
+    """Compute the Cholesky factorization like `torch.linalg.cholesky`, with error codes instead of an exception.
+
+    Args:
+        input: matrix or batch of matrices; only one triangle is read.
+        upper: whether to return the upper factor, else the lower one. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(L, info)`: `info` is 0, or the order of the leading minor that is not positive definite.
+
+    Examples:
+        >>> torch.linalg.cholesky_ex(torch.tensor([[1.0, 2.0], [2.0, 1.0]])).info
+        tensor(2, dtype=torch.int32)
+    """
 @overload
-def linalg_cond(input: Tensor, p: _Number | None = ..., *, out: Any = ...) -> Tensor: ...
+def linalg_cond(input: Tensor, p: _Number | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the condition number of matrices: the norm of the matrix times that of its inverse.
+
+    Args:
+        input: matrix or batch of matrices.
+        p: the norm, as `ord` of `torch.linalg.matrix_norm`; 2 if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 10.0]]))
+        tensor(10.)
+    """
 @overload
 def linalg_cond(input: Tensor, p: _str, *, out: Any = ...) -> Tensor: ...
-def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor: ...
-def linalg_det(A: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_diagonal(A: Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor: ...
-def linalg_eig(input: Tensor, *, out: Any = ...) -> _EigenvaluesEigenvectors: ...
-def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> _EigenvaluesEigenvectors: ...
-def linalg_eigvals(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_inv(A: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _InverseInfo: ...
-def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> _LdPivots: ...
-def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LdPivotsInfo: ...
-def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
-def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = ..., *, driver: _str | None = ..., out: Any = ...) -> _SolutionResidualsRankSingularValues: ...
-def linalg_lu(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _PLU: ...
-def linalg_lu_factor(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _LuPivots: ...
-def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LuPivotsInfo: ...
-def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = ..., adjoint: _bool = ..., out: Any = ...) -> Tensor: ...
-def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def linalg_matrix_exp(input: Tensor) -> Tensor: ...
+def linalg_cross(input: Tensor, other: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
+    """Compute the cross product of vectors with three elements.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        dim: dimension of the vectors, of size 3. Default: `-1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
+        tensor([0., 0., 1.])
+    """
+def linalg_det(A: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the determinant of square matrices.
+
+    Args:
+        A: matrix, or batch of matrices.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor(-2.)
+    """
+def linalg_diagonal(A: Tensor, *, offset: _int = ..., dim1: _int = ..., dim2: _int = ...) -> Tensor:
+    """Return a diagonal of matrices, as the last dimension of the result (a view).
+
+    Args:
+        A: matrix, or batch of matrices.
+        offset: which diagonal: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        dim1, dim2: dimensions of the matrices. Default: `-2` and `-1`
+
+    Examples:
+        >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 4])
+    """
+def linalg_eig(input: Tensor, *, out: Any = ...) -> _EigenvaluesEigenvectors:
+    """Compute the eigenvalues and eigenvectors of square matrices.
+
+    Results are complex. Eigenvectors are the columns, of length 1, up to a complex factor.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(eigenvalues, eigenvectors)`.
+
+    Examples:
+        >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+        tensor([0.+1.j, 0.-1.j])
+    """
+def linalg_eigh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> _EigenvaluesEigenvectors:
+    """Compute the eigenvalues and eigenvectors of symmetric (Hermitian) matrices, in ascending order.
+
+    Args:
+        input: matrix or batch of matrices; only one triangle is read.
+        UPLO: which triangle: `"L"` the lower, `"U"` the upper one. Default: `"L"`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(eigenvalues, eigenvectors)`, with orthonormal eigenvectors as columns.
+
+    Examples:
+        >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+        tensor([1., 3.])
+    """
+def linalg_eigvals(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the eigenvalues of square matrices; they are complex, in no order.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.eigvals(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+        tensor([2.+0.j, 3.+0.j])
+    """
+def linalg_eigvalsh(input: Tensor, UPLO: _str = ..., *, out: Any = ...) -> Tensor:
+    """Compute the eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+
+    Args:
+        input: matrix or batch of matrices; only one triangle is read.
+        UPLO: which triangle: `"L"` the lower, `"U"` the upper one. Default: `"L"`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        tensor([1., 3.])
+    """
+def linalg_householder_product(input: Tensor, tau: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the first columns of a product of Householder reflections, such as the `Q` of a QR factorization.
+
+    Args:
+        input: the vectors of the reflections, below the diagonal of matrices, as `torch.geqrf` gives them.
+        tau: the factors of the reflections.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> a, tau = torch.geqrf(torch.eye(3))
+        >>> torch.linalg.householder_product(a, tau).shape
+        torch.Size([3, 3])
+    """
+def linalg_inv(A: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the inverse of square matrices.
+
+    Args:
+        A: matrix, or batch of matrices.
+        out: tensor to write the result into.
+
+    Raises:
+        torch.linalg.LinAlgError: if a matrix is singular.
+
+    Examples:
+        >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.2500]])
+    """
+def linalg_inv_ex(A: Tensor, *, check_errors: _bool = ..., out: Any = ...) -> _InverseInfo:
+    """Compute the inverse like `torch.linalg.inv`, with error codes instead of an exception.
+
+    Args:
+        A: matrix, or batch of matrices.
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(inverse, info)`: `info` is 0, or which pivot is zero.
+
+    Examples:
+        >>> torch.linalg.inv_ex(torch.tensor([[2.0, 0.0], [0.0, 0.0]])).info
+        tensor(2, dtype=torch.int32)
+    """
+def linalg_ldl_factor(input: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> _LdPivots:
+    """Compute the LDL factorization of symmetric or Hermitian matrices, in the compact form of LAPACK.
+
+    Args:
+        input: matrix or batch of matrices; only the lower triangle is read.
+        hermitian: whether complex matrices are Hermitian rather than symmetric. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(LD, pivots)`, for `torch.linalg.ldl_solve`.
+
+    Examples:
+        >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        >>> LD.shape, pivots
+        (torch.Size([2, 2]), tensor([1, 2], dtype=torch.int32))
+    """
+def linalg_ldl_factor_ex(input: Tensor, *, hermitian: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LdPivotsInfo:
+    """Compute the LDL factorization like `torch.linalg.ldl_factor`, with error codes instead of an exception.
+
+    Args:
+        input: matrix or batch of matrices; only the lower triangle is read.
+        hermitian: whether complex matrices are Hermitian rather than symmetric. Default: `False`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(LD, pivots, info)`: `info` is 0, or which element of `D` is zero.
+
+    Examples:
+        >>> torch.linalg.ldl_factor_ex(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).info
+        tensor(0, dtype=torch.int32)
+    """
+def linalg_ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _bool = ..., out: Any = ...) -> Tensor:
+    """Solve `A @ X = B`, given the LDL factorization of `A`.
+
+    Args:
+        LD, pivots: what `torch.linalg.ldl_factor` made of `A`.
+        B: the right-hand side.
+        hermitian: whether complex matrices are Hermitian rather than symmetric. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> torch.linalg.ldl_solve(LD, pivots, torch.tensor([[2.0], [4.0]]))
+        tensor([[1.],
+                [1.]])
+    """
+def linalg_lstsq(input: Tensor, b: Tensor, rcond: _float | None = ..., *, driver: _str | None = ..., out: Any = ...) -> _SolutionResidualsRankSingularValues:
+    """Solve least squares problems: find `X` that minimizes the norm of `A @ X - B`.
+
+    Args:
+        input: the matrix `A`, or a batch of matrices.
+        b: the right-hand side `B`.
+        rcond: relative tolerance below which singular values are taken as zero.
+        driver: LAPACK's method: `"gelsy"`, `"gels"` (full rank only), `"gelsd"` or `"gelss"`; `"gelsy"` if not given.
+        out: four tensors to write the results into.
+
+    Returns:
+        A named tuple `(solution, residuals, rank, singular_values)`; what a driver does not compute is empty.
+
+    Examples:
+        >>> a = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+        >>> torch.linalg.lstsq(a, torch.tensor([[1.0], [3.0], [5.0]])).solution
+        tensor([[1.0000],
+                [2.0000]])
+    """
+def linalg_lu(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _PLU:
+    """Compute the LU factorization with partial pivoting: `A = P @ L @ U`.
+
+    Args:
+        A: matrix, or batch of matrices.
+        pivot: whether to exchange rows; without, `P` is empty and there may be no factorization. Default: `True`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(P, L, U)`: a permutation, a unit lower and an upper triangular matrix.
+
+    Examples:
+        >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).L
+        tensor([[1.0000, 0.0000],
+                [0.3333, 1.0000]])
+    """
+def linalg_lu_factor(A: Tensor, *, pivot: _bool = ..., out: Any = ...) -> _LuPivots:
+    """Compute the LU factorization with partial pivoting, in the compact form of LAPACK.
+
+    Args:
+        A: matrix, or batch of matrices.
+        pivot: whether to exchange rows; without, there may be no factorization. Default: `True`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(LU, pivots)`: both triangles in one matrix, and the row exchanges, counted from 1.
+
+    Examples:
+        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> pivots
+        tensor([2, 2], dtype=torch.int32)
+    """
+def linalg_lu_factor_ex(A: Tensor, *, pivot: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _LuPivotsInfo:
+    """Compute the LU factorization like `torch.linalg.lu_factor`, with error codes instead of an exception.
+
+    Args:
+        A: matrix, or batch of matrices.
+        pivot: whether to exchange rows; without, there may be no factorization. Default: `True`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(LU, pivots, info)`: `info` is 0, or which pivot is zero.
+
+    Examples:
+        >>> torch.linalg.lu_factor_ex(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).info
+        tensor(0, dtype=torch.int32)
+    """
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: _bool = ..., adjoint: _bool = ..., out: Any = ...) -> Tensor:
+    """Solve `A @ X = B`, given the LU factorization of `A`.
+
+    Args:
+        LU, pivots: what `torch.linalg.lu_factor` made of `A`.
+        B: the right-hand side.
+        left: whether to solve `A @ X = B`, else `X @ A = B`. Default: `True`
+        adjoint: whether to take the conjugate transpose of `A`. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[2.0], [4.0]]))
+        tensor([[1.],
+                [1.]])
+    """
+def linalg_matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply two tensors as matrices; the same as `torch.matmul`.
+
+    Args:
+        input: first factor; a vector is a row.
+        other: second factor; a vector is a column.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.matmul(torch.eye(2), torch.tensor([3.0, 4.0]))
+        tensor([3., 4.])
+    """
+def linalg_matrix_exp(input: Tensor) -> Tensor:
+    """Compute the matrix exponential of square matrices, the sum of `A^k / k!`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+
+    Examples:
+        >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 @overload
-def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def linalg_matrix_norm(input: Tensor, ord: _Number, dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute a norm of matrices.
+
+    Args:
+        input: matrix or batch of matrices.
+        ord: `"fro"` (Frobenius), `"nuc"` (nuclear), `inf` and `-inf` (largest and smallest sum of a row), 1 and -1 (of a
+            column), 2 and -2 (largest and smallest singular value). Default: `"fro"`
+        dim: dimensions of the matrices. Default: `[-2, -1]`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.linalg.matrix_norm(x), torch.linalg.matrix_norm(x, ord=1)
+        (tensor(5.4772), tensor(6.))
+    """
 @overload
 def linalg_matrix_norm(input: Tensor, ord: _str = ..., dim: _int | Sequence[_int] = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
-def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor: ...
+def linalg_matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
+    """Raise square matrices to an integer power, by repeated multiplication.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        n: the exponent; negative ones raise the inverse, 0 gives the identity.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
+    """
 @overload
-def linalg_matrix_rank(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
+def linalg_matrix_rank(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
+    """Compute the rank of matrices: the number of singular values above a tolerance.
+
+    The tolerance is `max(atol, rtol * largest)`.
+
+    Args:
+        input: matrix or batch of matrices.
+        hermitian: whether the matrices are symmetric (Hermitian), which is faster. Default: `False`
+        tol: an older name of `atol`.
+        atol: absolute tolerance; 0 if not given.
+        rtol: relative tolerance; if `atol` is not given either, the larger size times the dtype's epsilon.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1)
+    """
 @overload
 def linalg_matrix_rank(input: Tensor, tol: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
 def linalg_matrix_rank(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
 @overload
 def linalg_matrix_rank(input: Tensor, tol: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_matrix_sqrth(input: Tensor) -> Tensor: ...
-def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
+def linalg_matrix_sqrth(input: Tensor) -> Tensor:
+    """Compute the positive semidefinite square root of symmetric (Hermitian) matrices.
+
+    Args:
+        input: matrix or batch of matrices; only the lower triangle is read.
+
+    Examples:
+        >>> torch.linalg.matrix_sqrth(torch.tensor([[4.0, 0.0], [0.0, 9.0]]))
+        tensor([[2., 0.],
+                [0., 3.]])
+    """
+def linalg_multi_dot(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Multiply a chain of matrices, in the order that needs the fewest operations.
+
+    Args:
+        tensors: two or more matrices; the first and the last may be vectors.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
+        tensor([[12.],
+                [12.]])
+    """
 @overload
-def linalg_norm(input: Tensor, ord: _Number | None = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def linalg_norm(input: Tensor, ord: _Number | None = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute a vector or matrix norm.
+
+    Without `ord` and `dim` it is the 2-norm of the flattened tensor. With two dimensions, or `ord` and a matrix, it is a
+    matrix norm; else a vector norm.
+
+    Args:
+        input: the input tensor.
+        ord: order of the norm; see `torch.linalg.vector_norm` and `torch.linalg.matrix_norm`.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+        tensor(5.)
+        >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), ord=1)
+        tensor(4.)
+    """
 @overload
 def linalg_norm(input: Tensor, ord: _str, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
 @overload
-def linalg_pinv(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
+def linalg_pinv(input: Tensor, *, atol: _float | None = ..., rtol: _float | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor:
+    """Compute the pseudoinverse (Moore-Penrose inverse) of matrices.
+
+    Singular values are taken as zero up to `max(atol, rtol * largest)`.
+
+    Args:
+        input: matrix or batch of matrices.
+        hermitian: whether the matrices are symmetric (Hermitian), which is faster. Default: `False`
+        rcond: an older name of `rtol`.
+        atol: absolute tolerance; 0 if not given.
+        rtol: relative tolerance; if `atol` is not given either, the larger size times the dtype's epsilon.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.0000]])
+    """
 @overload
 def linalg_pinv(input: Tensor, rcond: _float, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
 def linalg_pinv(input: Tensor, *, atol: Tensor | None = ..., rtol: Tensor | None = ..., hermitian: _bool = ..., out: Any = ...) -> Tensor: ...
 @overload
 def linalg_pinv(input: Tensor, rcond: Tensor, hermitian: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_polar(A: Tensor, *, out: Any = ...) -> _UH: ...
-def linalg_qr(A: Tensor, mode: _str = ..., *, out: Any = ...) -> _QR: ...
-def linalg_slogdet(A: Tensor, *, out: Any = ...) -> _SignLogabsdet: ...
-def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = ..., out: Any = ...) -> Tensor: ...
-def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _ResultInfo: ...
-def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = ..., unitriangular: _bool = ..., out: Any = ...) -> Tensor: ...
-def linalg_svd(A: Tensor, full_matrices: _bool = ..., *, driver: _str | None = ..., out: Any = ...) -> _USVh: ...
-def linalg_svdvals(A: Tensor, *, driver: _str | None = ..., out: Any = ...) -> Tensor: ...
-def linalg_tensorinv(input: Tensor, ind: _int = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor: ...
-def linalg_vander(x: Tensor, *, N: _int | None = ...) -> Tensor: ...
-def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor: ...
-def linalg_vector_norm(input: Tensor, ord: _Number = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
-def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def linalg_polar(A: Tensor, *, out: Any = ...) -> _UH:
+    """Compute the polar decomposition of matrices: `A = U @ H`.
+
+    Args:
+        A: matrix, or batch of matrices.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(U, H)`: orthonormal columns, and a positive semidefinite Hermitian matrix.
+
+    Examples:
+        >>> torch.linalg.polar(torch.tensor([[2.0, 0.0], [0.0, 3.0]])).H
+        tensor([[2., 0.],
+                [0., 3.]])
+    """
+def linalg_qr(A: Tensor, mode: _str = ..., *, out: Any = ...) -> _QR:
+    """Compute the QR factorization of matrices: `A = Q @ R`, with orthonormal columns and an upper triangle.
+
+    Args:
+        A: matrix, or batch of matrices.
+        mode: `"reduced"`, `"complete"` (`Q` is square), or `"r"` (`Q` is empty). Default: `"reduced"`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(Q, R)`.
+
+    Examples:
+        >>> Q, R = torch.linalg.qr(torch.ones(4, 2))
+        >>> Q.shape, R.shape
+        (torch.Size([4, 2]), torch.Size([2, 2]))
+    """
+def linalg_slogdet(A: Tensor, *, out: Any = ...) -> _SignLogabsdet:
+    """Compute the sign and the logarithm of the absolute value of the determinant of square matrices.
+
+    Args:
+        A: matrix, or batch of matrices.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(sign, logabsdet)`.
+
+    Examples:
+        >>> sign, logabsdet = torch.linalg.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> sign, logabsdet
+        (tensor(-1.), tensor(0.6931))
+    """
+def linalg_solve(A: Tensor, B: Tensor, *, left: _bool = ..., out: Any = ...) -> Tensor:
+    """Solve systems of linear equations `A @ X = B` with a unique solution.
+
+    Args:
+        A: square matrix or batch of square matrices.
+        B: right-hand side: vectors or matrices.
+        left: whether to solve `A @ X = B`, else `X @ A = B`. Default: `True`
+        out: tensor to write the result into.
+
+    Raises:
+        torch.linalg.LinAlgError: if a matrix is singular.
+
+    Examples:
+        >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0]))
+        tensor([1., 1.])
+    """
+def linalg_solve_ex(A: Tensor, B: Tensor, *, left: _bool = ..., check_errors: _bool = ..., out: Any = ...) -> _ResultInfo:
+    """Solve `A @ X = B` like `torch.linalg.solve`, with error codes instead of an exception.
+
+    Args:
+        A: square matrix or batch of square matrices.
+        B: right-hand side: vectors or matrices.
+        left: whether to solve `A @ X = B`, else `X @ A = B`. Default: `True`
+        check_errors: whether to raise `torch.linalg.LinAlgError` where the computation fails. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(result, info)`: `info` is 0, or which pivot is zero.
+
+    Examples:
+        >>> torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0])).result
+        tensor([1., 1.])
+    """
+def linalg_solve_triangular(input: Tensor, B: Tensor, *, upper: _bool, left: _bool = ..., unitriangular: _bool = ..., out: Any = ...) -> Tensor:
+    """Solve systems of linear equations `A @ X = B` with triangular matrices.
+
+    Args:
+        input: the triangular matrix `A`, or a batch of them; the other triangle is not read.
+        B: right-hand side.
+        upper: whether `A` is upper triangular, else lower.
+        left: whether to solve `A @ X = B`, else `X @ A = B`. Default: `True`
+        unitriangular: whether the diagonal of `A` is taken as ones. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> A = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
+        >>> torch.linalg.solve_triangular(A, torch.tensor([[3.0], [4.0]]), upper=True)
+        tensor([[1.],
+                [2.]])
+    """
+def linalg_svd(A: Tensor, full_matrices: _bool = ..., *, driver: _str | None = ..., out: Any = ...) -> _USVh:
+    """Compute the singular value decomposition (SVD) of matrices: `A = U @ diag(S) @ Vh`.
+
+    Args:
+        A: matrix, or batch of matrices.
+        full_matrices: whether `U` and `Vh` are square; else they have `min(m, n)` columns and rows. Default: `True`
+        driver: which method of cuSOLVER to use; refused, since there is none.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(U, S, Vh)`; the singular values `S` are in descending order.
+
+    Examples:
+        >>> U, S, Vh = torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
+        >>> S
+        tensor([4., 3.])
+    """
+def linalg_svdvals(A: Tensor, *, driver: _str | None = ..., out: Any = ...) -> Tensor:
+    """Compute the singular values of matrices, in descending order.
+
+    Args:
+        A: matrix, or batch of matrices.
+        driver: which method of cuSOLVER to use; refused, since there is none.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
+        tensor([4., 3.])
+    """
+def linalg_tensorinv(input: Tensor, ind: _int = ..., *, out: Any = ...) -> Tensor:
+    """Compute the inverse of a tensor for `torch.tensordot`.
+
+    The first `ind` dimensions are taken as the rows of a matrix, the others as its columns.
+
+    Args:
+        input: the tensor; the sizes before and after `ind` have the same product.
+        ind: number of dimensions that are the rows of the matrix. Default: `2`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
+        torch.Size([6, 2, 3])
+    """
+def linalg_tensorsolve(input: Tensor, other: Tensor, dims: _int | Sequence[_int] | None = ..., *, out: Any = ...) -> Tensor:
+    """Solve `tensordot(A, X, X.ndim) = B` for `X`.
+
+    Args:
+        input: the tensor `A`.
+        other: the right-hand side `B`, with the shape of the first dimensions of `A`.
+        dims: dimensions of `A` that are moved to the end first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))
+        tensor([1., 1., 1., 1., 1., 1.])
+    """
+def linalg_vander(x: Tensor, *, N: _int | None = ...) -> Tensor:
+    """Build Vandermonde matrices: the powers of the elements from 0 on, as columns.
+
+    Args:
+        x: vector or batch of vectors.
+        N: number of columns; the length of the vectors if not given.
+
+    Examples:
+        >>> torch.linalg.vander(torch.tensor([1, 2, 3]))
+        tensor([[1, 1, 1],
+                [1, 2, 4],
+                [1, 3, 9]])
+    """
+def linalg_vecdot(x: Tensor, y: Tensor, *, dim: _int = ..., out: Any = ...) -> Tensor:
+    """Compute dot products of vectors along a dimension; complex vectors of `x` are conjugated.
+
+    Args:
+        x: the vectors on the left.
+        y: the vectors on the right, broadcast with `x`.
+        dim: dimension of the vectors. Default: `-1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+def linalg_vector_norm(input: Tensor, ord: _Number = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute a vector norm of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        ord: order of the norm; 0 counts the elements that are not zero, `inf` takes the largest magnitude. Default: `2`
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([3.0, -4.0])
+        >>> torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, ord=1)
+        (tensor(5.), tensor(7.))
+    """
+def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
+
+    Args:
+        start: first number; a tensor without dimensions will do, too.
+        end: last number; likewise.
+        steps: how many numbers.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.linspace(0, 1, 5)
+        tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
 def live_nodes() -> Any: ...
-def log(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def log10(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def log1p(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def log2(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
-def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def logcumsumexp(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor: ...
-def logdet(input: Tensor) -> Tensor: ...
-def logical_and(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def logical_not(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def logical_or(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def logical_xor(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def logit(input: Tensor, eps: _float | None = ..., *, out: Any = ...) -> Tensor: ...
-def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def lstm(*args: Any, **kwargs: Any) -> Any: ...
-def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
-def lt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Tensor: ...
-def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> _PLU: ...
+def log(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the natural logarithm of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.log(torch.tensor([1.0, 2.0, 10.0]))
+        tensor([0.0000, 0.6931, 2.3026])
+    """
+def log10(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logarithm to base 10 of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.log10(torch.tensor([1.0, 2.0, 10.0]))
+        tensor([0.0000, 0.3010, 1.0000])
+    """
+def log1p(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute `log(1 + input)`, accurate also for elements near zero.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.log1p(torch.tensor([0.0, 1e-10, 1.0]))
+        tensor([0.0000e+00, 1.0000e-10, 6.9315e-01])
+    """
+def log2(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logarithm to base 2 of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.log2(torch.tensor([1.0, 2.0, 10.0]))
+        tensor([0.0000, 1.0000, 3.3219])
+    """
+def log_softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which the exponentials of the results sum to 1.
+        dtype: data type that `input` is converted to first, which helps against overflow.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.log_softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
+def logaddexp(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute `log(exp(input) + exp(other))` without overflow.
+
+    Adds probabilities that are given by their logarithms.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logaddexp(torch.tensor([-1.0, 1000.0]), torch.tensor([-1.0, 1000.0]))
+        tensor([-3.0685e-01,  1.0007e+03])
+    """
+def logaddexp2(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute `log2(2**input + 2**other)` without overflow.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logaddexp2(torch.tensor([3.0]), torch.tensor([3.0]))
+        tensor([4.])
+    """
+def logcumsumexp(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
+    """Compute the logarithm of the cumulative sum of exponentials along a dimension, without overflow.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), dim=0)
+        tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
+    """
+def logdet(input: Tensor) -> Tensor:
+    """Compute the logarithm of the determinant of square matrices; NaN where that is negative.
+
+    Args:
+        input: square matrix or batch of square matrices.
+
+    Examples:
+        >>> torch.logdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor(2.0794)
+    """
+def logical_and(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logical AND of each pair of elements; everything but zero counts as True.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logical_and(torch.tensor([True, True]), torch.tensor([True, False]))
+        tensor([ True, False])
+    """
+def logical_not(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logical NOT of each element: True where it is zero.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logical_not(torch.tensor([True, False]))
+        tensor([False,  True])
+        >>> torch.logical_not(torch.tensor([0.0, 2.0]))
+        tensor([ True, False])
+    """
+def logical_or(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logical OR of each pair of elements; everything but zero counts as True.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logical_or(torch.tensor([True, False]), torch.tensor([False, False]))
+        tensor([ True, False])
+    """
+def logical_xor(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logical XOR of each pair of elements; everything but zero counts as True.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logical_xor(torch.tensor([True, True]), torch.tensor([True, False]))
+        tensor([False,  True])
+    """
+def logit(input: Tensor, eps: _float | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
+
+    Args:
+        input: probabilities between 0 and 1.
+        eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logit(torch.tensor([0.5, 0.9]))
+        tensor([0.0000, 2.1972])
+        >>> torch.logit(torch.tensor([0.0, 1.0]), eps=1e-3)
+        tensor([-6.9068,  6.9068])
+    """
+def logspace(start: Tensor | _Number, end: Tensor | _Number, steps: _int, base: _float = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return `steps` numbers from `base**start` to `base**end`, evenly spaced on a logarithmic scale.
+
+    Args:
+        start: first exponent; a tensor without dimensions will do, too.
+        end: last exponent; likewise.
+        steps: how many numbers.
+        base: base of the powers. Default: `10.0`
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
+    """
+def logsumexp(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Compute the logarithm of the sum of exponentials over dimensions, without overflow.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), dim=0)
+        tensor(1000.6932)
+    """
+@overload
+def lstm(input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Run the layers of a long short-term memory network (LSTM) over a sequence.
+
+    Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+
+    Args:
+        input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+        hx: the initial hidden and cell state of all layers.
+        params: weights and biases of all layers, in the order of `nn.LSTM`.
+        has_biases: whether there are biases.
+        num_layers: number of layers.
+        dropout: probability of dropout between layers.
+        train: whether to apply dropout.
+        bidirectional: whether to run over the sequence in both directions.
+        batch_first: whether the batch is the first dimension.
+        data, batch_sizes: the fields of a packed sequence.
+
+    Returns:
+        The outputs, the last hidden states and the last cell states.
+
+    Examples:
+        >>> layer = nn.LSTM(3, 4)
+        >>> states = [torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)]
+        >>> out, h, c = torch.lstm(torch.ones(5, 2, 3), states, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape
+        torch.Size([5, 2, 4])
+    """
+@overload
+def lstm(data: Tensor, batch_sizes: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor, Tensor]: ...
+def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> tuple[Tensor, Tensor]:
+    """Apply one step of a long short-term memory cell (LSTM).
+
+    Args:
+        input: the input, `(N, H_in)`.
+        hx: hidden and cell state, each `(N, H)`.
+        w_ih: weights of the input, `(4 * H, H_in)`.
+        w_hh: weights of the hidden state, `(4 * H, H)`.
+        b_ih, b_hh: biases, each `(4 * H,)`.
+
+    Returns:
+        The new hidden state and the new cell state.
+
+    Examples:
+        >>> h, c = torch.lstm_cell(torch.ones(2, 3), [torch.zeros(2, 4)] * 2, torch.ones(16, 3), torch.ones(16, 4))
+        >>> h.shape, c.shape
+        (torch.Size([2, 4]), torch.Size([2, 4]))
+    """
+def lt(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input < other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.lt(torch.tensor([1, 2, 3]), 2)
+        tensor([ True, False, False])
+    """
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Any = ...) -> Tensor:
+    """Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
+
+    Args:
+        input: the right-hand side `B`.
+        LU_data, LU_pivots: what `torch.linalg.lu_factor` made of `A`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> torch.lu_solve(torch.tensor([[2.0], [4.0]]), LU, pivots)
+        tensor([[1.],
+                [1.]])
+    """
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: _bool = ..., unpack_pivots: _bool = ..., *, out: Any = ...) -> _PLU:
+    """Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
+
+    Args:
+        LU_data: the triangles in one matrix.
+        LU_pivots: the row exchanges.
+        unpack_data: whether to return `L` and `U`, else they are empty. Default: `True`
+        unpack_pivots: whether to return `P`, else it is empty. Default: `True`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(P, L, U)`.
+
+    Examples:
+        >>> P, L, U = torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
+        >>> P @ L @ U
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
 def make_dual(tensor: Any, tangent: Any, level: Any) -> Any: ...
 def make_subclass(*args: Any, **kwargs: Any) -> Any: ...
 def make_tensor(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any: ...
-def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor: ...
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor: ...
-def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor: ...
-def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def matrix_exp(input: Tensor) -> Tensor: ...
-def matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor: ...
+def masked_fill(input: Tensor, mask: Tensor, value: Tensor | _Number) -> Tensor:
+    """Return a copy of `input` with one value wherever the mask is True.
+
+    Args:
+        input: the input tensor.
+        mask: boolean tensor, broadcast with `input`.
+        value: a number, or a tensor that holds one.
+
+    Examples:
+        >>> torch.masked_fill(torch.tensor([1.0, 2.0]), torch.tensor([True, False]), 0.0)
+        tensor([0., 2.])
+    """
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Return a copy of `input` with the elements of `source`, one after the other, wherever the mask is True.
+
+    Args:
+        input: the input tensor.
+        mask: boolean tensor, broadcast with `input`.
+        source: at least as many elements as the mask has True ones.
+
+    Examples:
+        >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.])
+    """
+def masked_select(input: Tensor, mask: Tensor, *, out: Any = ...) -> Tensor:
+    """Return the elements where the mask is True, as a vector.
+
+    Args:
+        input: the input tensor.
+        mask: boolean tensor, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+        tensor([1, 3])
+    """
+def matmul(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply two tensors as matrices: vectors give dot products, batches of matrices are broadcast.
+
+    Args:
+        input: first factor; a vector is a row.
+        other: second factor; a vector is a column.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.matmul(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor(11.)
+        >>> torch.matmul(torch.ones(10, 3, 4), torch.ones(4, 5)).shape
+        torch.Size([10, 3, 5])
+    """
+def matrix_exp(input: Tensor) -> Tensor:
+    """Compute the matrix exponential of square matrices; the same as `torch.linalg.matrix_exp`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+
+    Examples:
+        >>> torch.matrix_exp(torch.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+def matrix_power(input: Tensor, n: _int, *, out: Any = ...) -> Tensor:
+    """Raise square matrices to an integer power; the same as `torch.linalg.matrix_power`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        n: the exponent; negative ones raise the inverse.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
+    """
 @overload
-def max(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def max(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return the maximum of all elements, or with `dim` the maxima along it and their indices.
+
+    With a second tensor, return the element-wise maximum, as `torch.maximum` does. NaN counts as the largest value.
+
+    Args:
+        input: the input tensor.
+        other: a tensor to compare with, element by element.
+        dim: dimension to reduce.
+        keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+        out: tensor to write the result into; with `dim` two, for values and indices.
+
+    Returns:
+        A tensor, or with `dim` a named tuple `(values, indices)`.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+        >>> torch.max(x)
+        tensor(7.)
+        >>> values, indices = torch.max(x, dim=1)
+        >>> values, indices
+        (tensor([5., 7.]), tensor([1, 0]))
+    """
 @overload
 def max(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
 def max(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor: ...
-def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> tuple[Tensor, Tensor]: ...
-def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor: ...
-def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor: ...
-def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
+def max_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+    """Take the maxima of windows that slide over the last dimension.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of elements to add on both sides, which are never the maximum. Default: `[0]`
+        dilation: step between the elements of a window. Default: `[1]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+
+    Examples:
+        >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+        tensor([[3., 4.]])
+    """
+def max_pool1d_with_indices(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> tuple[Tensor, Tensor]:
+    """Take the maxima of windows that slide over the last dimension, and their indices.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of elements to add on both sides, which are never the maximum. Default: `[0]`
+        dilation: step between the elements of a window. Default: `[1]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+
+    Examples:
+        >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+        (tensor([[3., 4.]]), tensor([[1, 3]]))
+    """
+def max_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+    """Take the maxima of windows that slide over the last 2 dimensions.
+
+    Args:
+        input: the input, `(N, C, *)` or `(C, *)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of elements to add on both sides, which are never the maximum. Default: `[0]`
+        dilation: step between the elements of a window. Default: `[1]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+
+    Examples:
+        >>> torch.max_pool2d(torch.ones(1, 3, 4, 4), 2).shape
+        torch.Size([1, 3, 2, 2])
+    """
+def max_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., ceil_mode: _bool = ...) -> Tensor:
+    """Take the maxima of windows that slide over the last 3 dimensions.
+
+    Args:
+        input: the input, `(N, C, *)` or `(C, *)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of elements to add on both sides, which are never the maximum. Default: `[0]`
+        dilation: step between the elements of a window. Default: `[1]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+
+    Examples:
+        >>> torch.max_pool3d(torch.ones(1, 3, 4, 4, 4), 2).shape
+        torch.Size([1, 3, 2, 2, 2])
+    """
+def maximum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the element-wise maximum of two tensors; NaN where either is NaN.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.maximum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+        tensor([3, 5])
+    """
+def mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the mean of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to before they are averaged; needed for integers.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.mean(x)
+        tensor(2.5000)
+        >>> torch.mean(x, dim=0)
+        tensor([2., 3.])
+    """
 @overload
-def median(input: Tensor) -> Tensor: ...
+def median(input: Tensor) -> Tensor:
+    """Return the median of all elements, or with `dim` the medians along it and their indices.
+
+    Of two middle elements the lower one is taken. The median is NaN where an element is.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce.
+        keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+        out: with `dim`, two tensors to write values and indices into.
+
+    Returns:
+        A tensor, or with `dim` a named tuple `(values, indices)`.
+
+    Examples:
+        >>> torch.median(torch.tensor([3.0, 1.0, 2.0, 4.0]))
+        tensor(2.)
+        >>> torch.median(torch.tensor([[3, 1, 2]]), dim=1).indices
+        tensor([2])
+    """
 @overload
 def median(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
 @overload
-def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = ...) -> tuple[Tensor, ...]: ...
+def meshgrid(tensors: Tensor | Sequence[Tensor], indexing: _str | None = ...) -> tuple[Tensor, ...]:
+    """Build the coordinates of a grid from a vector for each axis (views).
+
+    Args:
+        tensors: vectors or single numbers: the coordinates along each axis.
+        indexing: `"ij"`: the first vector runs along the first dimension; `"xy"`: along the second. `"ij"` if not given.
+
+    Returns:
+        A tuple with a tensor for each axis, each of the shape of the grid.
+
+    Examples:
+        >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")
+        >>> x
+        tensor([[1, 1, 1],
+                [2, 2, 2]])
+        >>> y
+        tensor([[3, 4, 5],
+                [3, 4, 5]])
+    """
 @overload
 def meshgrid(*tensors: Tensor, indexing: _str | None = ...) -> tuple[Tensor, ...]: ...
 def method_names() -> Any: ...
 @overload
-def min(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def min(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return the minimum of all elements, or with `dim` the minima along it and their indices.
+
+    With a second tensor, return the element-wise minimum, as `torch.minimum` does. NaN counts as the smallest value.
+
+    Args:
+        input: the input tensor.
+        other: a tensor to compare with, element by element.
+        dim: dimension to reduce.
+        keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+        out: tensor to write the result into; with `dim` two, for values and indices.
+
+    Returns:
+        A tensor, or with `dim` a named tuple `(values, indices)`.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+        >>> torch.min(x)
+        tensor(1.)
+        >>> torch.min(x, dim=1).indices
+        tensor([0, 1])
+    """
 @overload
 def min(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
 @overload
 def min(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor: ...
-def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
+def minimum(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the element-wise minimum of two tensors; NaN where either is NaN.
+
+    Args:
+        input: the input tensor.
+        other: second operand, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.minimum(torch.tensor([1, 5]), torch.tensor([3, 2]))
+        tensor([1, 2])
+    """
+def mm(input: Tensor, mat2: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply two matrices; neither is broadcast.
+
+    Args:
+        input: first matrix, `(n, m)`.
+        mat2: second matrix, `(m, p)`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]]))
+        tensor([[11.]])
+    """
+def mode(input: Tensor, dim: _int = ..., keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+    """Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce. Default: `-1`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Examples:
+        >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
+        tensor(2)
+    """
 def move_storage(tensor: Any, target: Any) -> Any: ...
-def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor: ...
-def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor: ...
-def msort(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def multinomial(input: Tensor, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...) -> Tensor: ...
-def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor: ...
-def mvlgamma(input: Tensor, p: _int, *, out: Any = ...) -> Tensor: ...
-def nan_to_num(input: Tensor, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ..., *, out: Any = ...) -> Tensor: ...
-def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def moveaxis(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+    """Move dimensions to other places; the same as `torch.movedim` (a view).
+
+    Args:
+        input: the input tensor.
+        source: dimension or dimensions to move.
+        destination: where they are in the result.
+
+    Examples:
+        >>> torch.moveaxis(torch.zeros(2, 3, 4), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
+def movedim(input: Tensor, source: _int | Sequence[_int], destination: _int | Sequence[_int]) -> Tensor:
+    """Move dimensions to other places; the remaining ones keep their order (a view).
+
+    Args:
+        input: the input tensor.
+        source: dimension or dimensions to move.
+        destination: where they are in the result.
+
+    Examples:
+        >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
+        torch.Size([3, 4, 2])
+    """
+def msort(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Sort the elements along the first dimension.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
+        tensor([[2, 1],
+                [3, 4]])
+    """
+def mul(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Multiply `input` by `other`, element by element.
+
+    Supports broadcasting and type promotion.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.mul(torch.tensor([1, 2, 3]), 2)
+        tensor([2, 4, 6])
+        >>> torch.mul(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
+def multinomial(input: Tensor, num_samples: _int, replacement: _bool = ..., *, generator: Any = ..., out: Any = ...) -> Tensor:
+    """Draw category indices with probabilities proportional to the weights in each row.
+
+    Args:
+        input: vector of weights, or a matrix with weights in its rows; they need not sum to 1.
+        num_samples: number of draws per row.
+        replacement: whether a category may be drawn several times. Default: `False`
+        generator: generator of the random numbers; the device's default one if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0, 1.0]), 2).sort().values
+        tensor([1, 3])
+    """
+def multiply(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Multiply `input` by `other`, element by element.
+
+    Supports broadcasting and type promotion.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.mul(torch.tensor([1, 2, 3]), 2)
+        tensor([2, 4, 6])
+        >>> torch.mul(torch.tensor([[1.0], [2.0]]), torch.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+
+    Another name of `torch.mul`.
+    """
+def mv(input: Tensor, vec: Tensor, *, out: Any = ...) -> Tensor:
+    """Multiply a matrix by a vector.
+
+    Args:
+        input: the matrix, `(n, m)`.
+        vec: the vector, of length `m`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
+def mvlgamma(input: Tensor, p: _int, *, out: Any = ...) -> Tensor:
+    """Compute the logarithm of the multivariate gamma function of dimension `p`.
+
+    Args:
+        input: the arguments, greater than `(p - 1) / 2`.
+        p: the dimension.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.mvlgamma(torch.tensor([2.0, 3.0]), 2)
+        tensor([0.4516, 1.5502])
+    """
+def nan_to_num(input: Tensor, nan: _float | None = ..., posinf: _float | None = ..., neginf: _float | None = ..., *, out: Any = ...) -> Tensor:
+    """Replace NaN and infinities by finite numbers.
+
+    Args:
+        input: the input tensor.
+        nan: value for NaN; 0 if not given.
+        posinf: value for positive infinity; the largest finite number of the dtype if not given.
+        neginf: value for negative infinity; the lowest finite number of the dtype if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), nan=-1.0, posinf=9.0)
+        tensor([-1.,  9.,  1.])
+    """
+def nanmean(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Compute the mean of the elements that are not NaN, of all or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to before they are averaged; needed for integers.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.nanmean(torch.tensor([1.0, float("nan"), 2.0]))
+        tensor(1.5000)
+    """
 @overload
-def nanmedian(input: Tensor) -> Tensor: ...
+def nanmedian(input: Tensor) -> Tensor:
+    """Return the median of the elements that are not NaN, of all or along a dimension.
+
+    Of two middle elements the lower one is taken.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce.
+        keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+        out: with `dim`, two tensors to write values and indices into.
+
+    Returns:
+        A tensor, or with `dim` a named tuple `(values, indices)`.
+
+    Examples:
+        >>> torch.nanmedian(torch.tensor([3.0, float("nan"), 1.0, 2.0]))
+        tensor(2.)
+    """
 @overload
 def nanmedian(input: Tensor, dim: _int, keepdim: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
 @overload
-def nanquantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
+def nanquantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
+    """Compute quantiles of the elements that are not NaN, of all or along a dimension.
+
+    Args:
+        input: the input tensor.
+        q: the shares, between 0 and 1: a number or a vector.
+        dim: dimension to reduce; without it, the tensor is flattened.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+            `"midpoint"`. Default: `"linear"`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.nanquantile(torch.tensor([1.0, float("nan"), 3.0]), 0.5)
+        tensor(2.)
+    """
 @overload
 def nanquantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
-def nansum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor: ...
+def nansum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., *, dtype: _dtype | None = ..., out: Any = ...) -> Tensor:
+    """Sum all elements, or over the given dimensions, with NaN taken as zero.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to before they are summed.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.nansum(torch.tensor([1.0, float("nan"), 2.0]))
+        tensor(3.)
+    """
 @overload
-def narrow(input: Tensor, dim: _int, start: Tensor, length: _int) -> Tensor: ...
+def narrow(input: Tensor, dim: _int, start: Tensor, length: _int) -> Tensor:
+    """Return `length` slices along a dimension, from index `start` on (a view).
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to narrow.
+        start: index of the first slice; a number or a tensor that holds one.
+        length: number of slices.
+
+    Examples:
+        >>> torch.narrow(torch.arange(6), 0, 2, 3)
+        tensor([2, 3, 4])
+    """
 @overload
 def narrow(input: Tensor, dim: _int, start: _int, length: _int) -> Tensor: ...
-def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = ...) -> Tensor: ...
-def native_batch_norm(*args: Any, **kwargs: Any) -> Any: ...
-def native_layer_norm(*args: Any, **kwargs: Any) -> Any: ...
-def ne(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def neg(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def negative(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def narrow_copy(input: Tensor, dim: _int, start: _int, length: _int, *, out: Any = ...) -> Tensor:
+    """Return a copy of `length` slices along a dimension, from index `start` on; see `torch.narrow`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to narrow.
+        start: index of the first slice.
+        length: number of slices.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.narrow_copy(torch.arange(6), 0, 2, 3)
+        tensor([2, 3, 4])
+    """
+def native_batch_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None, training: _bool, momentum: _float, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply batch normalization, and return the mean and the reciprocal standard deviation as well.
+
+    Args:
+        input: the input tensor.
+        weight: scale of each channel.
+        bias: shift of each channel.
+        running_mean, running_var: running estimates; updated in training, used otherwise.
+        training: whether to normalize by the statistics of the batch; if not, the other results are empty.
+        momentum: share of the batch in the update of the running estimates.
+        eps: small number added to the denominator, for numerical stability.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+        >>> out, mean, invstd = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)
+        >>> mean, invstd
+        (tensor([2., 4.]), tensor([1.0000, 0.5000]))
+    """
+def native_layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None, bias: Tensor | None, eps: _float) -> tuple[Tensor, Tensor, Tensor]:
+    """Apply layer normalization, and return the mean and the reciprocal standard deviation as well.
+
+    Args:
+        input: the input tensor.
+        normalized_shape: sizes of the dimensions to normalize over.
+        weight: scale, of shape `normalized_shape`.
+        bias: shift, of shape `normalized_shape`.
+        eps: small number added to the denominator, for numerical stability.
+
+    Examples:
+        >>> out, mean, rstd = torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
+        >>> out, mean, rstd
+        (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
+    """
+def ne(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input != other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
+        tensor([False,  True])
+    """
+def neg(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Negate each element: `-input`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.neg(torch.tensor([1, -2, 0]))
+        tensor([-1,  2,  0])
+    """
+def negative(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Negate each element: `-input`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.neg(torch.tensor([1, -2, 0]))
+        tensor([-1,  2,  0])
+
+    Another name of `torch.neg`.
+    """
 def new_enable_grad(*args: Any, **kwargs: Any) -> Any: ...
 def new_no_grad(*args: Any, **kwargs: Any) -> Any: ...
-def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
+def nextafter(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Return the floating point number that follows `input` in the direction of `other`.
+
+    Args:
+        input: the input tensor.
+        other: the numbers towards which to go, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> eps = torch.finfo(torch.float32).eps
+        >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) == 1.0 + eps
+        tensor([True])
+    """
 def node_name(node: Any) -> Any: ...
-def nonzero(input: Tensor, *, as_tuple: _bool = ..., out: Any = ...) -> Any: ...
-def norm(input: Tensor, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
-def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int | Sequence[_int] | None = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def nonzero(input: Tensor, *, as_tuple: _bool = ..., out: Any = ...) -> Any:
+    """Return the indices of all elements that are not zero.
+
+    Args:
+        input: the input tensor.
+        as_tuple: whether to return a tuple with a vector of indices for each dimension, as indexing takes them. Default: `False`
+        out: tensor to write the result into.
+
+    Returns:
+        A matrix with a row for each such element, or the tuple.
+
+    Examples:
+        >>> x = torch.tensor([[0, 1], [2, 0]])
+        >>> torch.nonzero(x)
+        tensor([[0, 1],
+                [1, 0]])
+        >>> torch.nonzero(x, as_tuple=True)
+        (tensor([0, 1]), tensor([1, 0]))
+    """
+def norm(input: Tensor, p: Any = ..., dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Compute the norm of all elements, or over the given dimensions.
+
+    `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
+
+    Args:
+        input: the input tensor.
+        p: order of the norm: a number, `inf`, `"fro"` or `"nuc"`; 2 if not given.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
+        >>> torch.norm(x[0]), torch.norm(x, p=1, dim=1)
+        (tensor(5.), tensor([ 7., 14.]))
+    """
+def normal(mean: Tensor | _Number = ..., std: Tensor | _Number = ..., size: _int | Sequence[_int] | None = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Draw from normal distributions.
+
+    Args:
+        mean: the means, a number or a tensor. Default: `0.0`
+        std: the standard deviations, a number or a tensor. Default: `1.0`
+        size: shape of the result, if `mean` and `std` are numbers.
+        generator: generator of the random numbers; the device's default one if not given.
+        dtype: data type of the result, if `size` is given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.normal(torch.zeros(3), 1.0).shape
+        torch.Size([3])
+        >>> torch.normal(5.0, 0.1, (2, 3)).shape
+        torch.Size([2, 3])
+    """
+def not_equal(input: Tensor, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compare element by element: True where `input != other`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ne(torch.tensor([1, 2]), torch.tensor([1, 3]))
+        tensor([False,  True])
+
+    Another name of `torch.ne`.
+    """
 @overload
-def nuclear_norm(input: Tensor, keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
+def nuclear_norm(input: Tensor, keepdim: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Compute the nuclear norm of matrices, the sum of their singular values.
+
+    Args:
+        input: the input tensor.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dim: the two dimensions of the matrices; the last two if not given.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.nuclear_norm(torch.eye(3))
+        tensor(3.)
+    """
 @overload
 def nuclear_norm(input: Tensor, dim: _int | Sequence[_int], keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def numel(input: Tensor) -> _int: ...
+def numel(input: Tensor) -> _int:
+    """Return the number of elements of a tensor.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.numel(torch.zeros(2, 3))
+        6
+    """
 @overload
-def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def ones(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return a tensor filled with ones.
+
+    Args:
+        size: shape of the result: a sequence, or the sizes one by one.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.ones(2, 3)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
 @overload
 def ones(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor: ...
-def orgqr(input: Tensor, input2: Tensor, *, out: Any = ...) -> Tensor: ...
-def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ..., *, out: Any = ...) -> Tensor: ...
-def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor: ...
+def ones_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+    """Return ones with the shape of another tensor, and its data type and device unless others are given.
+
+    Args:
+        input: the tensor whose properties are taken.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+
+    Examples:
+        >>> torch.ones_like(torch.tensor([1, 2]))
+        tensor([1, 1])
+    """
+def orgqr(input: Tensor, input2: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
+
+    Args:
+        input: the vectors of the reflections, as `torch.geqrf` gives them.
+        input2: the factors of the reflections.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> a, tau = torch.geqrf(torch.eye(3))
+        >>> torch.orgqr(a, tau).shape
+        torch.Size([3, 3])
+    """
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: _bool = ..., transpose: _bool = ..., *, out: Any = ...) -> Tensor:
+    """Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
+
+    Args:
+        input: the vectors of the reflections, as `torch.geqrf` gives them.
+        input2: the factors of the reflections.
+        input3: the matrix to multiply.
+        left: whether the product stands on the left of the matrix, else on the right. Default: `True`
+        transpose: whether to multiply by the conjugate transpose. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> a, tau = torch.geqrf(torch.eye(3))
+        >>> torch.ormqr(a, tau, torch.ones(3, 2)).shape
+        torch.Size([3, 2])
+    """
+def outer(input: Tensor, vec2: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the outer product of two vectors: `out[i, j] = input[i] * vec2[j]`.
+
+    Args:
+        input: first vector.
+        vec2: second vector.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+        tensor([[ 3,  4,  5],
+                [ 6,  8, 10]])
+    """
 def overrides_off() -> Any: ...
 def packing_node() -> Any: ...
-def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor: ...
-def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
-def pinverse(input: Tensor, rcond: _float = ...) -> Tensor: ...
-def poisson(input: Tensor, generator: Any = ...) -> Tensor: ...
-def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor: ...
-def polygamma(n: _int, input: Tensor, *, out: Any = ...) -> Tensor: ...
+def permute(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
+    """Rearrange the dimensions of a tensor (a view).
+
+    Args:
+        input: the input tensor.
+        dims: all dimensions in their new order.
+
+    Examples:
+        >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+        torch.Size([4, 2, 3])
+    """
+def permute_copy(input: Tensor, dims: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+    """Return a copy with rearranged dimensions; see `torch.permute`.
+
+    Args:
+        input: the input tensor.
+        dims: all dimensions in their new order.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
+        torch.Size([3, 2])
+    """
+def pinverse(input: Tensor, rcond: _float = ...) -> Tensor:
+    """Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
+
+    Args:
+        input: matrix or batch of matrices.
+        rcond: relative tolerance below which singular values are taken as zero. Default: `1e-15`
+
+    Examples:
+        >>> torch.pinverse(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5000, 0.0000],
+                [0.0000, 0.0000]])
+    """
+def poisson(input: Tensor, generator: Any = ...) -> Tensor:
+    """Draw from Poisson distributions with the rates in `input`.
+
+    Args:
+        input: the rates, which are not negative.
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.poisson(torch.full((2, 3), 4.0)).shape
+        torch.Size([2, 3])
+    """
+def polar(abs: Tensor, angle: Tensor, *, out: Any = ...) -> Tensor:
+    """Build complex numbers from absolute values and angles: `abs * exp(1j * angle)`.
+
+    Args:
+        abs: the absolute values.
+        angle: the angles in radians, of the same data type.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.polar(torch.tensor([2.0]), torch.tensor([torch.pi / 3]))
+        tensor([1.0000+1.7321j])
+    """
+def polygamma(n: _int, input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the polygamma function, the `n`-th derivative of the digamma function.
+
+    Args:
+        n: order of the derivative.
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
+        tensor([1.6449, 0.6449])
+    """
 def pop_chooser() -> Any: ...
 def pop_creation_hook() -> Any: ...
 def pop_saved_hooks() -> Any: ...
-def positive(input: Tensor) -> Tensor: ...
-def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def prod(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
+def positive(input: Tensor) -> Tensor:
+    """Return `input` itself, as the operator `+` does; tensors of truth values are refused.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.positive(torch.tensor([1, -2]))
+        tensor([ 1, -2])
+    """
+def pow(input: Tensor | _Number, exponent: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Raise `input` to the power `exponent`, element by element.
+
+    Args:
+        input: the base, a tensor or a number.
+        exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([1., 4., 9.])
+        >>> torch.pow(2, torch.tensor([1, 2, 3]))
+        tensor([2, 4, 8])
+    """
+def prod(input: Tensor, dim: _int | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Multiply all elements, or those along one dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to reduce; all elements if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to before they are multiplied.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.prod(x), torch.prod(x, dim=1)
+        (tensor(24.), tensor([ 2., 12.]))
+    """
 def profiler_clock() -> Any: ...
 def profiler_enabled() -> Any: ...
 def profiler_mark(name: Any) -> Any: ...
@@ -1664,79 +9084,676 @@ def promote_types(type1: Any, type2: Any) -> Any: ...
 def push_chooser(chooser: Any) -> Any: ...
 def push_creation_hook(hook: Any) -> Any: ...
 def push_saved_hooks(pack: Any, unpack: Any) -> Any: ...
-def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor: ...
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: _bool = ...) -> Tensor:
+    """Return a copy of `input` with values at indices of the flattened tensor.
+
+    Args:
+        input: the input tensor.
+        index: indices in the flattened tensor (int64).
+        source: the values, as many as indices.
+        accumulate: whether to add to the elements rather than to replace them. Default: `False`
+
+    Examples:
+        >>> torch.tensor([[1, 2], [3, 4]]).put(torch.tensor([0, 3]), torch.tensor([9, 8]))
+        tensor([[9, 2],
+                [3, 8]])
+    """
 @overload
-def quantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
+def quantile(input: Tensor, q: Tensor, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor:
+    """Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
+
+    Args:
+        input: the input tensor.
+        q: the shares, between 0 and 1: a number or a vector.
+        dim: dimension to reduce; without it, the tensor is flattened.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+            `"midpoint"`. Default: `"linear"`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> torch.quantile(x, 0.5), torch.quantile(x, torch.tensor([0.0, 0.25]))
+        (tensor(2.5000), tensor([1.0000, 1.7500]))
+    """
 @overload
 def quantile(input: Tensor, q: _float, dim: _int | None = ..., keepdim: _bool = ..., *, interpolation: _str = ..., out: Any = ...) -> Tensor: ...
 def queue_callback(callback: Any) -> Any: ...
-def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def rad2deg(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Convert angles from radians to degrees.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.rad2deg(torch.tensor([1.0, torch.pi]))
+        tensor([ 57.2958, 180.0000])
+    """
 def raise_error(message: Any, object: Any, advice: Any) -> Any: ...
 @overload
-def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def rand(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return random numbers drawn uniformly from `[0, 1)`.
+
+    Args:
+        size: shape of the result: a sequence, or the sizes one by one.
+        generator: generator of the random numbers; the device's default one if not given.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.rand(2, 3).shape
+        torch.Size([2, 3])
+    """
 @overload
 def rand(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor: ...
-def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor: ...
+def rand_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+    """Return random numbers drawn uniformly from `[0, 1)`, with the shape of another tensor.
+
+    Args:
+        input: the tensor whose shape, data type and device are taken.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.rand_like(torch.zeros(2, 3)).shape
+        torch.Size([2, 3])
+    """
+def randint(low: Any = ..., high: Any = ..., size: Any = ..., *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return random integers drawn uniformly from `[low, high)`.
+
+    Called with one number, that is `high`, and `low` is 0.
+
+    Args:
+        low: smallest integer; 0 if not given.
+        high: the integers are less than it.
+        size: shape of the result.
+        generator: generator of the random numbers; the device's default one if not given.
+        dtype: data type of the result; int64 if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.randint(10, (2, 3)).shape
+        torch.Size([2, 3])
+        >>> torch.randint(3, 4, (2,))
+        tensor([3, 3])
+    """
+def randint_like(input: Tensor, low: Any = ..., high: Any = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+    """Return random integers drawn uniformly from `[low, high)`, with the shape of another tensor.
+
+    Called with one number, that is `high`, and `low` is 0.
+
+    Args:
+        input: the tensor whose shape, data type and device are taken.
+        low: smallest integer; 0 if not given.
+        high: the integers are less than it.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.randint_like(torch.zeros(2, 3), 10).shape
+        torch.Size([2, 3])
+    """
 @overload
-def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def randn(size: _int | Sequence[_int], *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return random numbers drawn from the standard normal distribution.
+
+    Args:
+        size: shape of the result: a sequence, or the sizes one by one.
+        generator: generator of the random numbers; the device's default one if not given.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.randn(2, 3).shape
+        torch.Size([2, 3])
+    """
 @overload
 def randn(*size: _int, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor: ...
-def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def range(start: _Number, end: _Number, step: _Number = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def ravel(input: Tensor) -> Tensor: ...
+def randn_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ..., generator: Any = ...) -> Tensor:
+    """Return random numbers drawn from the standard normal distribution, with the shape of another tensor.
+
+    Args:
+        input: the tensor whose shape, data type and device are taken.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.randn_like(torch.zeros(2, 3)).shape
+        torch.Size([2, 3])
+    """
+def randperm(n: _int, *, generator: Any = ..., dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return a random permutation of the integers from 0 to `n - 1`.
+
+    Args:
+        n: how many integers.
+        generator: generator of the random numbers; the device's default one if not given.
+        dtype: data type of the result; int64 if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.randperm(5).sort().values
+        tensor([0, 1, 2, 3, 4])
+    """
+def range(start: _Number, end: _Number, step: _Number = ..., *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return the numbers from `start` to `end`, both included, with steps of `step`.
+
+    Deprecated: `torch.arange` is like Python's `range` and leaves out `end`.
+
+    Args:
+        start: first number. Default: `0`
+        end: last number.
+        step: difference of neighboring numbers. Default: `1`
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.range(1, 3)
+        tensor([1., 2., 3.])
+    """
+def ravel(input: Tensor) -> Tensor:
+    """Flatten the tensor into a vector: a view where possible, else a copy.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+        tensor([1, 2, 3, 4])
+    """
 def reaches_others(output: Any, own: Any, since: Any) -> Any: ...
-def real(input: Tensor) -> Tensor: ...
-def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def real(input: Tensor) -> Tensor:
+    """Return the real parts of a complex tensor (a view); real tensors are returned as they are.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.real(torch.tensor([1 + 2j, 3j]))
+        tensor([1., 0.])
+    """
+def reciprocal(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the reciprocal of each element, `1 / input`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.reciprocal(torch.tensor([4.0, 0.5]))
+        tensor([0.2500, 2.0000])
+    """
 def refuse_leaves() -> Any: ...
 def register(size: Any, named: Any, out_of_memory: Any) -> Any: ...
 def register_function(none_own: Any) -> Any: ...
-def relu(input: Tensor) -> Tensor: ...
-def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def relu(input: Tensor) -> Tensor:
+    """Apply the rectified linear unit (ReLU): `max(0, input)`.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
+        tensor([0., 0., 2.])
+    """
+def remainder(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the remainder of a division, with the sign of the divisor `other`, as Python's `%` does.
+
+    Args:
+        input: the dividend.
+        other: the divisor, broadcast with `input`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.remainder(torch.tensor([-3, 3, 5]), 2)
+        tensor([1, 1, 1])
+        >>> torch.remainder(torch.tensor([-5.5, 5.5]), -2.0)
+        tensor([-1.5000, -0.5000])
+    """
 def remove_batch_dim(t: Any, level: Any, size: Any, dim: Any) -> Any: ...
-def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = ...) -> Tensor: ...
+def renorm(input: Tensor, p: _Number, dim: _int, maxnorm: _Number, *, out: Any = ...) -> Tensor:
+    """Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
+
+    Args:
+        input: the input tensor.
+        p: order of the norm.
+        dim: dimension whose slices are looked at.
+        maxnorm: the largest norm.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), p=2, dim=0, maxnorm=1.0)
+        tensor([[0.6000, 0.8000],
+                [0.3000, 0.4000]])
+    """
 @overload
-def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
+def repeat_interleave(input: Tensor, repeats: Tensor, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor:
+    """Repeat each element, or each slice along a dimension, right after itself.
+
+    With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
+
+    Args:
+        input: the input tensor.
+        repeats: how often: one number for all, or a tensor with one for each.
+        dim: dimension along which to repeat; without it, the flattened tensor is taken.
+        output_size: total size of the result along `dim`, if known, which saves counting.
+
+    Examples:
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+        tensor([1, 1, 2, 2])
+        >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([1, 3]))
+        tensor([1, 2, 2, 2])
+    """
 @overload
 def repeat_interleave(input: Tensor, repeats: _int, dim: _int | None = ..., output_size: _int | None = ...) -> Tensor: ...
 @overload
 def repeat_interleave(repeats: Tensor, *, output_size: _int | None = ...) -> Tensor: ...
-def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor: ...
+def reshape(input: Tensor, shape: _int | Sequence[_int]) -> Tensor:
+    """Return the elements with another shape: a view where strides allow, else a copy.
+
+    Args:
+        input: the input tensor.
+        shape: the new shape; one number may be -1, to be inferred.
+
+    Examples:
+        >>> torch.reshape(torch.arange(6), (2, 3))
+        tensor([[0, 1, 2],
+                [3, 4, 5]])
+        >>> torch.reshape(torch.tensor([[1, 2], [3, 4]]), (-1,))
+        tensor([1, 2, 3, 4])
+    """
 def resize_storage(tensor: Any, bytes: Any) -> Any: ...
-def resolve_conj(input: Tensor) -> Tensor: ...
-def resolve_neg(input: Tensor) -> Tensor: ...
+def resolve_conj(input: Tensor) -> Tensor:
+    """Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> x = torch.tensor([1 + 2j]).conj()
+        >>> x.is_conj(), x.resolve_conj().is_conj()
+        (True, False)
+    """
+def resolve_neg(input: Tensor) -> Tensor:
+    """Return a copy with computed values if the negative bit is set, else the tensor itself.
+
+    The imaginary part of a conjugate is such a view.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> x = torch.tensor([1 + 2j]).conj().imag
+        >>> x.is_neg(), x.resolve_neg().is_neg()
+        (True, False)
+    """
 def result_type(tensor: Any, other: Any) -> Any: ...
 def retire_inputs(inputs: Any) -> Any: ...
-def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., eps: _float | None = ...) -> Tensor: ...
-def rnn_relu(*args: Any, **kwargs: Any) -> Any: ...
-def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor: ...
-def rnn_tanh(*args: Any, **kwargs: Any) -> Any: ...
-def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor: ...
-def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor: ...
-def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor: ...
-def round(input: Tensor, decimals: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
+def rms_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., eps: _float | None = ...) -> Tensor:
+    """Divide by the root mean square over the last dimensions, then scale.
+
+    Args:
+        input: the input tensor.
+        normalized_shape: sizes of the dimensions to normalize over.
+        weight: scale, of shape `normalized_shape`.
+        eps: number added to the mean square; the epsilon of the dtype if not given.
+
+    Examples:
+        >>> torch.rms_norm(torch.tensor([[3.0, 3.0]]), (2,))
+        tensor([[1., 1.]])
+    """
+@overload
+def rnn_relu(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool) -> tuple[Tensor, Tensor]:
+    """Run the layers of a recurrent network (RNN) with ReLU over a sequence.
+
+    Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+
+    Args:
+        input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+        hx: the initial hidden states of all layers.
+        params: weights and biases of all layers, in the order of the module.
+        has_biases: whether there are biases.
+        num_layers: number of layers.
+        dropout: probability of dropout between layers.
+        train: whether to apply dropout.
+        bidirectional: whether to run over the sequence in both directions.
+        batch_first: whether the batch is the first dimension.
+        data, batch_sizes: the fields of a packed sequence.
+
+    Returns:
+        The outputs and the last hidden states.
+
+    Examples:
+        >>> layer = nn.RNN(3, 4, nonlinearity='relu')
+        >>> x, h = torch.ones(5, 2, 3), torch.zeros(1, 2, 4)
+        >>> out, h = torch.rnn_relu(x, h, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape
+        torch.Size([5, 2, 4])
+    """
+@overload
+def rnn_relu(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
+def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """Apply one step of a recurrent cell with ReLU.
+
+    Args:
+        input: the input, `(N, H_in)`.
+        hx: the hidden state, `(N, H)`.
+        w_ih: weights of the input, `(H, H_in)`, with the gates of a GRU one after the other.
+        w_hh: weights of the hidden state, `(H, H)`; likewise.
+        b_ih, b_hh: biases, `(H,)`; likewise.
+
+    Examples:
+        >>> x, h = torch.ones(2, 3), torch.zeros(2, 4)
+        >>> torch.rnn_relu_cell(x, h, torch.ones(4, 3), torch.ones(4, 4)).shape
+        torch.Size([2, 4])
+    """
+@overload
+def rnn_tanh(input: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool, batch_first: _bool) -> tuple[Tensor, Tensor]:
+    """Run the layers of a recurrent network (RNN) with tanh over a sequence.
+
+    Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+
+    Args:
+        input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+        hx: the initial hidden states of all layers.
+        params: weights and biases of all layers, in the order of the module.
+        has_biases: whether there are biases.
+        num_layers: number of layers.
+        dropout: probability of dropout between layers.
+        train: whether to apply dropout.
+        bidirectional: whether to run over the sequence in both directions.
+        batch_first: whether the batch is the first dimension.
+        data, batch_sizes: the fields of a packed sequence.
+
+    Returns:
+        The outputs and the last hidden states.
+
+    Examples:
+        >>> layer = nn.RNN(3, 4)
+        >>> x, h = torch.ones(5, 2, 3), torch.zeros(1, 2, 4)
+        >>> out, h = torch.rnn_tanh(x, h, layer._flat_weights, True, 1, 0.0, False, False, False)
+        >>> out.shape
+        torch.Size([5, 2, 4])
+    """
+@overload
+def rnn_tanh(data: Tensor, batch_sizes: Tensor, hx: Tensor, params: Sequence[Tensor], has_biases: _bool, num_layers: _int, dropout: _float, train: _bool, bidirectional: _bool) -> tuple[Tensor, Tensor]: ...
+def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = ..., b_hh: Tensor | None = ...) -> Tensor:
+    """Apply one step of a recurrent cell with tanh.
+
+    Args:
+        input: the input, `(N, H_in)`.
+        hx: the hidden state, `(N, H)`.
+        w_ih: weights of the input, `(H, H_in)`, with the gates of a GRU one after the other.
+        w_hh: weights of the hidden state, `(H, H)`; likewise.
+        b_ih, b_hh: biases, `(H,)`; likewise.
+
+    Examples:
+        >>> x, h = torch.ones(2, 3), torch.zeros(2, 4)
+        >>> torch.rnn_tanh_cell(x, h, torch.ones(4, 3), torch.ones(4, 4)).shape
+        torch.Size([2, 4])
+    """
+def roll(input: Tensor, shifts: _int | Sequence[_int], dims: _int | Sequence[_int] | None = ...) -> Tensor:
+    """Shift the elements along dimensions; those shifted out at the end come in at the start.
+
+    Args:
+        input: the input tensor.
+        shifts: by how many places, one number for each of `dims`.
+        dims: dimensions along which to shift; without them, the flattened tensor is shifted.
+
+    Examples:
+        >>> torch.roll(torch.tensor([1, 2, 3, 4]), 1)
+        tensor([4, 1, 2, 3])
+    """
+def rot90(input: Tensor, k: _int = ..., dims: _int | Sequence[_int] = ...) -> Tensor:
+    """Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
+
+    Args:
+        input: the input tensor.
+        k: number of quarter turns; negative ones turn back. Default: `1`
+        dims: the two dimensions. Default: `[0, 1]`
+
+    Examples:
+        >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
+def round(input: Tensor, decimals: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Round each element to the nearest integer, halves to the even one.
+
+    Args:
+        input: the input tensor.
+        decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.round(torch.tensor([0.5, 1.5, -2.7]))
+        tensor([ 0.,  2., -3.])
+        >>> torch.round(torch.tensor([3.14159]), decimals=2)
+        tensor([3.1400])
+    """
+def row_stack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Stack tensors vertically; the same as `torch.vstack`.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.row_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+    """
 def rows() -> Any: ...
-def rrelu(*args: Any, **kwargs: Any) -> Any: ...
-def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor: ...
+def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., generator: Any = ...) -> Tensor:
+    """Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
+
+    Args:
+        input: the input tensor.
+        lower: lower bound of the slopes. Default: `0.125`
+        upper: upper bound of the slopes. Default: `0.3333333333333333`
+        training: whether to draw a slope for each element; else the mean of both bounds is taken. Default: `False`
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> torch.rrelu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
+def rsqrt(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the reciprocal of the square root of each element, `1 / sqrt(input)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
+        tensor([0.5000, 2.0000])
+    """
+def rsub(input: Tensor, other: Tensor | _Number, *, alpha: _Number = ...) -> Tensor:
+    """Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.
+
+    Args:
+        input: the input tensor.
+        other: second operand, a tensor or a number, broadcast with the first.
+        alpha: factor of `input`. Default: `1`
+
+    Examples:
+        >>> torch.rsub(torch.tensor([1, 2]), 10)
+        tensor([9, 8])
+    """
 def run_backward(roots: Any, gradients: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any: ...
 def run_grad(roots: Any, inputs: Any, gradients: Any, retain_graph: Any, create_graph: Any) -> Any: ...
 def saved_hooks_disabled() -> Any: ...
-def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor: ...
-def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ..., *, out: Any = ...) -> Tensor: ...
-def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor: ...
-def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor: ...
+def scalar_tensor(s: _Number, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ...) -> Tensor:
+    """Return a tensor without dimensions that holds one number.
+
+    Args:
+        s: the number.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+
+    Examples:
+        >>> torch.scalar_tensor(3)
+        tensor(3.)
+    """
+def scatter(input: Tensor, dim: _int, index: Tensor, src: Tensor | _Number | None = ..., value: _Number | None = ..., reduce: _str | None = ..., *, out: Any = ...) -> Tensor:
+    """Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: where each element of `src` goes along `dim`.
+        src: the elements to write; a tensor, or a number.
+        value: a number to write, instead of `src`.
+        reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
+        tensor([5., 0., 1.])
+    """
+def scatter_add(input: Tensor, dim: _int, index: Tensor, src: Tensor, *, out: Any = ...) -> Tensor:
+    """Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: where each element of `src` goes along `dim`.
+        src: the elements to add.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
+        tensor([3., 0., 3.])
+    """
+def scatter_reduce(input: Tensor, dim: _int, index: Tensor, src: Tensor, reduce: _str, *, include_self: _bool = ..., out: Any = ...) -> Tensor:
+    """Combine values with a copy of `input` by index along a dimension.
+
+    For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: where each element of `src` goes along `dim`.
+        src: the elements to combine.
+        reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+        include_self: whether the elements of `input` take part. Default: `True`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.scatter_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
+        tensor([5., 1.])
+    """
 @overload
-def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor: ...
+def searchsorted(sorted_sequence: Tensor, input: Tensor, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor:
+    """Find where values would be inserted into a sorted sequence so that it stays sorted.
+
+    For a result `i`: `seq[i - 1] < value <= seq[i]`, or with `right=True` `seq[i - 1] <= value < seq[i]`.
+
+    Args:
+        sorted_sequence: sequences that are sorted along their last dimension.
+        input: the values to insert; the dimensions before the last are those of the sequences, unless there is one only.
+        self_: a number to insert, instead of `input`.
+        out_int32: whether the indices are int32, else int64. Default: `False`
+        right: whether to insert after equal elements, else before them. Default: `False`
+        side: `"left"` or `"right"`; another way to give `right`.
+        sorter: indices that sort `sorted_sequence`, if it is not sorted itself.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
+        tensor([1, 3])
+        >>> torch.searchsorted(torch.tensor([1, 3, 5]), 3, right=True)
+        tensor(2)
+    """
 @overload
 def searchsorted(sorted_sequence: Tensor, self_: _Number, *, out_int32: _bool = ..., right: _bool = ..., side: _str | None = ..., sorter: Tensor | None = ..., out: Any = ...) -> Tensor: ...
-def select(input: Tensor, dim: _int, index: _int) -> Tensor: ...
-def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = ...) -> Tensor: ...
-def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor: ...
-def selu(input: Tensor) -> Tensor: ...
+def select(input: Tensor, dim: _int, index: _int) -> Tensor:
+    """Return one slice along a dimension, without that dimension (a view).
+
+    Args:
+        input: the input tensor.
+        dim: dimension to index.
+        index: which slice.
+
+    Examples:
+        >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([3, 4])
+    """
+def select_copy(input: Tensor, dim: _int, index: _int, *, out: Any = ...) -> Tensor:
+    """Return a copy of one slice along a dimension; see `torch.select`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to index.
+        index: which slice.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+        tensor([3, 4])
+    """
+def select_scatter(input: Tensor, src: Tensor, dim: _int, index: _int) -> Tensor:
+    """Return a copy of `input` in which one slice along a dimension is replaced by `src`.
+
+    Args:
+        input: the input tensor.
+        src: the slice to embed, of the shape of `input.select(dim, index)`.
+        dim: dimension to work along; negative numbers count from the last one.
+        index: which slice.
+
+    Examples:
+        >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
+def selu(input: Tensor) -> Tensor:
+    """Apply the self-normalizing activation SELU: a scaled ELU that keeps mean and variance.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.selu(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
 def set_anomaly(on: Any, check_nan: Any) -> Any: ...
 def set_default_dtype(d: Any, /) -> Any: ...
 def set_fwd_grad_enabled(mode: Any) -> Any: ...
@@ -1748,163 +9765,1262 @@ def set_transform_inputs(inputs: Any, others: Any) -> Any: ...
 def set_version(tensor: Any, version: Any) -> Any: ...
 def set_warn_always(b: Any) -> Any: ...
 def set_without_rules(on: Any) -> Any: ...
-def sgn(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def sgn(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the sign of each element; for complex numbers `input / |input|`, and 0 for 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sgn(torch.tensor([3 + 4j, 0j]))
+        tensor([0.6000+0.8000j, 0.0000+0.0000j])
+    """
 def shared(tensor: Any) -> Any: ...
-def sigmoid(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def sign(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def signbit(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def sin(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def sinc(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def sinh(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor: ...
-def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor: ...
-def slogdet(input: Tensor, *, out: Any = ...) -> _SignLogabsdet: ...
+def sigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Apply the logistic sigmoid, `1 / (1 + exp(-input))`, with values between 0 and 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sigmoid(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([0.2689, 0.5000, 0.7311])
+    """
+def sign(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the sign of each element: -1, 0 or 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sign(torch.tensor([-2.5, 0.0, 3.0]))
+        tensor([-1.,  0.,  1.])
+    """
+def signbit(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Tell for each element whether its sign bit is set: negative numbers and -0.0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.signbit(torch.tensor([1.0, -1.0, -0.0]))
+        tensor([False,  True,  True])
+    """
+def sin(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the sine of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sin(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.4794, 0.8415])
+    """
+def sinc(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sinc(torch.tensor([0.0, 0.5, 1.5]))
+        tensor([ 1.0000,  0.6366, -0.2122])
+    """
+def sinh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the hyperbolic sine of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sinh(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5211, 1.1752])
+    """
+def slice_copy(input: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
+    """Return a copy of every `step`-th slice along a dimension, from `start` up to `end`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; negative numbers count from the last one. Default: `0`
+        start: index of the first slice; 0 if not given.
+        end: index after the last slice; the size of the dimension if not given.
+        step: step between the slices. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
+        tensor([1, 3])
+    """
+def slice_scatter(input: Tensor, src: Tensor, dim: _int = ..., start: _int | None = ..., end: _int | None = ..., step: _int = ..., *, out: Any = ...) -> Tensor:
+    """Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
+
+    Args:
+        input: the input tensor.
+        src: the slices to embed, of the shape of `input[start:end:step]` along `dim`.
+        dim: dimension to work along; negative numbers count from the last one. Default: `0`
+        start: index of the first slice; 0 if not given.
+        end: index after the last slice; the size of the dimension if not given.
+        step: step between the slices. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
+        tensor([0., 1., 1., 0.])
+    """
+def slogdet(input: Tensor, *, out: Any = ...) -> _SignLogabsdet:
+    """Compute the sign and the logarithm of the absolute value of the determinant; see `torch.linalg.slogdet`.
+
+    Args:
+        input: square matrix or batch of square matrices.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(sign, logabsdet)`.
+
+    Examples:
+        >>> torch.slogdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).logabsdet
+        tensor(2.0794)
+    """
 def slot_methods() -> Any: ...
-def softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
-def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def special_airy_ai(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_bessel_j0(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_bessel_j1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_bessel_y0(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_bessel_y1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_entr(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_erfcx(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_i0e(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_i1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_i1e(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_log_ndtr(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_ndtr(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_ndtri(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_polynomial(input: Tensor, order: Tensor, name: _str) -> Tensor: ...
-def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = ...) -> tuple[Tensor, ...]: ...
-def split_copy(input: Tensor, split_size: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]: ...
-def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]: ...
-def sqrt(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def square(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def softmax(input: Tensor, dim: _int, dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which the elements sum to 1.
+        dtype: data type that `input` is converted to first, which helps against overflow.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.0900, 0.2447, 0.6652])
+    """
+def sort(input: Tensor, dim: _int = ..., descending: _bool = ..., stable: _bool | None = ..., *, out: Any = ...) -> _ValuesIndices:
+    """Sort the elements along a dimension.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which to sort. Default: `-1`
+        descending: whether the largest element comes first. Default: `False`
+        stable: whether equal elements keep their order.
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`: the sorted elements, and where they were.
+
+    Examples:
+        >>> values, indices = torch.sort(torch.tensor([3, 1, 2]))
+        >>> values, indices
+        (tensor([1, 2, 3]), tensor([1, 2, 0]))
+    """
+def special_airy_ai(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Airy function Ai.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.airy_ai(torch.tensor([0.0, 1.0]))
+        tensor([0.3550, 0.1353])
+    """
+def special_bessel_j0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Bessel function of the first kind of order 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.bessel_j0(torch.tensor([0.0, 1.0, 5.0]))
+        tensor([ 1.0000,  0.7652, -0.1776])
+    """
+def special_bessel_j1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Bessel function of the first kind of order 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.bessel_j1(torch.tensor([0.5, 1.0, 5.0]))
+        tensor([ 0.2423,  0.4401, -0.3276])
+    """
+def special_bessel_y0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Bessel function of the second kind of order 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.bessel_y0(torch.tensor([0.5, 1.0, 5.0]))
+        tensor([-0.4445,  0.0883, -0.3085])
+    """
+def special_bessel_y1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the Bessel function of the second kind of order 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.bessel_y1(torch.tensor([0.5, 1.0, 5.0]))
+        tensor([-1.4715, -0.7812,  0.1479])
+    """
+def special_entr(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the entropy `-input * log(input)`; 0 at 0, and minus infinity for negative elements.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.entr(torch.tensor([-0.5, 0.0, 0.5]))
+        tensor([  -inf, 0.0000, 0.3466])
+    """
+def special_erfcx(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the scaled complementary error function, `exp(input**2) * erfc(input)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.erfcx(torch.tensor([0.0, 10.0]))
+        tensor([1.0000, 0.0561])
+    """
+def special_i0e(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the first kind of order 0, scaled by `exp(-|input|)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.i0e(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1.0000, 0.4658, 0.3085])
+    """
+def special_i1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the first kind of order 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.i1(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([0.0000, 0.5652, 1.5906])
+    """
+def special_i1e(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the first kind of order 1, scaled by `exp(-|input|)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.i1e(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([0.0000, 0.2079, 0.2153])
+    """
+def special_log_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the logarithm of the cumulative distribution function of the standard normal distribution.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.log_ndtr(torch.tensor([-10.0, 0.0]))
+        tensor([-53.2313,  -0.6931])
+    """
+def special_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the second kind of order 0.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.modified_bessel_k0(torch.tensor([0.5, 1.0]))
+        tensor([0.9244, 0.4210])
+    """
+def special_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the second kind of order 1.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.modified_bessel_k1(torch.tensor([0.5, 1.0]))
+        tensor([1.6564, 0.6019])
+    """
+def special_ndtr(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the cumulative distribution function of the standard normal distribution.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.ndtr(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.0228, 0.5000, 0.9772])
+    """
+def special_ndtri(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the quantile function of the standard normal distribution, the inverse of `ndtr`.
+
+    Args:
+        input: probabilities between 0 and 1.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.ndtri(torch.tensor([0.025, 0.975]))
+        tensor([-1.9600,  1.9600])
+    """
+def special_polynomial(input: Tensor, order: Tensor, name: _str) -> Tensor:
+    """Compute polynomials of a family, given by its name, of the orders `order`.
+
+    Args:
+        input: the input tensor.
+    """
+def special_scaled_modified_bessel_k0(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the second kind of order 0, scaled by `exp(input)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.scaled_modified_bessel_k0(torch.tensor([0.5, 1.0]))
+        tensor([1.5241, 1.1445])
+    """
+def special_scaled_modified_bessel_k1(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the modified Bessel function of the second kind of order 1, scaled by `exp(input)`.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.scaled_modified_bessel_k1(torch.tensor([0.5, 1.0]))
+        tensor([2.7310, 1.6362])
+    """
+def special_xlog1py(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute `input * log1p(other)`, with 0 where `input` is 0.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
+        tensor([0.0000, 1.3863])
+    """
+def special_zeta(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute the Hurwitz zeta function: the sum of `(k + other) ** -input` for `k` = 0, 1, 2 ….
+
+    Args:
+        input: the exponents, a tensor or a number.
+        other: the offsets, a tensor or a number.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.special.zeta(torch.tensor([2.0]), 1.0)
+        tensor([1.6449])
+    """
+def split(tensor: Tensor, split_size_or_sections: Any, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor into parts along a dimension (views).
+
+    Args:
+        tensor: the tensor to split.
+        split_size_or_sections: size of each part (the last may be smaller), or a list of sizes.
+        dim: dimension along which to split. Default: `0`
+
+    Returns:
+        A tuple of tensors.
+
+    Examples:
+        >>> [part.tolist() for part in torch.split(torch.arange(5), 2)]
+        [[0, 1], [2, 3], [4]]
+        >>> [part.tolist() for part in torch.split(torch.arange(5), [1, 4])]
+        [[0], [1, 2, 3, 4]]
+    """
+def split_copy(input: Tensor, split_size: _int, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """Return copies of the parts of a tensor along a dimension; see `torch.split`.
+
+    Args:
+        input: the input tensor.
+        split_size: size of each part; the last may be smaller.
+        dim: dimension along which to split. Default: `0`
+        out: tensors to write the results into.
+
+    Examples:
+        >>> [part.tolist() for part in torch.split_copy(torch.arange(5), 2)]
+        [[0, 1], [2, 3], [4]]
+    """
+def split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor into parts of the given sizes along a dimension (views).
+
+    Args:
+        input: the input tensor.
+        split_sizes: sizes of the parts, which add up to that of the dimension.
+        dim: dimension along which to split. Default: `0`
+
+    Examples:
+        >>> [part.tolist() for part in torch.split_with_sizes(torch.arange(5), [1, 4])]
+        [[0], [1, 2, 3, 4]]
+    """
+def split_with_sizes_copy(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """Return copies of parts of the given sizes; see `torch.split_with_sizes`.
+
+    Args:
+        input: the input tensor.
+        split_sizes: sizes of the parts, which add up to that of the dimension.
+        dim: dimension along which to split. Default: `0`
+        out: tensors to write the results into.
+
+    Examples:
+        >>> [part.tolist() for part in torch.split_with_sizes_copy(torch.arange(5), [1, 4])]
+        [[0], [1, 2, 3, 4]]
+    """
+def sqrt(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the square root of each element; NaN for negative ones.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sqrt(torch.tensor([4.0, 2.0, -1.0]))
+        tensor([2.0000, 1.4142,    nan])
+    """
+def square(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the square of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.square(torch.tensor([1.0, -3.0]))
+        tensor([1., 9.])
+    """
 @overload
-def squeeze(input: Tensor) -> Tensor: ...
+def squeeze(input: Tensor) -> Tensor:
+    """Remove dimensions of size 1: all of them, or those given (a view).
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to remove; those of other sizes stay.
+
+    Examples:
+        >>> x = torch.zeros(2, 1, 2, 1)
+        >>> torch.squeeze(x).shape, torch.squeeze(x, 1).shape
+        (torch.Size([2, 2]), torch.Size([2, 2, 1]))
+    """
 @overload
 def squeeze(input: Tensor, dim: _int) -> Tensor: ...
 @overload
 def squeeze(input: Tensor, dim: _int | Sequence[_int]) -> Tensor: ...
 @overload
-def squeeze_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def squeeze_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy without dimensions of size 1; see `torch.squeeze`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to remove; those of other sizes stay.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.squeeze_copy(torch.zeros(2, 1)).shape
+        torch.Size([2])
+    """
 @overload
 def squeeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor: ...
 @overload
 def squeeze_copy(input: Tensor, dim: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
-def stack(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor: ...
+def stack(tensors: Sequence[Tensor], dim: _int = ..., *, out: Any = ...) -> Tensor:
+    """Stack tensors of the same shape along a new dimension.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        dim: place of the new dimension in the result. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+        tensor([[1, 3],
+                [2, 4]])
+    """
 @overload
-def std(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor: ...
+def std(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
+    """Compute the standard deviation of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> torch.std(x), torch.std(x, correction=0)
+        (tensor(1.2910), tensor(1.1180))
+    """
 @overload
 def std(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
 def std(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
 @overload
-def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
+def std_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
+    """Compute the standard deviation and the mean of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+
+    Examples:
+        >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        (tensor(1.2910), tensor(2.5000))
+    """
 @overload
 def std_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
 @overload
 def std_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
 def storage_holders(tensor: Any) -> Any: ...
 def storage_view(owner: Any, dtype: Any, offset: Any, shape: Any, strides: Any) -> Any: ...
-def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor: ...
-def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor: ...
-def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor: ...
-def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> _USV: ...
+def sub(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+    """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
+
+    Supports broadcasting and type promotion.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        alpha: factor of `other`. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sub(torch.tensor([5, 7]), torch.tensor([1, 2]))
+        tensor([4, 5])
+        >>> torch.sub(torch.tensor([5, 7]), 1, alpha=3)
+        tensor([2, 4])
+    """
+def subtract(input: Tensor | _Number, other: Tensor | _Number, *, alpha: _Number = ..., out: Any = ...) -> Tensor:
+    """Subtract `other`, scaled by `alpha`, from `input`: `input - alpha * other`.
+
+    Supports broadcasting and type promotion.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        alpha: factor of `other`. Default: `1`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.sub(torch.tensor([5, 7]), torch.tensor([1, 2]))
+        tensor([4, 5])
+        >>> torch.sub(torch.tensor([5, 7]), 1, alpha=3)
+        tensor([2, 4])
+
+    Another name of `torch.sub`.
+    """
+def sum(input: Tensor, dim: _int | Sequence[_int] | None = ..., keepdim: _bool = ..., dtype: _dtype | None = ..., *, out: Any = ...) -> Tensor:
+    """Sum all elements, or over the given dimensions.
+
+    Integers and truth values are summed as int64.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        dtype: data type that the elements are converted to before they are summed.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> torch.sum(x)
+        tensor(10.)
+        >>> torch.sum(x, dim=1, keepdim=True)
+        tensor([[3.],
+                [7.]])
+    """
+def svd(input: Tensor, some: _bool = ..., compute_uv: _bool = ..., *, out: Any = ...) -> _USV:
+    """Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
+
+    Args:
+        input: matrix or batch of matrices.
+        some: whether `U` and `V` have only `min(m, n)` columns; else they are square. Default: `True`
+        compute_uv: whether to compute `U` and `V`; else they are zeros. Default: `True`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(U, S, V)`, with `V` not transposed.
+
+    Examples:
+        >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+        tensor([4., 3.])
+    """
 def swap_autocast(dtype: Any, cache: Any) -> Any: ...
 def swap_contents(first: Any, second: Any) -> Any: ...
 def swap_inference_mode(on: Any) -> Any: ...
 def swap_overrides_off(off: Any) -> Any: ...
 def swap_source_lines(on: Any) -> Any: ...
-def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor: ...
-def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def t(input: Tensor) -> Tensor: ...
-def t_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor: ...
-def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def tan(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def swapaxes(input: Tensor, axis0: _int, axis1: _int) -> Tensor:
+    """Swap two dimensions; the same as `torch.transpose` (a view).
+
+    Args:
+        input: the input tensor.
+        axis0: first of the two dimensions.
+        axis1: second of the two dimensions.
+
+    Examples:
+        >>> torch.swapaxes(torch.zeros(2, 3), 0, 1).shape
+        torch.Size([3, 2])
+    """
+def swapdims(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Swap two dimensions; the same as `torch.transpose` (a view).
+
+    Args:
+        input: the input tensor.
+        dim0: first of the two dimensions.
+        dim1: second of the two dimensions.
+
+    Examples:
+        >>> torch.swapdims(torch.zeros(2, 3), 0, 1).shape
+        torch.Size([3, 2])
+    """
+def t(input: Tensor) -> Tensor:
+    """Transpose a matrix; vectors and single numbers stay as they are (a view).
+
+    Args:
+        input: a tensor with at most two dimensions.
+
+    Examples:
+        >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]])
+    """
+def t_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a transposed copy of a matrix; see `torch.t`.
+
+    Args:
+        input: a tensor with at most two dimensions.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
+        tensor([[1, 3],
+                [2, 4]])
+    """
+def take(input: Tensor, index: Tensor, *, out: Any = ...) -> Tensor:
+    """Pick elements by their index in the flattened tensor.
+
+    Args:
+        input: the input tensor.
+        index: the indices (int64); the result has their shape.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
+        tensor([1, 4])
+    """
+def take_along_dim(input: Tensor, indices: Tensor, dim: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Pick elements along a dimension by index, as `argmax` and `argsort` give them.
+
+    As `torch.gather`, but `input` and `indices` are broadcast.
+
+    Args:
+        input: the input tensor.
+        indices: the indices (int64).
+        dim: dimension along which to index; without it, both tensors are flattened.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([[30, 10, 20]])
+        >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
+        tensor([[10, 20, 30]])
+    """
+def tan(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the tangent of each element, in radians.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.tan(torch.tensor([0.0, 0.5, 1.0]))
+        tensor([0.0000, 0.5463, 1.5574])
+    """
 def tangent_levels(t: Any) -> Any: ...
-def tanh(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def tanh(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the hyperbolic tangent of each element.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.tanh(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.7616,  0.0000,  0.7616])
+    """
 @overload
-def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]: ...
+def tensor_split(input: Tensor, tensor_indices_or_sections: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor into parts of nearly equal size, or at the given indices (views).
+
+    Args:
+        input: the input tensor.
+        tensor_indices_or_sections: the number of parts or the indices, in a tensor on the CPU.
+        dim: dimension along which to split. Default: `0`
+        sections: number of parts; the first ones are larger by one where sizes do not divide evenly.
+        indices: where the parts after the first begin.
+
+    Examples:
+        >>> [part.tolist() for part in torch.tensor_split(torch.arange(5), 3)]
+        [[0, 1], [2, 3], [4]]
+        >>> [part.tolist() for part in torch.tensor_split(torch.arange(5), (1, 3))]
+        [[0], [1, 2], [3, 4]]
+    """
 @overload
 def tensor_split(input: Tensor, sections: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
 @overload
 def tensor_split(input: Tensor, indices: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
+def tensordot(input: Tensor, other: Tensor, dims_self: _int | Sequence[_int], dims_other: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+    """Sum products over several dimensions of two tensors.
+
+    Args:
+        input: first factor.
+        other: second factor.
+        dims_self: dimensions of `input` to sum over.
+        dims_other: dimensions of `other` that go with them.
+        out: tensor to write the result into.
+    """
 def thread_device() -> Any: ...
-def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor: ...
-def tile(input: Tensor, dims: _int | Sequence[_int]) -> Tensor: ...
+def threshold(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor:
+    """Replace the elements that are not above a threshold by a value.
+
+    Args:
+        input: the input tensor.
+        threshold: elements up to it are replaced.
+        value: what replaces them.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+        tensor([0., 2.])
+    """
+def tile(input: Tensor, dims: _int | Sequence[_int]) -> Tensor:
+    """Repeat the tensor along its last dimensions (a copy).
+
+    Args:
+        input: the input tensor.
+        dims: how often along each dimension; missing numbers are 1.
+
+    Examples:
+        >>> torch.tile(torch.tensor([[1, 2]]), (2,))
+        tensor([[1, 2, 1, 2]])
+    """
 def to_bytes(tensor: Any) -> Any: ...
 def to_dlpack(tensor: Any, versioned: Any = ..., copied: Any = ..., read_only: Any = ...) -> Any: ...
 def top_saved_hooks() -> Any: ...
-def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> _ValuesIndices: ...
-def trace(input: Tensor) -> Tensor: ...
+def topk(input: Tensor, k: _int, dim: _int = ..., largest: _bool = ..., sorted: _bool = ..., *, out: Any = ...) -> _ValuesIndices:
+    """Return the `k` largest or smallest elements along a dimension, and their indices.
+
+    Args:
+        input: the input tensor.
+        k: number of elements.
+        dim: dimension along which to search. Default: `-1`
+        largest: whether to return the largest elements, else the smallest. Default: `True`
+        sorted: whether the elements have to be in order; they are in any case. Default: `True`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(values, indices)`.
+
+    Examples:
+        >>> values, indices = torch.topk(torch.tensor([1.0, 4.0, 2.0, 3.0]), 2)
+        >>> values, indices
+        (tensor([4., 3.]), tensor([1, 3]))
+    """
+def trace(input: Tensor) -> Tensor:
+    """Sum the main diagonal of a matrix.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
+        tensor(5)
+    """
 def tracked(t: Any) -> Any: ...
-def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor: ...
-def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor: ...
+def transpose(input: Tensor, dim0: _int, dim1: _int) -> Tensor:
+    """Swap two dimensions (a view).
+
+    Args:
+        input: the input tensor.
+        dim0: first of the two dimensions.
+        dim1: second of the two dimensions.
+
+    Examples:
+        >>> torch.transpose(torch.tensor([[1, 2, 3], [4, 5, 6]]), 0, 1)
+        tensor([[1, 4],
+                [2, 5],
+                [3, 6]])
+    """
+def transpose_copy(input: Tensor, dim0: _int, dim1: _int, *, out: Any = ...) -> Tensor:
+    """Return a copy with two dimensions swapped; see `torch.transpose`.
+
+    Args:
+        input: the input tensor.
+        dim0: first of the two dimensions.
+        dim1: second of the two dimensions.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.transpose_copy(torch.zeros(2, 3), 0, 1).shape
+        torch.Size([3, 2])
+    """
 @overload
-def trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor: ...
+def trapezoid(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+    """Integrate `y` along a dimension by the trapezoidal rule.
+
+    Args:
+        y: values of the function.
+        x: points at which they were taken; if not given, they are `dx` apart.
+        dim: dimension along which to integrate. Default: `-1`
+        dx: distance between neighboring points. Default: `1.0`
+
+    Examples:
+        >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), dx=0.5)
+        tensor(2.)
+        >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 1.0, 3.0]))
+        tensor(6.5000)
+    """
 @overload
 def trapezoid(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
 @overload
-def trapz(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor: ...
+def trapz(y: Tensor, x: Tensor, dim: _int = ...) -> Tensor:
+    """Integrate `y` along a dimension by the trapezoidal rule.
+
+    Args:
+        y: values of the function.
+        x: points at which they were taken; if not given, they are `dx` apart.
+        dim: dimension along which to integrate. Default: `-1`
+        dx: distance between neighboring points. Default: `1.0`
+
+    Examples:
+        >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), dx=0.5)
+        tensor(2.)
+        >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 1.0, 3.0]))
+        tensor(6.5000)
+
+    Another name of `torch.trapezoid`.
+    """
 @overload
 def trapz(y: Tensor, *, dx: _float = ..., dim: _int = ...) -> Tensor: ...
-def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> _SolutionClonedCoefficient: ...
-def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor: ...
-def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor: ...
-def triu(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor: ...
-def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor: ...
-def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
-def trunc(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def triangular_solve(input: Tensor, A: Tensor, upper: _bool = ..., transpose: _bool = ..., unitriangular: _bool = ..., *, out: Any = ...) -> _SolutionClonedCoefficient:
+    """Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
+
+    Args:
+        input: right-hand side.
+        A: triangular matrix, or a batch of them; the other triangle is not read.
+        upper: whether `A` is upper triangular, else lower. Default: `True`
+        transpose: whether to take the transpose of `A`. Default: `False`
+        unitriangular: whether the diagonal of `A` is taken as ones. Default: `False`
+        out: tensors to write the results into.
+
+    Returns:
+        A named tuple `(solution, cloned_coefficient)`, the latter a copy of `A`.
+
+    Examples:
+        >>> A = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
+        >>> torch.triangular_solve(torch.tensor([[3.0], [4.0]]), A).solution
+        tensor([[1.],
+                [2.]])
+    """
+def tril(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+    """Return the lower triangular part of matrices, with zeros above the given diagonal.
+
+    Args:
+        input: matrix or batch of matrices.
+        diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.tril(torch.ones(3, 3, dtype=torch.int64))
+        tensor([[1, 0, 0],
+                [1, 1, 0],
+                [1, 1, 1]])
+    """
+def tril_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
+    """Return the row and column indices of the lower triangle of a matrix.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of columns of the matrix.
+        offset: which diagonal to include up to: 0 the main one, positive ones above it. Default: `0`
+        dtype: data type of the indices; int64 if not given.
+        device: device of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+
+    Examples:
+        >>> torch.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """
+def triu(input: Tensor, diagonal: _int = ..., *, out: Any = ...) -> Tensor:
+    """Return the upper triangular part of matrices, with zeros below the given diagonal.
+
+    Args:
+        input: matrix or batch of matrices.
+        diagonal: which diagonal to keep from: 0 the main one, positive ones above it, negative ones below. Default: `0`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.triu(torch.ones(3, 3, dtype=torch.int64))
+        tensor([[1, 1, 1],
+                [0, 1, 1],
+                [0, 0, 1]])
+    """
+def triu_indices(row: _int, col: _int, offset: _int = ..., *, dtype: _dtype | None = ..., device: _device | _str | _int | None = ..., layout: _str | None = ...) -> Tensor:
+    """Return the row and column indices of the upper triangle of a matrix.
+
+    Args:
+        row: number of rows of the matrix.
+        col: number of columns of the matrix.
+        offset: which diagonal to include from: 0 the main one, positive ones above it. Default: `0`
+        dtype: data type of the indices; int64 if not given.
+        device: device of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+
+    Examples:
+        >>> torch.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
+    """
+def true_divide(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Divide `input` by `other`; as `torch.div` without a rounding mode.
+
+    Args:
+        input: the dividend, a tensor or a number.
+        other: the divisor, a tensor or a number.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.true_divide(torch.tensor([1, 3]), 2)
+        tensor([0.5000, 1.5000])
+    """
+def trunc(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Truncate each element: round it towards zero to a whole number.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.trunc(torch.tensor([-1.5, 0.5, 2.7]))
+        tensor([-1.,  0.,  2.])
+    """
 uint16: AbsentDType
 uint32: AbsentDType
 uint64: AbsentDType
 uint8: _dtype
-def unbind(input: Tensor, dim: _int = ...) -> tuple[Tensor, ...]: ...
-def unbind_copy(input: Tensor, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]: ...
-def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor: ...
-def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = ...) -> Tensor: ...
-def unique(input: Tensor, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any: ...
-def unique_consecutive(input: Tensor, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any: ...
+def unbind(input: Tensor, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor into all its slices along a dimension, without that dimension (views).
+
+    Args:
+        input: the input tensor.
+        dim: dimension to remove. Default: `0`
+
+    Returns:
+        A tuple with a tensor for each index of `dim`.
+
+    Examples:
+        >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+def unbind_copy(input: Tensor, dim: _int = ..., *, out: Any = ...) -> tuple[Tensor, ...]:
+    """Return copies of all slices along a dimension; see `torch.unbind`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to remove. Default: `0`
+        out: tensors to write the results into.
+
+    Examples:
+        >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
+        (tensor([1, 2]), tensor([3, 4]))
+    """
+def unflatten(input: Tensor, dim: _int, sizes: _int | Sequence[_int]) -> Tensor:
+    """Split one dimension into several.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to split.
+        sizes: sizes of the new dimensions; one may be -1, to be inferred.
+
+    Examples:
+        >>> torch.unflatten(torch.zeros(2, 6), 1, (3, -1)).shape
+        torch.Size([2, 3, 2])
+    """
+def unfold_copy(input: Tensor, dimension: _int, size: _int, step: _int, *, out: Any = ...) -> Tensor:
+    """Return a copy of the sliding windows along a dimension; see `Tensor.unfold`.
+
+    Args:
+        input: the input tensor.
+        dimension: dimension along which the window slides.
+        size: size of the window.
+        step: step between neighboring windows.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.unfold_copy(torch.arange(4), 0, 2, 2)
+        tensor([[0, 1],
+                [2, 3]])
+    """
+def unique(input: Tensor, sorted: _bool = ..., return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+    """Return the different elements of a tensor, or the different slices along a dimension.
+
+    Args:
+        input: the input tensor.
+        sorted: whether the result has to be sorted; it is in any case. Default: `True`
+        return_inverse: whether to return, for each element, its index in the result. Default: `False`
+        return_counts: whether to return how often each result occurs. Default: `False`
+        dim: dimension along which slices are compared; without it, the tensor is flattened.
+
+    Returns:
+        A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+
+    Examples:
+        >>> torch.unique(torch.tensor([2, 1, 2]))
+        tensor([1, 2])
+        >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
+        (tensor([1, 2]), tensor([1, 2]))
+    """
+def unique_consecutive(input: Tensor, return_inverse: _bool = ..., return_counts: _bool = ..., dim: _int | None = ...) -> Any:
+    """Remove repeated elements, or slices along a dimension, that directly follow an equal one.
+
+    Args:
+        input: the input tensor.
+        return_inverse: whether to return, for each element, its index in the result. Default: `False`
+        return_counts: whether to return how long each run of equal elements is. Default: `False`
+        dim: dimension along which slices are compared; without it, the tensor is flattened.
+
+    Returns:
+        A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+
+    Examples:
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]), return_counts=True)
+        (tensor([1, 2, 1]), tensor([2, 1, 1]))
+    """
 def unpack_dual(tensor: Any, level: Any) -> Any: ...
 def unrecorded(tensor: Any, keep: Any = ...) -> Any: ...
-def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-def unsafe_split(input: Tensor, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]: ...
-def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]: ...
-def unsqueeze(input: Tensor, dim: _int) -> Tensor: ...
-def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor: ...
+def unsafe_chunk(input: Tensor, chunks: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
+
+    Each part may be written in place, but then only that part should be used.
+
+    Args:
+        input: the input tensor.
+        chunks: number of parts.
+        dim: dimension along which to split. Default: `0`
+
+    Examples:
+        >>> [part.tolist() for part in torch.unsafe_chunk(torch.arange(5), 3)]
+        [[0, 1], [2, 3], [4]]
+    """
+def unsafe_split(input: Tensor, split_size: _int, dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
+
+    Each part may be written in place, but then only that part should be used.
+
+    Args:
+        input: the input tensor.
+        split_size: size of each part; the last may be smaller.
+        dim: dimension along which to split. Default: `0`
+
+    Examples:
+        >>> [part.tolist() for part in torch.unsafe_split(torch.arange(5), 2)]
+        [[0, 1], [2, 3], [4]]
+    """
+def unsafe_split_with_sizes(input: Tensor, split_sizes: _int | Sequence[_int], dim: _int = ...) -> tuple[Tensor, ...]:
+    """Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
+
+    Each part may be written in place, but then only that part should be used.
+
+    Args:
+        input: the input tensor.
+        split_sizes: sizes of the parts, which add up to that of the dimension.
+        dim: dimension along which to split. Default: `0`
+
+    Examples:
+        >>> [part.tolist() for part in torch.unsafe_split_with_sizes(torch.arange(5), [2, 3])]
+        [[0, 1], [2, 3, 4]]
+    """
+def unsqueeze(input: Tensor, dim: _int) -> Tensor:
+    """Insert a dimension of size 1 (a view).
+
+    Args:
+        input: the input tensor.
+        dim: place of the new dimension in the result.
+
+    Examples:
+        >>> torch.unsqueeze(torch.tensor([1, 2]), 1)
+        tensor([[1],
+                [2]])
+    """
+def unsqueeze_copy(input: Tensor, dim: _int, *, out: Any = ...) -> Tensor:
+    """Return a copy with a new dimension of size 1; see `torch.unsqueeze`.
+
+    Args:
+        input: the input tensor.
+        dim: place of the new dimension in the result.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
+        tensor([[1, 2]])
+    """
 def untracked(t: Any) -> Any: ...
 def unwrap_batched(t: Any, level: Any) -> Any: ...
-def vander(x: Tensor, N: _int | None = ..., increasing: _bool = ...) -> Tensor: ...
+def vander(x: Tensor, N: _int | None = ..., increasing: _bool = ...) -> Tensor:
+    """Build a Vandermonde matrix: the powers of a vector's elements, as columns.
+
+    Args:
+        x: the vector.
+        N: number of columns; the length of `x` if not given.
+        increasing: whether the powers increase from left to right. Default: `False`
+
+    Examples:
+        >>> torch.vander(torch.tensor([1, 2, 3]))
+        tensor([[1, 1, 1],
+                [4, 2, 1],
+                [9, 3, 1]])
+    """
 @overload
-def var(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor: ...
+def var(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ..., out: Any = ...) -> Tensor:
+    """Compute the variance of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+        >>> torch.var(x), torch.var(x, correction=0)
+        (tensor(1.6667), tensor(1.2500))
+    """
 @overload
 def var(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ..., *, out: Any = ...) -> Tensor: ...
 @overload
 def var(input: Tensor, unbiased: _bool, *, out: Any = ...) -> Tensor: ...
 @overload
-def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
+def var_mean(input: Tensor, dim: _int | Sequence[_int] | None = ..., *, correction: _Number | None = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]:
+    """Compute the variance and the mean of all elements, or over the given dimensions.
+
+    Args:
+        input: the input tensor.
+        dim: dimension or dimensions to reduce; all if not given.
+        unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+        keepdim: whether reduced dimensions stay in the result, with size 1. Default: `False`
+        correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+
+    Examples:
+        >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+        (tensor(1.6667), tensor(2.5000))
+    """
 @overload
 def var_mean(input: Tensor, dim: _int | Sequence[_int] | None, unbiased: _bool = ..., keepdim: _bool = ...) -> tuple[Tensor, Tensor]: ...
 @overload
 def var_mean(input: Tensor, unbiased: _bool) -> tuple[Tensor, Tensor]: ...
-def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor: ...
-def view_as_complex(input: Tensor) -> Tensor: ...
-def view_as_complex_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
-def view_as_real(input: Tensor) -> Tensor: ...
-def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def vdot(input: Tensor, other: Tensor, *, out: Any = ...) -> Tensor:
+    """Compute the dot product of two vectors, with the first one conjugated if it is complex.
+
+    Args:
+        input: first vector.
+        other: second vector, of the same length.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.vdot(torch.tensor([1 + 1j, 2j]), torch.tensor([1j, 2.0 + 0j]))
+        tensor(1.-3.j)
+    """
+def view_as_complex(input: Tensor) -> Tensor:
+    """Return a view of pairs of real numbers, along the last dimension, as complex numbers.
+
+    Args:
+        input: a floating point tensor whose last dimension has size 2.
+
+    Examples:
+        >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
+        tensor([1.+2.j, 0.+3.j])
+    """
+def view_as_complex_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of pairs of real numbers as complex ones; see `torch.view_as_complex`.
+
+    Args:
+        input: a floating point tensor whose last dimension has size 2.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
+        tensor([1.+2.j])
+    """
+def view_as_real(input: Tensor) -> Tensor:
+    """Return a view of complex numbers as pairs of real ones, along a new last dimension of size 2.
+
+    Args:
+        input: a complex tensor.
+
+    Examples:
+        >>> torch.view_as_real(torch.tensor([1 + 2j, 3j]))
+        tensor([[1., 2.],
+                [0., 3.]])
+    """
+def view_as_real_copy(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Return a copy of complex numbers as pairs of real ones; see `torch.view_as_real`.
+
+    Args:
+        input: a complex tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
+        tensor([[1., 2.]])
+    """
 @overload
-def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = ...) -> Tensor: ...
+def view_copy(input: Tensor, size: _int | Sequence[_int], *, out: Any = ...) -> Tensor:
+    """Copy the tensor with another shape, or its bytes as another data type; see `Tensor.view`.
+
+    Args:
+        input: the input tensor.
+        size: the shape; one number may be -1, to be inferred.
+        dtype: if given instead, the data type that the bytes are read as.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.view_copy(torch.arange(4), (2, 2))
+        tensor([[0, 1],
+                [2, 3]])
+    """
 @overload
 def view_copy(input: Tensor, dtype: _dtype, *, out: Any = ...) -> Tensor: ...
 def vmap_calls() -> Any: ...
@@ -1913,20 +11029,104 @@ def vmap_enter(size: Any, randomness: Any) -> Any: ...
 def vmap_leave() -> Any: ...
 def vmap_swap_calls(calls: Any) -> Any: ...
 @overload
-def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]: ...
+def vsplit(input: Tensor, sections: _int) -> tuple[Tensor, ...]:
+    """Split a tensor vertically: along the first dimension (views).
+
+    Args:
+        input: the input tensor.
+        sections: number of equal parts.
+        indices: where the parts after the first begin.
+
+    Examples:
+        >>> [part.tolist() for part in torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)]
+        [[[1, 2]], [[3, 4]]]
+    """
 @overload
 def vsplit(input: Tensor, indices: _int | Sequence[_int]) -> tuple[Tensor, ...]: ...
-def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor: ...
+def vstack(tensors: Sequence[Tensor], *, out: Any = ...) -> Tensor:
+    """Stack tensors vertically: along the first dimension, with vectors as rows.
+
+    Args:
+        tensors: the tensors: a sequence, or one by one.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+        tensor([[1, 2],
+                [3, 4]])
+    """
 def wants_grad(t: Any) -> Any: ...
 def watch_writes(watcher: Any) -> Any: ...
-def where(condition: Tensor, input: Tensor | _Number | None = ..., other: Tensor | _Number | None = ..., *, out: Any = ...) -> Any: ...
+def where(condition: Tensor, input: Tensor | _Number | None = ..., other: Tensor | _Number | None = ..., *, out: Any = ...) -> Any:
+    """Select elements of `input` where `condition` is True, and elements of `other` elsewhere.
+
+    All three are broadcast. With `condition` alone, return the indices of its True elements: a tuple with a tensor for
+    each dimension.
+
+    Args:
+        condition: a boolean tensor.
+        input: values where `condition` is True; a tensor or a number.
+        other: values where `condition` is False; a tensor or a number.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> x = torch.tensor([-1.0, 2.0, -3.0])
+        >>> torch.where(x > 0, x, 0.0)
+        tensor([0., 2., 0.])
+        >>> torch.where(x > 0)
+        (tensor([1]),)
+    """
 def will_execute(node: Any) -> Any: ...
-def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor: ...
+def xlogy(input: Tensor | _Number, other: Tensor | _Number, *, out: Any = ...) -> Tensor:
+    """Compute `input * log(other)`, with 0 where `input` is 0.
+
+    Args:
+        input: first operand, a tensor or a number.
+        other: second operand, a tensor or a number, broadcast with the first.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.xlogy(torch.tensor([0.0, 2.0]), torch.tensor([0.0, 3.0]))
+        tensor([0.0000, 2.1972])
+    """
 @overload
-def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
+def zeros(size: _int | Sequence[_int], *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor:
+    """Return a tensor filled with zeros.
+
+    Args:
+        size: shape of the result: a sequence, or the sizes one by one.
+        dtype: data type of the result; the default dtype if not given.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> torch.zeros(2, 3)
+        tensor([[0., 0., 0.],
+                [0., 0., 0.]])
+        >>> torch.zeros((2,), dtype=torch.int64)
+        tensor([0, 0])
+    """
 @overload
 def zeros(*size: _int, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., out: Any = ...) -> Tensor: ...
-def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor: ...
+def zeros_like(input: Tensor, *, dtype: _dtype | None = ..., layout: _str | None = ..., device: _device | _str | _int | None = ..., pin_memory: _bool | None = ..., requires_grad: _bool = ..., memory_format: _str | None = ...) -> Tensor:
+    """Return zeros with the shape of another tensor, and its data type and device unless others are given.
+
+    Args:
+        input: the tensor whose properties are taken.
+        dtype: data type of the result.
+        layout: memory layout of the result; `torch.strided` if not given.
+        device: device of the result.
+        pin_memory: whether the result lies in page-locked memory.
+        requires_grad: whether autograd records operations on the result. Default: `False`
+        memory_format: memory format of the result.
+
+    Examples:
+        >>> torch.zeros_like(torch.tensor([1, 2]))
+        tensor([0, 0])
+    """
 
 __all__ = [
     "Generator",

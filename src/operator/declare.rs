@@ -27,7 +27,7 @@ pub static TRANSFORMS: Transforms = Transforms {
 /// `[clauses] name(inputs) like row;` uses the formulas of `row` with its own node and facts. The forms are not
 /// taken from `row`: as in any row, all of them exist unless the clauses exclude some.
 macro_rules! pointwise {
-    ($( $(#[doc = $doc:literal])* $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
+    ($( $(#[doc = $doc:literal] $(#[doc = $more:literal])*)? $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(=> $quick:ident $way:tt)?
         $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr $(=> $quick_d:ident $way_d:tt)?)* ; )*) => {
         $(
@@ -66,7 +66,7 @@ macro_rules! pointwise {
                 pub static ROW: Pointwise = Pointwise {
                     row: $crate::operator::Row {
                         name: stringify!($name),
-                        doc: concat!($($doc, "\n"),*),
+                        doc: concat!($($doc $(, "\n", $more)*)?),
                         family: "pointwise",
                         params: &[
                             $($crate::operator::Param {
@@ -135,7 +135,7 @@ macro_rules! pointwise {
                     transforms: &$crate::operator::declare::TRANSFORMS,
                 };
             }
-            $(#[doc = $doc])*
+            $(#[doc = $doc])?
             pub fn $name<'a>($($in: impl Into<$crate::operator::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
                 $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
             }
@@ -150,7 +150,7 @@ macro_rules! pointwise {
         }
         pub static ROWS: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
     };
-    ($( $(#[doc = $doc:literal])* [$($clause:tt)*] $name:ident ( $($in:ident),+ ) like $($row:ident)::+; )*) => {
+    ($( $(#[doc = $doc:literal] $(#[doc = $more:literal])*)? [$($clause:tt)*] $name:ident ( $($in:ident),+ ) like $($row:ident)::+; )*) => {
         $(#[allow(non_camel_case_types, reason = "names of operands become variants")]
         #[allow(dead_code, unused_imports, reason = "no row needs all of this")]
         pub mod $name {
@@ -172,7 +172,7 @@ macro_rules! pointwise {
             pub static ROW: Pointwise = super::$($row)::+::ROW.like(
                 Row {
                     name: stringify!($name),
-                    doc: concat!($($doc, "\n"),*),
+                    doc: concat!($($doc $(, "\n", $more)*)?),
                     params: PARAMS,
                     call: |args| $crate::operator::pointwise::call(&ROW, args),
                     call_inplace: Some(|args| $crate::operator::pointwise::call_inplace(&ROW, args)),
@@ -181,7 +181,7 @@ macro_rules! pointwise {
                 CLAUSES,
             );
         }
-        $(#[doc = $doc])*
+        $(#[doc = $doc])?
         pub fn $name<'a>($($in: impl Into<$crate::operator::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
             $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
         })*

@@ -19,7 +19,14 @@ pyo3::create_exception!(
     gradiron._core,
     _LinAlgError,
     PyRuntimeError,
-    "Raised when a linear algebra operator fails, as for a singular matrix."
+    "An error of linear algebra: a matrix that has no inverse or no factorization.
+
+Examples:
+    >>> torch.linalg.inv(torch.zeros(2, 2))
+    Traceback (most recent call last):
+        ...
+    gradiron._core._LinAlgError: linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the \
+     input matrix is singular."
 );
 
 impl From<Error> for PyErr {

@@ -13,7 +13,17 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// A random number generator with its own state.
+/// A generator of random numbers with a state of its own.
+///
+/// Args:
+///     device: device on which numbers are drawn. Default: `"cpu"`
+///
+/// Examples:
+///     >>> generator = torch.Generator().manual_seed(1)
+///     >>> generator.initial_seed()
+///     1
+///     >>> torch.rand(2, generator=generator).shape
+///     torch.Size([2])
 #[pyclass(frozen, name = "Generator", module = "gradiron")]
 pub struct PyGenerator(pub Generator);
 
@@ -59,7 +69,10 @@ impl PyGenerator {
         }
         Ok(PyGenerator(Generator::new(device)))
     }
-    /// Seeds the generator; the same seed gives the same numbers.
+    /// Seed the generator; the same seed gives the same numbers.
+    ///
+    /// Args:
+    ///     seed: an integer of 64 bits.
     fn manual_seed<'py>(
         slf: &Bound<'py, PyGenerator>,
         seed: &Bound<'py, PyAny>,
@@ -68,19 +81,22 @@ impl PyGenerator {
         slf.get().0.stream().manual_seed(seed);
         Ok(slf.clone())
     }
-    /// Seeds the generator with an unpredictable number, and returns that number.
+    /// Seed the generator with an unpredictable number, and return it.
     fn seed(&self) -> u64 {
         self.0.stream().seed()
     }
-    /// Returns the last seed.
+    /// Return the last seed.
     fn initial_seed(&self) -> u64 {
         self.0.stream().cpu.initial_seed()
     }
-    /// Returns the state as a tensor of bytes.
+    /// Return the state, as a tensor of bytes.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         class::wrap(py, state_tensor(&self.0)?)
     }
-    /// Restores a state that `get_state` returned.
+    /// Return to a state.
+    ///
+    /// Args:
+    ///     new_state: what `get_state` returned.
     fn set_state<'py>(
         slf: &Bound<'py, PyGenerator>,
         new_state: &Bound<'py, PyAny>,
@@ -88,7 +104,7 @@ impl PyGenerator {
         restore(&slf.get().0, new_state)?;
         Ok(slf.clone())
     }
-    /// Returns a new generator in the same state.
+    /// Return another generator with the same state.
     fn clone_state(&self) -> PyGenerator {
         PyGenerator(self.0.copy())
     }

@@ -28,13 +28,29 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList, PyString, PyType};
 
-/// Returns the default floating point dtype of Python numbers and new tensors.
+/// Return the default floating point data type, of new tensors and of Python's numbers.
+///
+/// Examples:
+///     >>> torch.get_default_dtype()
+///     torch.float32
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::methods::default_dtype(py)
 }
 
-/// Sets the default floating point dtype.
+/// Set the default floating point data type, of new tensors and of Python's numbers.
+///
+/// Args:
+///     d: a floating point dtype.
+///
+/// Raises:
+///     TypeError: if it is no floating point dtype.
+///
+/// Examples:
+///     >>> torch.set_default_dtype(torch.float64)
+///     >>> torch.tensor([1.5]).dtype
+///     torch.float64
+///     >>> torch.set_default_dtype(torch.float32)
 #[pyfunction]
 #[pyo3(signature = (d, /))]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -47,7 +63,14 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Returns the smallest dtype to which both can be converted without loss of range.
+/// Return the smallest data type that values of both types can be converted to.
+///
+/// Args:
+///     type1, type2: the data types.
+///
+/// Examples:
+///     >>> torch.promote_types(torch.int32, torch.float16)
+///     torch.float16
 #[pyfunction]
 fn promote_types(
     py: Python<'_>,
@@ -59,12 +82,23 @@ fn promote_types(
     types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
 
-/// If true, warnings that normally appear once appear every time.
+/// Set whether warnings that are shown once per process are shown each time.
+///
+/// Args:
+///     b: whether to show them each time.
+///
+/// Examples:
+///     >>> torch.set_warn_always(False)
 #[pyfunction]
 fn set_warn_always(b: bool) {
     crate::base::warning::set_always(b);
 }
 
+/// Tell whether warnings that are shown once per process are shown each time.
+///
+/// Examples:
+///     >>> torch.is_warn_always_enabled()
+///     False
 #[pyfunction]
 fn is_warn_always_enabled() -> bool {
     crate::base::warning::is_always()
@@ -133,7 +167,7 @@ fn signature_facts(row: &'static Row) -> SignatureFacts {
             p.name,
             format!("{:?}", p.kind),
             p.optional,
-            p.default.map(call::signature::python_default),
+            p.default.map(|default| call::signature::python_default(default).into_owned()),
             p.keyword,
         )
     };

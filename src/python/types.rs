@@ -11,7 +11,11 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
-/// The type of a tensor's elements.
+/// The data type of a tensor's elements, such as `torch.float32`.
+///
+/// Examples:
+///     >>> torch.float16.is_floating_point, torch.float16.itemsize
+///     (True, 2)
 #[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
@@ -70,8 +74,7 @@ impl PyDType {
     }
 }
 
-/// A dtype that gradiron has no tensors of. Programs can look up its name and compare it; making a tensor
-/// of it raises.
+/// A data type that PyTorch has and gradiron does not; a tensor of it is refused.
 #[pyclass(frozen, name = "AbsentDType", module = "gradiron._core")]
 pub struct PyAbsentDType(Absent);
 
@@ -154,7 +157,15 @@ fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
     classes.into_iter().find(|(class, _)| object.is(class)).map(|(_, dtype)| dtype)
 }
 
-/// The device of a tensor: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with an optional index.
+/// A device where tensors lie: `cpu`, or `cuda` (also called `mps`, `gpu`, `wgpu`) with an index.
+///
+/// Args:
+///     type: kind of device, or kind and index: `"cuda:0"`.
+///     index: which one of that kind.
+///
+/// Examples:
+///     >>> torch.device("cuda", 1), torch.device("cuda:1").index
+///     (device(type='cuda', index=1), 1)
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {

@@ -88,38 +88,317 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, *, return_indices: Lite
 @overload
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = ...) -> Any: ...
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = ...) -> tuple[Tensor, Tensor]: ...
-def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor: ...
-def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor: ...
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = ...) -> Tensor: ...
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor: ...
-def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., pos_weight: Tensor | None = ...) -> Tensor: ...
-def celu(input: Tensor, alpha: _Number = ..., inplace: _bool = ...) -> Tensor: ...
-def celu_(input: Tensor, alpha: _Number = ...) -> Tensor: ...
-def channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
+def avg_pool1d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ...) -> Tensor:
+    """Average the elements of windows that slide over the last dimension.
+
+    Args:
+        input: the input, `(N, C, L)` or `(C, L)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of zeros to add on both sides. Default: `[0]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+        count_include_pad: whether the added zeros count in the averages. Default: `True`
+
+    Examples:
+        >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+        tensor([[2., 3.]])
+    """
+def avg_pool2d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Average the elements of windows that slide over the last 2 dimensions.
+
+    Args:
+        input: the input, `(N, C, *)` or `(C, *)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of zeros to add on both sides. Default: `[0]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+        count_include_pad: whether the added zeros count in the averages. Default: `True`
+        divisor_override: what sums are divided by, instead of the number of elements.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.avg_pool2d(torch.ones(1, 3, 4, 4), 2).shape
+        torch.Size([1, 3, 2, 2])
+    """
+def avg_pool3d(input: Tensor, kernel_size: _int | Sequence[_int], stride: _int | Sequence[_int] | None = ..., padding: _int | Sequence[_int] = ..., ceil_mode: _bool = ..., count_include_pad: _bool = ..., divisor_override: _int | None = ..., *, out: Any = ...) -> Tensor:
+    """Average the elements of windows that slide over the last 3 dimensions.
+
+    Args:
+        input: the input, `(N, C, *)` or `(C, *)`.
+        kernel_size: size of the window, one number or one for each dimension.
+        stride: step between neighboring windows; the size of the window if not given.
+        padding: number of zeros to add on both sides. Default: `[0]`
+        ceil_mode: whether the output size is rounded up rather than down. Default: `False`
+        count_include_pad: whether the added zeros count in the averages. Default: `True`
+        divisor_override: what sums are divided by, instead of the number of elements.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.avg_pool3d(torch.ones(1, 3, 4, 4, 4), 2).shape
+        torch.Size([1, 3, 2, 2, 2])
+    """
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = ...) -> Tensor:
+    """Apply a bilinear map: `out[k] = input1 @ weight[k] @ input2 + bias[k]`.
+
+    Args:
+        input1: first input, `(*, in1_features)`.
+        input2: second input, `(*, in2_features)`.
+        weight: matrices of the map, `(out_features, in1_features, in2_features)`.
+        bias: vector to add, `(out_features,)`.
+
+    Examples:
+        >>> F.bilinear(torch.ones(8, 2), torch.ones(8, 3), torch.ones(4, 2, 3)).shape
+        torch.Size([8, 4])
+    """
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+    """Compute the binary cross entropy between probabilities and targets.
+
+    Args:
+        input: probabilities between 0 and 1.
+        target: targets between 0 and 1, of the same shape.
+        weight: weights of the elements, broadcast with `input`.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+
+    Examples:
+        >>> F.binary_cross_entropy(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+        tensor(0.1643)
+    """
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., pos_weight: Tensor | None = ...) -> Tensor:
+    """Compute the binary cross entropy between logits and targets, without overflow.
+
+    Args:
+        input: logits: the probabilities before the sigmoid.
+        target: targets between 0 and 1, of the same shape.
+        weight: weights of the elements, broadcast with `input`.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        pos_weight: weights of the positive targets, broadcast with `input`.
+
+    Examples:
+        >>> F.binary_cross_entropy_with_logits(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
+        tensor(0.2201)
+    """
+def celu(input: Tensor, alpha: _Number = ..., inplace: _bool = ...) -> Tensor:
+    """Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
+
+    Args:
+        input: the input tensor.
+        alpha: minus the limit for large negative elements. Default: `1.0`
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.celu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
+def celu_(input: Tensor, alpha: _Number = ...) -> Tensor:
+    """Apply the CELU activation in place; see `torch.celu`.
+
+    Args:
+        input: the input tensor.
+        alpha: minus the limit for large negative elements. Default: `1.0`
+
+    Examples:
+        >>> F.celu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
+def channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """Interleave the channels of several groups.
+
+    Args:
+        input: the input, `(N, C, *)`.
+        groups: number of groups, which divides the number of channels.
+
+    Examples:
+        >>> F.channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+        tensor([0, 2, 1, 3])
+    """
 @overload
-def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 1D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv1d(torch.ones(1, 3, 5), torch.ones(8, 3, 3)).shape
+        torch.Size([1, 8, 3])
+    """
 @overload
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 2D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv2d(torch.ones(1, 3, 5, 5), torch.ones(8, 3, 3, 3)).shape
+        torch.Size([1, 8, 3, 3])
+    """
 @overload
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
 @overload
-def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor:
+    """Apply a 3D convolution to an input with channels.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_out, C_in / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: step between neighboring positions of the filter. Default: `[1]`
+        padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+            size. Default: `0`
+        dilation: step between the elements that the filter looks at. Default: `[1]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+
+    Examples:
+        >>> F.conv3d(torch.ones(1, 3, 5, 5, 5), torch.ones(8, 3, 3, 3, 3)).shape
+        torch.Size([1, 8, 3, 3, 3])
+    """
 @overload
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _str = ..., dilation: _int | Sequence[_int] = ..., groups: _int = ...) -> Tensor: ...
-def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
-def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
-def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor: ...
-def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ..., label_smoothing: _float = ...) -> Tensor: ...
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 1D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose1d(torch.ones(1, 3, 3), torch.ones(3, 8, 3)).shape
+        torch.Size([1, 8, 5])
+    """
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 2D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose2d(torch.ones(1, 3, 3, 3), torch.ones(3, 8, 3, 3)).shape
+        torch.Size([1, 8, 5, 5])
+    """
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = ..., stride: _int | Sequence[_int] = ..., padding: _int | Sequence[_int] = ..., output_padding: _int | Sequence[_int] = ..., groups: _int = ..., dilation: _int | Sequence[_int] = ...) -> Tensor:
+    """Apply a 3D transposed convolution, the gradient of a convolution with respect to its input.
+
+    Args:
+        input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        weight: the filters, `(C_in, C_out / groups, *)`.
+        bias: vector of length `C_out` to add.
+        stride: by how much the output grows: the stride of the convolution. Default: `[1]`
+        padding: the padding of the convolution, which is cut off from the output. Default: `[0]`
+        output_padding: additional size of the output, on one side of each dimension. Default: `[0]`
+        groups: number of groups that the channels are split into; each has filters of its own. Default: `1`
+        dilation: step between the elements of a window. Default: `[1]`
+
+    Examples:
+        >>> F.conv_transpose3d(torch.ones(1, 3, 3, 3, 3), torch.ones(3, 8, 3, 3, 3)).shape
+        torch.Size([1, 8, 5, 5, 5])
+    """
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ..., label_smoothing: _float = ...) -> Tensor:
+    """Compute the cross entropy between logits and target classes or probabilities.
+
+    Args:
+        input: logits: the scores before softmax, `(N, C)`, `(C,)` or `(N, C, *)`.
+        target: class numbers, `(N,)`, `()` or `(N, *)`, or probabilities of the shape of `input`.
+        weight: weight of each class.
+        size_average: deprecated, see `reduction`.
+        ignore_index: targets with this number have no loss. Default: `-100`
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        label_smoothing: share of the target that is spread evenly over all classes. Default: `0.0`
+
+    Examples:
+        >>> F.cross_entropy(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
+        tensor(0.1809)
+    """
 @overload
-def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _int | Sequence[_int], target_lengths: _int | Sequence[_int], blank: _int = ..., reduction: _str = ..., zero_infinity: _bool = ...) -> Tensor: ...
+def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: _int | Sequence[_int], target_lengths: _int | Sequence[_int], blank: _int = ..., reduction: _str = ..., zero_infinity: _bool = ...) -> Tensor:
+    """Compute the connectionist temporal classification (CTC) loss between sequences and unaligned targets.
+
+    Args:
+        log_probs: log-probabilities of the classes at each step, `(T, N, C)` or `(T, C)`.
+        targets: class numbers, `(N, S)`, or all targets one after the other.
+        input_lengths: number of steps of each sample.
+        target_lengths: length of each target.
+        blank: number of the blank class. Default: `0`
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        zero_infinity: whether infinite losses become zero, as where a target is too long for its input. Default: `False`
+
+    Examples:
+        >>> log_probs = torch.zeros(4, 1, 3).log_softmax(2)
+        >>> F.ctc_loss(log_probs, torch.tensor([[1, 2]]), [4], [2])
+        tensor(0.8432)
+    """
 @overload
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: _int = ..., reduction: _str = ..., zero_infinity: _bool = ...) -> Tensor: ...
-def dropout(input: Tensor, p: _float = ..., training: _bool = ..., inplace: _bool = ...) -> Tensor: ...
-def elu(input: Tensor, alpha: _float = ..., inplace: _bool = ...) -> Tensor: ...
-def elu_(input: Tensor, alpha: _Number = ...) -> Tensor: ...
+def dropout(input: Tensor, p: _float = ..., training: _bool = ..., inplace: _bool = ...) -> Tensor:
+    """Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
+
+    Args:
+        input: the input tensor.
+        p: probability that an element becomes zero. Default: `0.5`
+        training: whether to apply dropout; else the input is returned as it is. Default: `True`
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.dropout(torch.ones(3), p=0.5, training=False)
+        tensor([1., 1., 1.])
+    """
+def elu(input: Tensor, alpha: _float = ..., inplace: _bool = ...) -> Tensor:
+    """Apply the exponential linear unit (ELU): `input` where positive, else `alpha * (exp(input) - 1)`.
+
+    Args:
+        input: the input tensor.
+        alpha: minus the limit for large negative elements. Default: `1.0`
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.elu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
+def elu_(input: Tensor, alpha: _Number = ...) -> Tensor:
+    """Apply the exponential linear unit (ELU) in place.
+
+    Args:
+        input: the input tensor.
+        alpha: minus the limit for large negative elements. Default: `1.0`
+
+    Examples:
+        >>> F.elu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 @overload
 def fractional_max_pool2d(input: Tensor, kernel_size: _Sizes, output_size: _Sizes | None = ..., output_ratio: Sequence[float] | None = ..., return_indices: Literal[False] = ..., _random_samples: Tensor | None = ...) -> Tensor: ...
 @overload
@@ -134,20 +413,182 @@ def fractional_max_pool3d(input: Tensor, kernel_size: _Sizes, output_size: _Size
 @overload
 def fractional_max_pool3d(input: Tensor, kernel_size: _Sizes, output_size: _Sizes | None = ..., output_ratio: Sequence[float] | None = ..., return_indices: bool = ..., _random_samples: Tensor | None = ...) -> Any: ...
 def fractional_max_pool3d_with_indices(input: Tensor, kernel_size: _Sizes, output_size: _Sizes | None = ..., output_ratio: Sequence[float] | None = ..., return_indices: bool = ..., _random_samples: Tensor | None = ...) -> tuple[Tensor, Tensor]: ...
-def gelu(input: Tensor, *, approximate: _str = ..., out: Any = ...) -> Tensor: ...
-def glu(input: Tensor, dim: _int = ...) -> Tensor: ...
-def hardshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def hardsigmoid(input: Tensor, inplace: _bool = ...) -> Tensor: ...
-def hardswish(input: Tensor, inplace: _bool = ...) -> Tensor: ...
-def hardtanh(input: Tensor, min_val: _Number = ..., max_val: _Number = ..., inplace: _bool = ...) -> Tensor: ...
-def hardtanh_(input: Tensor, min_val: _Number = ..., max_val: _Number = ...) -> Tensor: ...
-def huber_loss(input: Tensor, target: Tensor, reduction: _str = ..., delta: _float = ..., weight: Tensor | None = ...) -> Tensor: ...
-def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor: ...
-def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor: ...
-def leaky_relu_(input: Tensor, negative_slope: _Number = ...) -> Tensor: ...
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = ..., *, out: Any = ...) -> Tensor: ...
-def log_softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor: ...
-def logsigmoid(input: Tensor, *, out: Any = ...) -> Tensor: ...
+def gelu(input: Tensor, *, approximate: _str = ..., out: Any = ...) -> Tensor:
+    """Apply the Gaussian error linear unit (GELU): `input` times the normal distribution function of it.
+
+    Args:
+        input: the input tensor.
+        approximate: `"none"`, or `"tanh"` for an approximation by the hyperbolic tangent. Default: `"none"`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.1587,  0.0000,  0.8413])
+    """
+def glu(input: Tensor, dim: _int = ...) -> Tensor:
+    """Apply the gated linear unit (GLU): `a * sigmoid(b)`, where `a` and `b` are the halves of the input.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to split into halves. Default: `-1`
+
+    Examples:
+        >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
+        tensor([0.5000, 2.0000])
+    """
+def hardshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
+
+    Args:
+        input: the input tensor.
+        lambd: half of the width of the range. Default: `0.5`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.hardshrink(torch.tensor([-1.0, 0.3, 2.0]))
+        tensor([-1.,  0.,  2.])
+    """
+def hardsigmoid(input: Tensor, inplace: _bool = ...) -> Tensor:
+    """Apply the hard sigmoid, a piecewise linear approximation: `clamp(input / 6 + 1 / 2, 0, 1)`.
+
+    Args:
+        input: the input tensor.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
+        tensor([0.0000, 0.5000, 0.7500])
+    """
+def hardswish(input: Tensor, inplace: _bool = ...) -> Tensor:
+    """Apply the hard swish activation: `input * clamp(input + 3, 0, 6) / 6`.
+
+    Args:
+        input: the input tensor.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.hardswish(torch.tensor([-4.0, 0.0, 1.0]))
+        tensor([-0.0000, 0.0000, 0.6667])
+    """
+def hardtanh(input: Tensor, min_val: _Number = ..., max_val: _Number = ..., inplace: _bool = ...) -> Tensor:
+    """Apply the hardtanh activation: clamp the elements into `[min_val, max_val]`.
+
+    Args:
+        input: the input tensor.
+        min_val: lower end of the range. Default: `-1.0`
+        max_val: upper end of the range. Default: `1.0`
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.hardtanh(torch.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
+def hardtanh_(input: Tensor, min_val: _Number = ..., max_val: _Number = ...) -> Tensor:
+    """Apply hardtanh in place: clamp the elements into `[min_val, max_val]`.
+
+    Args:
+        input: the input tensor.
+        min_val: lower end of the range. Default: `-1`
+        max_val: upper end of the range. Default: `1`
+
+    Examples:
+        >>> F.hardtanh_(torch.tensor([-2.0, 0.5, 3.0]))
+        tensor([-1.0000,  0.5000,  1.0000])
+    """
+def huber_loss(input: Tensor, target: Tensor, reduction: _str = ..., delta: _float = ..., weight: Tensor | None = ...) -> Tensor:
+    """Compute the Huber loss: squared within `delta` of zero, linear with slope `delta` beyond.
+
+    With `d = |input - target|` it is `d**2 / 2` if `d <= delta`, else `delta * (d - delta / 2)`.
+
+    Args:
+        input: predictions.
+        target: targets, broadcast with `input`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        delta: where the loss becomes linear. Default: `1.0`
+        weight: weights of the elements.
+
+    Examples:
+        >>> F.huber_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
+        tensor([0.1250, 1.5000])
+    """
+def l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor:
+    """Compute the mean absolute error: `|input - target|`, averaged.
+
+    Args:
+        input: predictions.
+        target: targets, broadcast with `input`.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        weight: weights of the elements.
+
+    Examples:
+        >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
+def layer_norm(input: Tensor, normalized_shape: _int | Sequence[_int], weight: Tensor | None = ..., bias: Tensor | None = ..., eps: _float = ...) -> Tensor:
+    """Normalize over the last dimensions, then scale and shift.
+
+    Args:
+        input: the input tensor.
+        normalized_shape: sizes of the dimensions to normalize over.
+        weight: scale, of shape `normalized_shape`.
+        bias: shift, of shape `normalized_shape`.
+        eps: small number added to the denominator, for numerical stability. Default: `1e-5`
+
+    Examples:
+        >>> F.layer_norm(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), (2,), eps=0.0)
+        tensor([[-1.,  1.],
+                [-1.,  1.]])
+    """
+def leaky_relu_(input: Tensor, negative_slope: _Number = ...) -> Tensor:
+    """Apply leaky ReLU in place: negative elements are multiplied by `negative_slope`.
+
+    Args:
+        input: the input tensor.
+        negative_slope: factor of negative elements. Default: `0.01`
+
+    Examples:
+        >>> F.leaky_relu_(torch.tensor([-1.0, 2.0]), 0.1)
+        tensor([-0.1000,  2.0000])
+    """
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = ..., *, out: Any = ...) -> Tensor:
+    """Apply an affine map to the last dimension: `input @ weight.T + bias`.
+
+    Args:
+        input: the input, `(*, in_features)`.
+        weight: the matrix, `(out_features, in_features)`.
+        bias: vector to add, `(out_features,)`.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.linear(torch.ones(8, 3), torch.ones(4, 3)).shape
+        torch.Size([8, 4])
+    """
+def log_softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+    """Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
+
+    Args:
+        input: the input tensor.
+        dim: dimension to work along; if not given, one is chosen with a warning.
+        _stacklevel: not used. Default: `3`
+        dtype: data type that `input` is converted to first, which helps against overflow.
+
+    Examples:
+        >>> F.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+        tensor([[-2.4076, -1.4076, -0.4076]])
+    """
+def logsigmoid(input: Tensor, *, out: Any = ...) -> Tensor:
+    """Apply the logarithm of the sigmoid, `log(1 / (1 + exp(-input)))`, without overflow.
+
+    Args:
+        input: the input tensor.
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.logsigmoid(torch.tensor([-100.0, 0.0, 1.0]))
+        tensor([-100.0000,   -0.6931,   -0.3133])
+    """
 @overload
 def max_pool1d(input: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., dilation: _Sizes = ..., ceil_mode: bool = ..., return_indices: Literal[False] = ...) -> Tensor: ...
 @overload
@@ -172,29 +613,350 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: _Sizes, stride: _Sizes |
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: _Sizes, stride: _Sizes | None = ..., padding: _Sizes = ..., output_size: Sequence[int] | None = ...) -> Tensor: ...
-def mish(input: Tensor, inplace: _bool = ...) -> Tensor: ...
-def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor: ...
-def multi_margin_loss(input: Tensor, target: Tensor, p: _int = ..., margin: _float = ..., weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor: ...
-def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor: ...
-def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor: ...
-def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor: ...
-def pad(input: Tensor, pad: _int | Sequence[_int], mode: _str = ..., value: _float | None = ...) -> Tensor: ...
-def pdist(input: Tensor, p: _float = ...) -> Tensor: ...
-def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor: ...
-def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor: ...
-def prelu(input: Tensor, weight: Tensor) -> Tensor: ...
-def relu_(input: Tensor) -> Tensor: ...
-def rrelu(*args: Any, **kwargs: Any) -> Any: ...
-def rrelu_(*args: Any, **kwargs: Any) -> Any: ...
-def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = ..., dropout_p: _float = ..., is_causal: _bool = ..., *, scale: _float | None = ..., enable_gqa: _bool = ...) -> Tensor: ...
-def selu(input: Tensor, inplace: _bool = ...) -> Tensor: ...
-def selu_(input: Tensor) -> Tensor: ...
-def silu(input: Tensor, inplace: _bool = ...) -> Tensor: ...
-def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., beta: _float = ...) -> Tensor: ...
-def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor: ...
-def softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor: ...
-def softmin(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor: ...
-def softplus(input: Tensor, beta: _Number = ..., threshold: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def softshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor: ...
-def threshold(input: Tensor, threshold: _Number, value: _Number, inplace: _bool = ...) -> Tensor: ...
-def threshold_(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor: ...
+def mish(input: Tensor, inplace: _bool = ...) -> Tensor:
+    """Apply the Mish activation: `input * tanh(softplus(input))`.
+
+    Args:
+        input: the input tensor.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.mish(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.3034,  0.0000,  0.8651])
+    """
+def mse_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., weight: Tensor | None = ...) -> Tensor:
+    """Compute the mean squared error: `(input - target)**2`, averaged.
+
+    Args:
+        input: predictions.
+        target: targets, broadcast with `input`.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        weight: weights of the elements.
+
+    Examples:
+        >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
+def multi_margin_loss(input: Tensor, target: Tensor, p: _int = ..., margin: _float = ..., weight: Tensor | None = ..., size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+    """Compute the multi-class margin (hinge) loss: `max(0, margin - input[y] + input[i])**p`, summed over `i != y`.
+
+    The sum is divided by the number of classes.
+
+    Args:
+        input: scores of the classes, `(N, C)` or `(C,)`.
+        target: class numbers `y`.
+        p: exponent, 1 or 2. Default: `1`
+        margin: by how much the score of the target is to exceed the others. Default: `1.0`
+        weight: weight of each class.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+
+    Examples:
+        >>> F.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([2]))
+        tensor(0.1667)
+    """
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+    """Compute the multi-label margin (hinge) loss between scores and sets of target classes.
+
+    It is the sum of `max(0, 1 - input[y] + input[i])` over the targets `y` and the other classes `i`,
+    divided by the number of classes.
+
+    Args:
+        input: scores of the classes, `(N, C)` or `(C,)`.
+        target: class numbers of the same shape; a negative one ends the list of a sample.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+
+    Examples:
+        >>> F.multilabel_margin_loss(torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([[2, -1, 0]]))
+        tensor(0.1667)
+    """
+def native_channel_shuffle(input: Tensor, groups: _int) -> Tensor:
+    """Interleave the channels of several groups.
+
+    Args:
+        input: the input, `(N, C, *)`.
+        groups: number of groups, which divides the number of channels.
+
+    Examples:
+        >>> F.channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+        tensor([0, 2, 1, 3])
+
+    Another name of `torch.nn.functional.channel_shuffle`.
+    """
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = ..., size_average: _bool | None = ..., ignore_index: _int = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+    """Compute the negative log likelihood loss: minus the log-probability of each target class.
+
+    Args:
+        input: log-probabilities, `(N, C)`, `(C,)` or `(N, C, *)`.
+        target: class numbers, `(N,)`, `()` or `(N, *)`.
+        weight: weight of each class.
+        size_average: deprecated, see `reduction`.
+        ignore_index: targets with this number have no loss. Default: `-100`
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+
+    Examples:
+        >>> log_probs = torch.log_softmax(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), dim=1)
+        >>> F.nll_loss(log_probs, torch.tensor([0, 1]))
+        tensor(0.1809)
+    """
+def pad(input: Tensor, pad: _int | Sequence[_int], mode: _str = ..., value: _float | None = ...) -> Tensor:
+    """Pad the last dimensions of a tensor.
+
+    Args:
+        input: the input tensor.
+        pad: number of elements to add before and after each dimension, last one first; negative numbers remove some.
+        mode: `"constant"`, `"reflect"`, `"replicate"` or `"circular"`. Default: `"constant"`
+        value: value of the added elements for `"constant"`; 0 if not given.
+
+    Examples:
+        >>> F.pad(torch.tensor([[1, 2]]), (1, 1, 0, 1))
+        tensor([[0, 1, 2, 0],
+                [0, 0, 0, 0]])
+        >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+        tensor([[3., 2., 1., 2., 3.]])
+    """
+def pdist(input: Tensor, p: _float = ...) -> Tensor:
+    """Compute the distance between each pair of rows of a matrix, by the `p`-norm; each pair once.
+
+    Args:
+        input: a matrix with a vector in each row.
+        p: order of the norm. Default: `2.0`
+
+    Examples:
+        >>> F.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+        tensor([5.0000, 1.0000, 4.2426])
+    """
+def pixel_shuffle(input: Tensor, upscale_factor: _int) -> Tensor:
+    """Rearrange channels into space: `(*, C * r**2, H, W)` to `(*, C, H * r, W * r)`.
+
+    Args:
+        input: the input tensor.
+        upscale_factor: factor `r` by which height and width grow.
+
+    Examples:
+        >>> F.pixel_shuffle(torch.zeros(1, 8, 2, 2), 2).shape
+        torch.Size([1, 2, 4, 4])
+    """
+def pixel_unshuffle(input: Tensor, downscale_factor: _int) -> Tensor:
+    """Rearrange space into channels: `(*, C, H * r, W * r)` to `(*, C * r**2, H, W)`.
+
+    Args:
+        input: the input tensor.
+        downscale_factor: factor `r` by which height and width shrink.
+
+    Examples:
+        >>> F.pixel_unshuffle(torch.zeros(1, 2, 4, 4), 2).shape
+        torch.Size([1, 8, 2, 2])
+    """
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Apply parametric ReLU (PReLU): negative elements are multiplied by a learned slope.
+
+    Args:
+        input: the input tensor.
+        weight: the slopes of negative elements: one, or one for each channel (dimension 1).
+
+    Examples:
+        >>> F.prelu(torch.tensor([-2.0, 3.0]), torch.tensor([0.25]))
+        tensor([-0.5000,  3.0000])
+    """
+def relu_(input: Tensor) -> Tensor:
+    """Apply the rectified linear unit (ReLU) in place: `max(0, input)`.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> F.relu_(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
+def rrelu(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., inplace: _bool = ...) -> Tensor:
+    """Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
+
+    Args:
+        input: the input tensor.
+        lower: lower bound of the slopes. Default: `0.125`
+        upper: upper bound of the slopes. Default: `0.3333333333333333`
+        training: whether to draw a slope for each element; else the mean of both bounds is taken. Default: `False`
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.rrelu(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
+def rrelu_(input: Tensor, lower: _Number = ..., upper: _Number = ..., training: _bool = ..., generator: Any = ...) -> Tensor:
+    """Apply randomized leaky ReLU in place; see `torch.rrelu`.
+
+    Args:
+        input: the input tensor.
+        lower: lower bound of the slopes. Default: `0.125`
+        upper: upper bound of the slopes. Default: `0.3333333333333333`
+        training: whether to draw a slope for each element; else the mean of both bounds is taken. Default: `False`
+        generator: generator of the random numbers; the device's default one if not given.
+
+    Examples:
+        >>> F.rrelu_(torch.tensor([-1.0, 2.0]))
+        tensor([-0.2292,  2.0000])
+    """
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = ..., dropout_p: _float = ..., is_causal: _bool = ..., *, scale: _float | None = ..., enable_gqa: _bool = ...) -> Tensor:
+    """Compute scaled dot product attention: `softmax(scale * query @ key.mT + attn_mask) @ value`.
+
+    Args:
+        query: queries, `(..., L, E)`.
+        key: keys, `(..., S, E)`.
+        value: values, `(..., S, Ev)`.
+        attn_mask: broadcast with `(..., L, S)`: True where to attend, or numbers that are added to the scores.
+        dropout_p: probability with which attention weights are dropped. Default: `0.0`
+        is_causal: whether each query attends only to keys up to its own position. Default: `False`
+        scale: factor of the scores; `1 / sqrt(E)` if not given.
+        enable_gqa: whether several query heads share a key and value head (grouped query attention). Default: `False`
+
+    Examples:
+        >>> q, k, v = torch.ones(2, 5, 8), torch.ones(2, 7, 8), torch.ones(2, 7, 3)
+        >>> F.scaled_dot_product_attention(q, k, v).shape
+        torch.Size([2, 5, 3])
+    """
+def selu(input: Tensor, inplace: _bool = ...) -> Tensor:
+    """Apply the self-normalizing activation SELU: a scaled ELU that keeps mean and variance.
+
+    Args:
+        input: the input tensor.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.selu(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
+def selu_(input: Tensor) -> Tensor:
+    """Apply the SELU activation in place; see `torch.selu`.
+
+    Args:
+        input: the input tensor.
+
+    Examples:
+        >>> F.selu_(torch.tensor([-1.0, 2.0]))
+        tensor([-1.1113,  2.1014])
+    """
+def silu(input: Tensor, inplace: _bool = ...) -> Tensor:
+    """Apply the SiLU (swish) activation: `input * sigmoid(input)`.
+
+    Args:
+        input: the input tensor.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.silu(torch.tensor([-1.0, 0.0, 1.0]))
+        tensor([-0.2689,  0.0000,  0.7311])
+    """
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ..., beta: _float = ...) -> Tensor:
+    """Compute the smooth L1 loss: squared within `beta` of zero, linear beyond.
+
+    With `d = |input - target|` it is `d**2 / (2 * beta)` if `d < beta`, else `d - beta / 2`.
+
+    Args:
+        input: predictions.
+        target: targets, broadcast with `input`.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+        beta: where the loss becomes linear. Default: `1.0`
+
+    Examples:
+        >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
+        tensor([0.1250, 1.5000])
+    """
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: _bool | None = ..., reduce: _bool | None = ..., reduction: _str = ...) -> Tensor:
+    """Compute the soft margin loss, `log(1 + exp(-target * input))`, averaged.
+
+    Args:
+        input: scores.
+        target: 1 or -1 for each element.
+        size_average: deprecated, see `reduction`.
+        reduce: deprecated, see `reduction`.
+        reduction: `"mean"` or `"sum"` of the losses, or `"none"` for one loss per element or sample. Default: `"mean"`
+
+    Examples:
+        >>> F.soft_margin_loss(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
+        tensor(0.2201)
+    """
+def softmax(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+    """Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which the elements sum to 1; if not given, one is chosen with a warning.
+        _stacklevel: not used. Default: `3`
+        dtype: data type that `input` is converted to first, which helps against overflow.
+
+    Examples:
+        >>> F.softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+        tensor([[0.0900, 0.2447, 0.6652]])
+    """
+def softmin(input: Tensor, dim: _int | None = ..., _stacklevel: _int = ..., dtype: _dtype | None = ...) -> Tensor:
+    """Apply softmax to `-input` along a dimension, so that the smallest element gets the largest share.
+
+    Args:
+        input: the input tensor.
+        dim: dimension along which the elements sum to 1; if not given, one is chosen with a warning.
+        _stacklevel: not used. Default: `3`
+        dtype: data type that `input` is converted to first.
+
+    Examples:
+        >>> F.softmin(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+        tensor([0.6652, 0.2447, 0.0900])
+    """
+def softplus(input: Tensor, beta: _Number = ..., threshold: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Apply the softplus activation, `log(1 + exp(beta * input)) / beta`, a smooth ReLU.
+
+    Args:
+        input: the input tensor.
+        beta: sharpness; the larger, the closer to ReLU. Default: `1`
+        threshold: where `beta * input` exceeds it, the result is `input` itself. Default: `20`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.softplus(torch.tensor([-1.0, 0.0, 30.0]))
+        tensor([ 0.3133,  0.6931, 30.0000])
+    """
+def softshrink(input: Tensor, lambd: _Number = ..., *, out: Any = ...) -> Tensor:
+    """Apply soft shrinkage: move elements towards zero by `lambd`, those within `[-lambd, lambd]` to zero.
+
+    Args:
+        input: the input tensor.
+        lambd: by how much to move; not negative. Default: `0.5`
+        out: tensor to write the result into.
+
+    Examples:
+        >>> F.softshrink(torch.tensor([-1.0, 0.3, 2.0]))
+        tensor([-0.5000,  0.0000,  1.5000])
+    """
+def threshold(input: Tensor, threshold: _Number, value: _Number, inplace: _bool = ...) -> Tensor:
+    """Replace the elements that are not above a threshold by a value.
+
+    Args:
+        input: the input tensor.
+        threshold: elements up to it are replaced.
+        value: what replaces them.
+        inplace: whether to write the result over `input`. Default: `False`
+
+    Examples:
+        >>> F.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+        tensor([0., 2.])
+    """
+def threshold_(input: Tensor, threshold: _Number, value: _Number, *, out: Any = ...) -> Tensor:
+    """Replace the elements that are not above a threshold by a value, in place.
+
+    Args:
+        input: the input tensor.
+        threshold: elements up to it are replaced.
+        value: what replaces them.
+
+    Examples:
+        >>> F.threshold_(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+        tensor([0., 2.])
+    """

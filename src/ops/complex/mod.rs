@@ -123,13 +123,28 @@ pub fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Real and imaginary parts along a new last dimension (a view).
+/// Return a view of complex numbers as pairs of real ones, along a new last dimension of size 2.
+///
+/// Args:
+///     input: a complex tensor.
+///
+/// Examples:
+///     >>> torch.view_as_real(torch.tensor([1 + 2j, 3j]))
+///     tensor([[1., 2.],
+///             [0., 3.]])
 #[operator(function, sample = "pointwise(in_parts(lambda x: T.view_as_real(T.complex(x, x * 2))), 1, WIDE)")]
 pub fn view_as_real(input: &Tensor) -> Result<Tensor> {
     ViewAsReal::call(input)
 }
 
-/// Pairs in the last dimension as complex numbers (a view).
+/// Return a view of pairs of real numbers, along the last dimension, as complex numbers.
+///
+/// Args:
+///     input: a floating point tensor whose last dimension has size 2.
+///
+/// Examples:
+///     >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [0.0, 3.0]]))
+///     tensor([1.+2.j, 0.+3.j])
 #[operator(
     function,
     autocast = single,
@@ -139,7 +154,15 @@ pub fn view_as_complex(input: &Tensor) -> Result<Tensor> {
     ViewAsComplex::call(input)
 }
 
-/// Complex numbers from their real and imaginary parts.
+/// Build complex numbers from real and imaginary parts.
+///
+/// Args:
+///     real: the real parts.
+///     imag: the imaginary parts, of the same data type.
+///
+/// Examples:
+///     >>> torch.complex(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 3.0]))
+///     tensor([1.+2.j, 0.+3.j])
 #[operator(
     function,
     out(message = "Expected object of scalar type {result} but got scalar type {target} for argument 'out'"),
@@ -149,7 +172,15 @@ pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
     Complex::call(real, imag)
 }
 
-/// Complex numbers from their magnitudes and angles.
+/// Build complex numbers from absolute values and angles: `abs * exp(1j * angle)`.
+///
+/// Args:
+///     abs: the absolute values.
+///     angle: the angles in radians, of the same data type.
+///
+/// Examples:
+///     >>> torch.polar(torch.tensor([2.0]), torch.tensor([torch.pi / 3]))
+///     tensor([1.0000+1.7321j])
 #[operator(
     function,
     out(message = "Expected object of scalar type {result} but got scalar type {target} for argument 'out'"),
@@ -160,7 +191,13 @@ pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
     Polar::call(abs, angle)
 }
 
-/// The complex conjugate, computed; real numbers are their own.
+/// Compute the complex conjugate; real numbers stay as they are.
+///
+/// Unlike `torch.conj` it computes the values at once.
+///
+/// Examples:
+///     >>> torch.conj_physical(torch.tensor([1 + 2j]))
+///     tensor([1.-2.j])
 #[operator(
     function,
     method,
@@ -172,13 +209,24 @@ pub fn conj_physical(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() { unary::conj_physical(input) } else { Ok(input.clone()) }
 }
 
-/// The real part (a view); real tensors are their own.
+/// Return the real parts of a complex tensor (a view); real tensors are returned as they are.
+///
+/// Examples:
+///     >>> torch.real(torch.tensor([1 + 2j, 3j]))
+///     tensor([1., 0.])
 #[operator(function, sample = "pointwise(in_parts(lambda x: T.real(T.complex(x * 2, x))), 1, WIDE)")]
 pub fn real(input: &Tensor) -> Result<Tensor> {
     complex_views::real(input)
 }
 
-/// The imaginary part (a view).
+/// Return the imaginary parts of a complex tensor (a view).
+///
+/// Raises:
+///     RuntimeError: if the tensor is not complex.
+///
+/// Examples:
+///     >>> torch.imag(torch.tensor([1 + 2j, 3j]))
+///     tensor([2., 3.])
 #[operator(function, sample = "pointwise(in_parts(lambda x: T.imag(T.complex(x, x * 2))), 1, WIDE)")]
 pub fn imag(input: &Tensor) -> Result<Tensor> {
     if !input.dtype().is_complex() {
@@ -187,7 +235,13 @@ pub fn imag(input: &Tensor) -> Result<Tensor> {
     part(input, 1)
 }
 
-/// The complex conjugate (a view, whose elements are conjugated when they are read); real tensors are their own.
+/// Return the complex conjugate as a view, whose values are computed when they are read.
+///
+/// Real tensors are returned as they are.
+///
+/// Examples:
+///     >>> torch.conj(torch.tensor([1 + 2j]))
+///     tensor([1.-2.j])
 #[operator(
     function,
     method,
@@ -197,7 +251,7 @@ pub fn conj(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() { Conj::call(input) } else { Ok(input.clone()) }
 }
 
-/// The opposites (a view, whose elements are negated when they are read).
+/// Return the negated elements as a view, whose values are computed when they are read.
 #[operator(function, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
     NegView::call(input)
@@ -208,31 +262,55 @@ fn without(t: &Tensor, part: ConjNeg) -> Result<Tensor> {
     if t.body().conj_neg.has(part) { clone_preserved(t) } else { Ok(t.clone()) }
 }
 
-/// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
+/// Return a copy with computed values if the conjugate bit is set (see `torch.conj`), else the tensor itself.
+///
+/// Examples:
+///     >>> x = torch.tensor([1 + 2j]).conj()
+///     >>> x.is_conj(), x.resolve_conj().is_conj()
+///     (True, False)
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_conj(input: &Tensor) -> Result<Tensor> {
     without(input, ConjNeg::CONJ)
 }
 
-/// A copy with the values of an opposite that is still to be computed; any other tensor itself.
+/// Return a copy with computed values if the negative bit is set, else the tensor itself.
+///
+/// The imaginary part of a conjugate is such a view.
+///
+/// Examples:
+///     >>> x = torch.tensor([1 + 2j]).conj().imag
+///     >>> x.is_neg(), x.resolve_neg().is_neg()
+///     (True, False)
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_neg(input: &Tensor) -> Result<Tensor> {
     without(input, ConjNeg::NEG)
 }
 
-/// Whether the tensor is a conjugate that is still to be computed.
+/// Tell whether the conjugate bit is set: the tensor is a conjugate that is not yet computed.
+///
+/// Examples:
+///     >>> torch.is_conj(torch.tensor([1j]).conj())
+///     True
 #[operator(function, method, unrecorded)]
 pub fn is_conj(input: &Tensor) -> Result<bool> {
     Ok(input.body().conj_neg.has(ConjNeg::CONJ))
 }
 
-/// Whether the tensor is an opposite that is still to be computed.
+/// Tell whether the negative bit is set: the tensor is a negated view that is not yet computed.
+///
+/// Examples:
+///     >>> torch.is_neg(torch.tensor([1j]).conj().imag)
+///     True
 #[operator(function, method, unrecorded)]
 pub fn is_neg(input: &Tensor) -> Result<bool> {
     Ok(input.body().conj_neg.has(ConjNeg::NEG))
 }
 
-/// Whether the dtype is a complex one.
+/// Tell whether the data type of the tensor is complex.
+///
+/// Examples:
+///     >>> torch.tensor([1j]).is_complex()
+///     True
 #[operator(method, unrecorded)]
 pub fn is_complex(input: &Tensor) -> Result<bool> {
     Ok(input.dtype().is_complex())

@@ -79,7 +79,17 @@ impl NarrowCopy {
     }
 }
 
-/// A tensor of zeros.
+/// Return a tensor filled with zeros.
+///
+/// Args:
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.zeros(2, 3)
+///     tensor([[0., 0., 0.],
+///             [0., 0., 0.]])
+///     >>> torch.zeros((2,), dtype=torch.int64)
+///     tensor([0, 0])
 #[operator(
     function,
     out(
@@ -106,7 +116,15 @@ pub fn zeros(
     filled_leaf(body, Scalar::Int(0), requires_grad)
 }
 
-/// A tensor of ones.
+/// Return a tensor filled with ones.
+///
+/// Args:
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.ones(2, 3)
+///     tensor([[1., 1., 1.],
+///             [1., 1., 1.]])
 #[operator(
     function,
     out(
@@ -130,7 +148,14 @@ pub fn ones(
     filled_leaf(body, Scalar::Int(1), requires_grad)
 }
 
-/// An uninitialized tensor.
+/// Return an uninitialized tensor: its elements are whatever is in memory.
+///
+/// Args:
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.empty(2, 3).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     out(
@@ -161,7 +186,16 @@ pub fn empty(
     fresh_leaf(body, requires_grad)
 }
 
-/// An uninitialized tensor with these strides.
+/// Return an uninitialized tensor with the given sizes and strides.
+///
+/// Args:
+///     size: shape of the result.
+///     stride: step in memory between neighboring elements of each dimension, in elements.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.empty_strided((2, 3), (1, 2)).stride()
+///     (1, 2)
 #[operator(function)]
 pub fn empty_strided(
     #[strict] size: Ints,
@@ -192,7 +226,17 @@ pub fn empty_strided(
     fresh_leaf(body, requires_grad)
 }
 
-/// A tensor filled with one number.
+/// Return a tensor filled with one value.
+///
+/// Args:
+///     size: shape of the result.
+///     fill_value: the value.
+///     dtype: data type of the result; that of `fill_value` if not given.
+///
+/// Examples:
+///     >>> torch.full((2, 2), 7)
+///     tensor([[7, 7],
+///             [7, 7]])
 #[operator(
     function,
     out(
@@ -216,7 +260,14 @@ pub fn full(
     filled_leaf(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
 }
 
-/// Zeros, like another tensor.
+/// Return zeros with the shape of another tensor, and its data type and device unless others are given.
+///
+/// Args:
+///     input: the tensor whose properties are taken.
+///
+/// Examples:
+///     >>> torch.zeros_like(torch.tensor([1, 2]))
+///     tensor([0, 0])
 #[operator(function, unrecorded)]
 pub fn zeros_like(
     input: &Tensor,
@@ -233,7 +284,14 @@ pub fn zeros_like(
     })
 }
 
-/// Ones, like another tensor.
+/// Return ones with the shape of another tensor, and its data type and device unless others are given.
+///
+/// Args:
+///     input: the tensor whose properties are taken.
+///
+/// Examples:
+///     >>> torch.ones_like(torch.tensor([1, 2]))
+///     tensor([1, 1])
 #[operator(function, unrecorded)]
 pub fn ones_like(
     input: &Tensor,
@@ -250,7 +308,14 @@ pub fn ones_like(
     })
 }
 
-/// An uninitialized tensor like another.
+/// Return an uninitialized tensor with the shape, data type and device of another one.
+///
+/// Args:
+///     input: the tensor whose properties are taken.
+///
+/// Examples:
+///     >>> torch.empty_like(torch.zeros(2, 3)).shape
+///     torch.Size([2, 3])
 #[operator(function, unrecorded)]
 pub fn empty_like(
     input: &Tensor,
@@ -265,7 +330,15 @@ pub fn empty_like(
     alike(input, requires_grad, |x, _| empty_body_like(x, dtype, device, memory_format))
 }
 
-/// One number, like another tensor.
+/// Return a tensor filled with one value, with the shape, data type and device of another one.
+///
+/// Args:
+///     input: the tensor whose properties are taken.
+///     fill_value: the value.
+///
+/// Examples:
+///     >>> torch.full_like(torch.zeros(2), 7)
+///     tensor([7., 7.])
 #[operator(function, unrecorded)]
 pub fn full_like(
     input: &Tensor,
@@ -283,7 +356,12 @@ pub fn full_like(
     })
 }
 
-/// Zeros of this dtype and device.
+/// Return zeros of the given shape, with the data type and device of this tensor unless others are given.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).new_zeros(2, 2)
+///     tensor([[0, 0],
+///             [0, 0]])
 #[operator(method, unrecorded)]
 pub fn new_zeros(
     input: &Tensor,
@@ -304,7 +382,11 @@ pub fn new_zeros(
     })
 }
 
-/// Ones of this dtype and device.
+/// Return ones of the given shape, with the data type and device of this tensor unless others are given.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).new_ones(3)
+///     tensor([1, 1, 1])
 #[operator(method, unrecorded)]
 pub fn new_ones(
     input: &Tensor,
@@ -325,7 +407,11 @@ pub fn new_ones(
     })
 }
 
-/// An uninitialized tensor of this dtype and device.
+/// Return an uninitialized tensor of the given shape, with the data type and device of this tensor.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).new_empty(2, 3).shape
+///     torch.Size([2, 3])
 #[operator(method, unrecorded)]
 pub fn new_empty(
     input: &Tensor,
@@ -343,7 +429,15 @@ pub fn new_empty(
     })
 }
 
-/// `new_empty` with strides of one's choice.
+/// Return an uninitialized tensor with the given sizes and strides, and this tensor's data type and device.
+///
+/// Args:
+///     size: shape of the result.
+///     stride: step in memory between neighboring elements of each dimension, in elements.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).new_empty_strided((2, 3), (1, 2)).stride()
+///     (1, 2)
 #[operator(method, unrecorded)]
 pub fn new_empty_strided(
     input: &Tensor,
@@ -359,7 +453,15 @@ pub fn new_empty_strided(
     empty_strided(size, stride, Some(dtype), layout, Some(device), pin_memory, requires_grad)
 }
 
-/// One number in this dtype and on this device.
+/// Return a tensor filled with one value, with the data type and device of this tensor.
+///
+/// Args:
+///     size: shape of the result.
+///     fill_value: the value.
+///
+/// Examples:
+///     >>> torch.tensor([1.5]).new_full((2,), 7)
+///     tensor([7., 7.])
 #[operator(method, unrecorded)]
 pub fn new_full(
     input: &Tensor,
@@ -381,7 +483,17 @@ pub fn new_full(
     })
 }
 
-/// A matrix with ones on its diagonal, zeros elsewhere.
+/// Return an identity matrix: ones on the diagonal and zeros elsewhere.
+///
+/// Args:
+///     n: number of rows.
+///     m: number of columns; `n` if not given.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.eye(2, 3)
+///     tensor([[1., 0., 0.],
+///             [0., 1., 0.]])
 #[operator(function, overloads((0, 5), (1, 6)), out(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
@@ -411,7 +523,15 @@ pub fn eye(
     fresh_leaf(out, requires_grad)
 }
 
-/// A tensor without dimensions that holds one number.
+/// Return a tensor without dimensions that holds one number.
+///
+/// Args:
+///     s: the number.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.scalar_tensor(3)
+///     tensor(3.)
 #[operator(function)]
 pub fn scalar_tensor(
     s: Scalar,
@@ -429,26 +549,50 @@ pub fn scalar_tensor(
     )
 }
 
-/// The number of elements.
+/// Return the number of elements of a tensor.
+///
+/// Examples:
+///     >>> torch.numel(torch.zeros(2, 3))
+///     6
 #[operator(function, unrecorded)]
 pub fn numel(input: &Tensor) -> Result<i64> {
     Ok(input.numel() as i64)
 }
 
-/// The values without their history.
+/// Return the tensor detached from the graph: same memory, no gradient flows through it.
+///
+/// Examples:
+///     >>> x = torch.ones(2, requires_grad=True)
+///     >>> torch.detach(x).requires_grad
+///     False
 #[operator(function, unrecorded)]
 pub fn detach(input: &Tensor) -> Result<Tensor> {
     Ok(detached::shallow(input))
 }
 
-/// Converted to the dtype and device of `other`.
+/// Convert the tensor to the data type and device of another one.
+///
+/// Args:
+///     other: the tensor whose data type and device are taken.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).type_as(torch.zeros(1))
+///     tensor([1., 2.])
 #[operator(method, sample = "view(lambda draw, shape: lambda x: x.type_as(x))")]
 pub fn type_as(input: &Tensor, #[elsewhere] other: &Tensor) -> Result<Tensor> {
     let moved = to_device(input, other.device())?;
     to_dtype(&moved, other.dtype())
 }
 
-/// Copies of the elements between `start` and `start + length` along a dimension.
+/// Return a copy of `length` slices along a dimension, from index `start` on; see `torch.narrow`.
+///
+/// Args:
+///     start: index of the first slice.
+///     length: number of slices.
+///
+/// Examples:
+///     >>> torch.narrow_copy(torch.arange(6), 0, 2, 3)
+///     tensor([2, 3, 4])
 #[operator(
     function,
     method,

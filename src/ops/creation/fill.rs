@@ -43,13 +43,24 @@ impl Fill3 {
     }
 }
 
-/// Zeros.
+/// Fill the tensor with zeros.
+///
+/// Examples:
+///     >>> torch.tensor([1.0, 2.0]).zero_()
+///     tensor([0., 0.])
 #[inplace]
 pub fn zero_(input: &Tensor) -> Result<()> {
     Zero::over(input.physical())
 }
 
-/// One number everywhere.
+/// Fill the tensor with one value.
+///
+/// Args:
+///     value: a number, or a tensor that holds one.
+///
+/// Examples:
+///     >>> torch.zeros(2).fill_(7)
+///     tensor([7., 7.])
 #[inplace(overloads((1, 1), (1, 1)))]
 pub fn fill_(input: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     match value {
@@ -70,7 +81,14 @@ pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     Fill2::over(target.physical(), value)
 }
 
-/// One number everywhere, in a tensor that lies as `input` does.
+/// Return a tensor like `input` that is filled with one value.
+///
+/// Args:
+///     value: a number, or a tensor that holds one.
+///
+/// Examples:
+///     >>> torch.fill(torch.zeros(2), 7)
+///     tensor([7., 7.])
 #[operator(function, name = "fill", overloads((1, 1), (1, 1)), sample = "shaped(lambda draw, shape: lambda x: T.fill(x, 2.0))")]
 pub fn filled_like(input: &Tensor, #[elsewhere] value: Operand) -> Result<Tensor> {
     let made = crate::ops::shape::rearrange::clone(input, None)?;

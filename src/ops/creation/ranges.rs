@@ -144,7 +144,21 @@ fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Res
     spaced_of_samples(start, end, count, dtype).map(Some)
 }
 
-/// The numbers from `start` to `end`, which is left out, by `step`.
+/// Return the numbers from `start` up to, but not including, `end`, with steps of `step`.
+///
+/// Called with one number, that is `end`, and `start` is 0.
+///
+/// Args:
+///     start: first number. Default: `0`
+///     end: the numbers stop before it.
+///     step: difference of neighboring numbers.
+///     dtype: data type; if not given, int64 for whole numbers, else the default dtype.
+///
+/// Examples:
+///     >>> torch.arange(5)
+///     tensor([0, 1, 2, 3, 4])
+///     >>> torch.arange(1, 2, 0.25)
+///     tensor([1.0000, 1.2500, 1.5000, 1.7500])
 #[operator(function, overloads((0, 5), (1, 5), (1, 7)), out(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
@@ -175,7 +189,7 @@ pub fn arange(
     fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
 }
 
-/// The numbers from 0 to `end`, by name.
+/// Return the numbers from 0 to `end`, given by name.
 #[overload(arange.default)]
 pub fn arange_to(
     #[keyword] end: Scalar,
@@ -188,7 +202,19 @@ pub fn arange_to(
     arange(end, None, Scalar::Int(1), dtype, layout, device, pin_memory, requires_grad)
 }
 
-/// The numbers from `start` to `end`, which is included, by `step`.
+/// Return the numbers from `start` to `end`, both included, with steps of `step`.
+///
+/// Deprecated: `torch.arange` is like Python's `range` and leaves out `end`.
+///
+/// Args:
+///     start: first number. Default: `0`
+///     end: last number.
+///     step: difference of neighboring numbers.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.range(1, 3)
+///     tensor([1., 2., 3.])
 #[operator(
     function,
     name = "range",
@@ -219,7 +245,17 @@ pub fn range_with_end(
     fresh_leaf(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
 }
 
-/// `steps` numbers evenly from `start` to `end`, both included.
+/// Return `steps` evenly spaced numbers from `start` to `end`, both included.
+///
+/// Args:
+///     start: first number; a tensor without dimensions will do, too.
+///     end: last number; likewise.
+///     steps: how many numbers.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.linspace(0, 1, 5)
+///     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
 #[operator(function, overloads((2, 7), (2, 7), (2, 7), (2, 7)), out(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,
@@ -264,7 +300,18 @@ pub fn linspace(
     )
 }
 
-/// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
+/// Return `steps` numbers from `base**start` to `base**end`, evenly spaced on a logarithmic scale.
+///
+/// Args:
+///     start: first exponent; a tensor without dimensions will do, too.
+///     end: last exponent; likewise.
+///     steps: how many numbers.
+///     base: base of the powers.
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.logspace(0, 2, 3)
+///     tensor([  1.,  10., 100.])
 #[operator(function, overloads((2, 8), (2, 8), (2, 8), (2, 8)), out(
         message = "dtype {result} does not match dtype of out parameter ({target})",
         computes,

@@ -45,7 +45,16 @@ pub fn largest(dtype: DType) -> f64 {
     }
 }
 
-/// Whether elements are equal within tolerances: `|input - other| <= atol + rtol * |other|`.
+/// Tell where two tensors are close: `|input - other| <= atol + rtol * |other|`.
+///
+/// Args:
+///     rtol: relative tolerance.
+///     atol: absolute tolerance.
+///     equal_nan: whether NaN is close to NaN.
+///
+/// Examples:
+///     >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
+///     tensor([ True, False])
 #[operator(function, method, unrecorded, composite, elementwise)]
 pub fn isclose(
     input: &Tensor,
@@ -79,7 +88,16 @@ pub fn isclose(
     either(close, both(is_finite(&distance), le(distance, abs(y * rtol) + atol))).tensor()
 }
 
-/// Whether all elements are equal within tolerances.
+/// Tell whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
+///
+/// Args:
+///     rtol: relative tolerance.
+///     atol: absolute tolerance.
+///     equal_nan: whether NaN is close to NaN.
+///
+/// Examples:
+///     >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-6]))
+///     True
 #[operator(function, method, unrecorded, composite, elementwise)]
 pub fn allclose(
     input: &Tensor,
@@ -97,7 +115,16 @@ pub fn allclose(
     })
 }
 
-/// Whether both have the same shape and elements.
+/// Tell whether two tensors have the same shape and the same elements.
+///
+/// Args:
+///     other: the tensor to compare with; it is not broadcast.
+///
+/// Examples:
+///     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+///     True
+///     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([[1, 2]]))
+///     False
 #[operator(function, method, unrecorded, elementwise)]
 pub fn equal(input: &Tensor, other: &Tensor) -> Result<bool> {
     if input.is_batched() || other.is_batched() {
@@ -112,7 +139,16 @@ pub fn equal(input: &Tensor, other: &Tensor) -> Result<bool> {
     Ok(all(&arithmetic::eq(input, other)?, None, false)?.item()?.as_bool())
 }
 
-/// NaN and infinities replaced by numbers: 0 and the largest and smallest finite ones unless given.
+/// Replace NaN and infinities by finite numbers.
+///
+/// Args:
+///     nan: value for NaN; 0 if not given.
+///     posinf: value for positive infinity; the largest finite number of the dtype if not given.
+///     neginf: value for negative infinity; the lowest finite number of the dtype if not given.
+///
+/// Examples:
+///     >>> torch.nan_to_num(torch.tensor([float("nan"), float("inf"), 1.0]), nan=-1.0, posinf=9.0)
+///     tensor([-1.,  9.,  1.])
 #[operator(
     function,
     method,

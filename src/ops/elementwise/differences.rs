@@ -15,7 +15,11 @@ use crate::ops::shape::join::cat;
 use crate::ops::shape::rearrange::part;
 
 pointwise! {
-    /// `sin(πx) / πx`, 1 at 0.
+    /// Compute the normalized sinc function, `sin(πx) / (πx)`, which is 1 at 0.
+    ///
+    /// Examples:
+    ///     >>> torch.sinc(torch.tensor([0.0, 0.5, 1.5]))
+    ///     tensor([ 1.0000,  0.6366, -0.2122])
     [complex = |a| a.sinc()] sinc(input): Float = select(sin(input * 3.141592653589793) / (input * 3.141592653589793), 1.0, eq(input, 0.0)),
         input: |g, input| g * select(
             conj((input * 3.141592653589793 * cos(input * 3.141592653589793) - sin(input * 3.141592653589793)) / (input * input * 3.141592653589793)),
@@ -53,7 +57,18 @@ fn not_complex(name: &str, input: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Differences of neighbours along a dimension, taken `n` times, with something put before or behind.
+/// Compute the differences of neighboring elements along a dimension, `n` times.
+///
+/// Args:
+///     n: how often to take differences; each time the dimension shrinks by one.
+///     dim: dimension along which to take differences.
+///     prepend, append: tensors joined to `input` before the differences are taken.
+///
+/// Examples:
+///     >>> torch.diff(torch.tensor([1, 4, 9, 16]))
+///     tensor([3, 5, 7])
+///     >>> torch.diff(torch.tensor([1, 4, 9, 16]), n=2)
+///     tensor([2, 2])
 #[operator(function, method, out, elementwise, sample = "over_dim(lambda x, dim: T.diff(x, 1, dim))")]
 pub fn diff(
     input: &Tensor,
@@ -93,7 +108,17 @@ pub fn diff(
     })
 }
 
-/// `input ** exponent` in double precision.
+/// Raise `input` to the power `exponent` in double precision.
+///
+/// Results are float64, or complex128 if one of both is complex.
+///
+/// Args:
+///     input: the base, a tensor or a number.
+///     exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+///
+/// Examples:
+///     >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
+///     tensor([1., 4., 9.], dtype=torch.float64)
 #[operator(function, method, out, elementwise, sample = "elements('pow', 2)")]
 pub fn float_power(input: Operand, exponent: Operand) -> Result<Tensor> {
     let dtype = if input.is_complex() || exponent.is_complex() { DType::C128 } else { DType::F64 };
@@ -107,7 +132,17 @@ pub fn float_power(input: Operand, exponent: Operand) -> Result<Tensor> {
     power(base, exponent)
 }
 
-/// `log(input / (1 - input))`, of `input` kept `eps` away from 0 and 1 when that is given.
+/// Compute the logit (log-odds), `log(input / (1 - input))`, the inverse of `sigmoid`.
+///
+/// Args:
+///     input: probabilities between 0 and 1.
+///     eps: if given, `input` is first clamped to `[eps, 1 - eps]`.
+///
+/// Examples:
+///     >>> torch.logit(torch.tensor([0.5, 0.9]))
+///     tensor([0.0000, 2.1972])
+///     >>> torch.logit(torch.tensor([0.0, 1.0]), eps=1e-3)
+///     tensor([-6.9068,  6.9068])
 #[operator(function, method, inplace, out, elementwise, sample = "elements(name)")]
 pub fn logit(input: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     if input.dtype().is_complex() {
@@ -119,7 +154,11 @@ pub fn logit(input: &Tensor, eps: Option<f64>) -> Result<Tensor> {
     }
 }
 
-/// Whether each element is infinite and positive.
+/// Tell for each element whether it is positive infinity.
+///
+/// Examples:
+///     >>> torch.isposinf(torch.tensor([1.0, float("inf"), float("-inf")]))
+///     tensor([False,  True, False])
 #[operator(
     function,
     method,
@@ -132,7 +171,11 @@ pub fn isposinf(input: &Tensor) -> Result<Tensor> {
     a::eq(input, Scalar::Float(f64::INFINITY))
 }
 
-/// Whether each element is infinite and negative.
+/// Tell for each element whether it is negative infinity.
+///
+/// Examples:
+///     >>> torch.isneginf(torch.tensor([1.0, float("inf"), float("-inf")]))
+///     tensor([False, False,  True])
 #[operator(
     function,
     method,
@@ -145,7 +188,11 @@ pub fn isneginf(input: &Tensor) -> Result<Tensor> {
     a::eq(input, Scalar::Float(f64::NEG_INFINITY))
 }
 
-/// Whether each element has a minus sign; zeros may.
+/// Tell for each element whether its sign bit is set: negative numbers and -0.0.
+///
+/// Examples:
+///     >>> torch.signbit(torch.tensor([1.0, -1.0, -0.0]))
+///     tensor([False,  True,  True])
 #[operator(
     function,
     method,
@@ -164,7 +211,11 @@ pub fn signbit(input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Whether each element has no imaginary part.
+/// Tell for each element whether it is a real number: its imaginary part is zero.
+///
+/// Examples:
+///     >>> torch.isreal(torch.tensor([1.0, 1 + 2j]))
+///     tensor([ True, False])
 #[operator(function, method, unrecorded, elementwise)]
 pub fn isreal(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() {
@@ -173,7 +224,14 @@ pub fn isreal(input: &Tensor) -> Result<Tensor> {
     ones_like(input, Some(DType::Bool), None, None, None, false, None)
 }
 
-/// Whether the only element is not zero.
+/// Tell whether the only element of a tensor is not zero.
+///
+/// Raises:
+///     RuntimeError: if the tensor has not exactly one element.
+///
+/// Examples:
+///     >>> torch.is_nonzero(torch.tensor([0.0]))
+///     False
 #[operator(function, method, unrecorded, composite)]
 pub fn is_nonzero(input: &Tensor) -> Result<bool> {
     match input.numel() {
@@ -183,19 +241,38 @@ pub fn is_nonzero(input: &Tensor) -> Result<bool> {
     }
 }
 
-/// Whether both have the same sizes.
+/// Tell whether two tensors have the same shape.
+///
+/// Args:
+///     other: the tensor to compare with.
+///
+/// Examples:
+///     >>> torch.is_same_size(torch.zeros(2, 3), torch.ones(2, 3))
+///     True
 #[operator(function, method, unrecorded, elementwise)]
 pub fn is_same_size(input: &Tensor, other: &Tensor) -> Result<bool> {
     Ok(input.shape() == other.shape())
 }
 
-/// Whether the dtype has negative numbers.
+/// Tell whether the data type of a tensor is signed.
+///
+/// Examples:
+///     >>> torch.is_signed(torch.zeros(1, dtype=torch.uint8))
+///     False
 #[operator(function, method, unrecorded)]
 pub fn is_signed(input: &Tensor) -> Result<bool> {
     Ok(!matches!(input.dtype(), DType::Bool | DType::U8))
 }
 
-/// Whether both are the same elements of the same memory.
+/// Tell whether two tensors are the same view of the same memory: storage, offset, shape and strides.
+///
+/// Args:
+///     tensor: the tensor to compare with.
+///
+/// Examples:
+///     >>> x = torch.zeros(3)
+///     >>> x.is_set_to(x.detach()), x.is_set_to(x.clone())
+///     (True, False)
 #[operator(method, unrecorded, elementwise)]
 pub fn is_set_to(input: &Tensor, tensor: &Tensor) -> Result<bool> {
     let (x, y) = (input.body(), tensor.body());

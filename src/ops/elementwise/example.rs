@@ -10,7 +10,11 @@ use crate::ops::elementwise::formula;
 use crate::tensor::Tensor;
 
 pointwise! {
-    /// `input / (1 + |input|)`, between -1 and 1.
+    /// Apply the softsign activation, `input / (1 + |input|)`, with values between -1 and 1.
+    ///
+    /// Examples:
+    ///     >>> F.softsign(torch.tensor([-1.0, 0.0, 3.0]))
+    ///     tensor([-0.5000,  0.0000,  0.7500])
     [nn] softsign(input): Float = input / (abs(input) + 1.0),
         input: |g, input| g * square(recip(abs(input) + 1.0));
 }

@@ -76,7 +76,15 @@ impl Nextafter {
     }
 }
 
-/// The next number after `input` towards `other`.
+/// Return the floating point number that follows `input` in the direction of `other`.
+///
+/// Args:
+///     other: the numbers towards which to go, broadcast with `input`.
+///
+/// Examples:
+///     >>> eps = torch.finfo(torch.float32).eps
+///     >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) == 1.0 + eps
+///     tensor([True])
 #[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn nextafter(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let dtype = common(input, other);
@@ -121,7 +129,20 @@ impl Frexp {
     }
 }
 
-/// Mantissas from ½ to 1, and exponents of two.
+/// Decompose numbers into mantissa and exponent: `input = mantissa * 2**exponent`.
+///
+/// Mantissas have magnitudes in `[0.5, 1)`; 0 has mantissa and exponent 0.
+///
+/// Args:
+///     out: two tensors to write mantissas and exponents into.
+///
+/// Returns:
+///     A named tuple `(mantissa, exponent)`.
+///
+/// Examples:
+///     >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, 6.0]))
+///     >>> mantissa, exponent
+///     (tensor([0.5000, 0.7500]), tensor([1, 3], dtype=torch.int32))
 #[operator(
     function,
     method,

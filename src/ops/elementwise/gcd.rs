@@ -73,13 +73,21 @@ fn multiple(a: i64, b: i64) -> i64 {
     }
 }
 
-/// The greatest common divisor.
+/// Compute the greatest common divisor of each pair of integers.
+///
+/// Examples:
+///     >>> torch.gcd(torch.tensor([12, 18]), torch.tensor([8, 12]))
+///     tensor([4, 6])
 #[operator(function, method, inplace, out, elementwise, unrecorded, sample = "underived")]
 pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("gcd", "gcd_cpu", input, other, divisor)
 }
 
-/// The least common multiple.
+/// Compute the least common multiple of each pair of integers.
+///
+/// Examples:
+///     >>> torch.lcm(torch.tensor([4, 6]), torch.tensor([6, 9]))
+///     tensor([12, 18])
 #[operator(function, method, inplace, out, elementwise, unrecorded, sample = "underived")]
 pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     map_integers("lcm", "lcm_cpu", input, other, multiple)

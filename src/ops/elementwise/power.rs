@@ -83,13 +83,36 @@ fn choose(condition: &Tensor, yes: Operand, no: Operand) -> Result<Tensor> {
     apply(&a::choose::ROW, &[yes, no, condition.into()])
 }
 
-/// The tensor's elements where `condition`, else those of `other`.
+/// Select elements of the tensor where `condition` is True, and elements of `other` elsewhere.
+///
+/// Args:
+///     condition: a boolean tensor.
+///     other: values where `condition` is False; a tensor or a number.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2, 3]).where(torch.tensor([True, False, True]), 0)
+///     tensor([1, 0, 3])
 #[operator(method, name = "where", elementwise, overloads((2, 2), (2, 2)), sample = "chosen()")]
 pub fn where_method(input: &Tensor, condition: &Tensor, other: Operand) -> Result<Tensor> {
     choose(condition, input.into(), other)
 }
 
-/// Elements of `input` where `condition`, else of `other`; without them, the places where `condition` holds.
+/// Select elements of `input` where `condition` is True, and elements of `other` elsewhere.
+///
+/// All three are broadcast. With `condition` alone, return the indices of its True elements: a tuple with a tensor for
+/// each dimension.
+///
+/// Args:
+///     condition: a boolean tensor.
+///     input: values where `condition` is True; a tensor or a number.
+///     other: values where `condition` is False; a tensor or a number.
+///
+/// Examples:
+///     >>> x = torch.tensor([-1.0, 2.0, -3.0])
+///     >>> torch.where(x > 0, x, 0.0)
+///     tensor([0., 2., 0.])
+///     >>> torch.where(x > 0)
+///     (tensor([1]),)
 #[operator(
     function,
     name = "where",
@@ -107,7 +130,17 @@ pub fn where_or_nonzero(condition: &Tensor, input: Option<Operand>, other: Optio
     }
 }
 
-/// `input` to the power `exponent`.
+/// Raise `input` to the power `exponent`, element by element.
+///
+/// Args:
+///     input: the base, a tensor or a number.
+///     exponent: the exponent, a tensor or a number; at least one of both is a tensor.
+///
+/// Examples:
+///     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+///     tensor([1., 4., 9.])
+///     >>> torch.pow(2, torch.tensor([1, 2, 3]))
+///     tensor([2, 4, 8])
 #[operator(
     function,
     method,
@@ -121,7 +154,20 @@ pub fn pow(input: Operand, exponent: Operand) -> Result<Tensor> {
     power(input, exponent)
 }
 
-/// Quotient; `rounding_mode` is None, 'trunc' or 'floor'.
+/// Divide `input` by `other`, element by element.
+///
+/// Supports broadcasting and type promotion. Integers give floating point quotients unless a rounding mode is given.
+///
+/// Args:
+///     input: the dividend, a tensor or a number.
+///     other: the divisor, a tensor or a number.
+///     rounding_mode: None for true division, `"trunc"` to round towards zero, `"floor"` to round down.
+///
+/// Examples:
+///     >>> torch.div(torch.tensor([7, -7]), 2)
+///     tensor([ 3.5000, -3.5000])
+///     >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="floor")
+///     tensor([ 3, -4])
 #[operator(
     function,
     method,
@@ -146,7 +192,15 @@ pub fn div(input: Operand, other: Operand, rounding_mode: Option<String>) -> Res
     }
 }
 
-/// Quotient, as `div` without a rounding mode.
+/// Divide `input` by `other`; as `torch.div` without a rounding mode.
+///
+/// Args:
+///     input: the dividend, a tensor or a number.
+///     other: the divisor, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.true_divide(torch.tensor([1, 3]), 2)
+///     tensor([0.5000, 1.5000])
 #[operator(
     function,
     method,
@@ -160,7 +214,11 @@ pub fn true_divide(input: Operand, other: Operand) -> Result<Tensor> {
     apply(&a::div::ROW, &[input, other])
 }
 
-/// `input` itself.
+/// Return `input` itself, as the operator `+` does; tensors of truth values are refused.
+///
+/// Examples:
+///     >>> torch.positive(torch.tensor([1, -2]))
+///     tensor([ 1, -2])
 #[operator(function, method, elementwise, sample = "elements(name)")]
 pub fn positive(input: &Tensor) -> Result<Tensor> {
     if input.dtype() == DType::Bool {
@@ -169,13 +227,31 @@ pub fn positive(input: &Tensor) -> Result<Tensor> {
     Ok(input.clone())
 }
 
-/// Bits inverted; for bool the opposite.
+/// Compute the bitwise NOT of integers, or the logical NOT of truth values.
+///
+/// Examples:
+///     >>> torch.bitwise_not(torch.tensor([0, 5]))
+///     tensor([-1, -6])
+///     >>> torch.bitwise_not(torch.tensor([True, False]))
+///     tensor([False,  True])
 #[operator(function, method, inplace, out(found), elementwise, unrecorded)]
 pub fn bitwise_not(input: &Tensor) -> Result<Tensor> {
     if input.dtype() == DType::Bool { u::logical_not(input) } else { u::bit_invert(input) }
 }
 
-/// `input` kept between `min` and `max`; either may be missing.
+/// Clamp all elements into the range `[min, max]`.
+///
+/// Where `min` exceeds `max`, the result is `max`.
+///
+/// Args:
+///     min: lower bound, a tensor or a number; none if not given.
+///     max: upper bound, a tensor or a number; none if not given.
+///
+/// Examples:
+///     >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=-1.0, max=1.0)
+///     tensor([-1.0000,  0.5000,  1.0000])
+///     >>> torch.clamp(torch.tensor([-2.0, 0.5, 3.0]), min=0.0)
+///     tensor([0.0000, 0.5000, 3.0000])
 #[operator(
     function,
     method,
@@ -203,7 +279,14 @@ pub fn clamp(input: &Tensor, min: Option<Operand>, max: Option<Operand>) -> Resu
     }
 }
 
-/// `input`, but at least `min`.
+/// Clamp all elements from below: the larger of `input` and `min`.
+///
+/// Args:
+///     min: lower bound, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.clamp_min(torch.tensor([-2.0, 3.0]), 0.0)
+///     tensor([0., 3.])
 #[operator(
     function,
     method,
@@ -220,7 +303,14 @@ pub fn clamp_min(input: &Tensor, min: Operand) -> Result<Tensor> {
     apply(row, &[input.into(), min])
 }
 
-/// `input`, but at most `max`.
+/// Clamp all elements from above: the smaller of `input` and `max`.
+///
+/// Args:
+///     max: upper bound, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.clamp_max(torch.tensor([-2.0, 3.0]), 0.0)
+///     tensor([-2.,  0.])
 #[operator(
     function,
     method,
@@ -237,13 +327,21 @@ pub fn clamp_max(input: &Tensor, max: Operand) -> Result<Tensor> {
     apply(row, &[input.into(), max])
 }
 
-/// `input * input`.
+/// Compute the square of each element.
+///
+/// Examples:
+///     >>> torch.square(torch.tensor([1.0, -3.0]))
+///     tensor([1., 9.])
 #[operator(function, method, inplace, out(called = "pow"), elementwise, sample = "elements(name)")]
 pub fn square(input: &Tensor) -> Result<Tensor> {
     power(input.into(), 2i64.into())
 }
 
-/// `input` where positive, else 0.
+/// Apply the rectified linear unit (ReLU): `max(0, input)`.
+///
+/// Examples:
+///     >>> torch.relu(torch.tensor([-1.0, 0.0, 2.0]))
+///     tensor([0., 0., 2.])
 #[operator(function, method, inplace, elementwise, formula = positive_part, sample = "elements(name)")]
 pub fn relu(input: &Tensor) -> Result<Tensor> {
     match input.dtype() {
@@ -253,7 +351,16 @@ pub fn relu(input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Nearest integer, halves to even; to `decimals` places when given.
+/// Round each element to the nearest integer, halves to the even one.
+///
+/// Args:
+///     decimals: decimal places to keep; negative ones round to tens, hundreds and so on. None: 0.
+///
+/// Examples:
+///     >>> torch.round(torch.tensor([0.5, 1.5, -2.7]))
+///     tensor([ 0.,  2., -3.])
+///     >>> torch.round(torch.tensor([3.14159]), decimals=2)
+///     tensor([3.1400])
 #[operator(
     function,
     method,

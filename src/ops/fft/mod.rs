@@ -403,8 +403,8 @@ fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> R
 }
 
 macro_rules! lines {
-    ($($doc:literal $name:ident($of:ident, $forward:literal, $sample:tt);)*) => { $(
-        #[doc = $doc]
+    ($($(#[doc = $doc:literal])+ $name:ident($of:ident, $forward:literal, $sample:tt);)*) => { $(
+        $(#[doc = $doc])+
         #[operator(function, space = "fft", out, sample = $sample)]
         pub fn $name(
             input: &Tensor,
@@ -417,15 +417,58 @@ macro_rules! lines {
     )* };
 }
 lines! {
-    "The discrete Fourier transform along a dimension." fft_fft(one, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.fft(x, 4)), least=1))");
-    "The inverse of the discrete Fourier transform along a dimension." fft_ifft(one, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ifft(x, norm='ortho')), least=1))");
-    "Half of the discrete Fourier transform of real numbers; the other half is its mirror image." fft_rfft(half, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.rfft(x, dim=0)), least=1))");
-    "Real numbers from half of their discrete Fourier transform." fft_irfft(whole, false, "on_host(shaped(lambda draw, shape: lambda x: T.fft.irfft(T.complex(x, x * x), 5), least=1))");
-    "The discrete Fourier transform, of which half is given, of real numbers." fft_hfft(whole, true, "on_host(shaped(lambda draw, shape: lambda x: T.fft.hfft(T.complex(x, x * x), 4), least=1))");
-    "Half of the inverse transform of real numbers." fft_ihfft(half, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ihfft(x)), least=1))");
+    /// Compute the discrete Fourier transform along a dimension.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.fft(torch.tensor([1.0, 2.0]))
+    ///     tensor([ 3.+0.j, -1.+0.j])
+    fft_fft(one, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.fft(x, 4)), least=1))");
+    /// Compute the inverse discrete Fourier transform along a dimension.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.ifft(torch.tensor([3.0, -1.0])).real
+    ///     tensor([1., 2.])
+    fft_ifft(one, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ifft(x, norm='ortho')), least=1))");
+    /// Compute the discrete Fourier transform of real numbers along a dimension, without its redundant half.
+    ///
+    /// The result has `n // 2 + 1` elements; the others are their complex conjugates.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.rfft(torch.ones(4)).real
+    ///     tensor([4., 0., 0.])
+    fft_rfft(half, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.rfft(x, dim=0)), least=1))");
+    /// Compute the inverse of `torch.fft.rfft`: real numbers from half of their transform.
+    ///
+    /// Args:
+    ///     n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.irfft(torch.tensor([0.0, 2.0, 0.0]))
+    ///     tensor([ 1.,  0., -1.,  0.])
+    fft_irfft(whole, false, "on_host(shaped(lambda draw, shape: lambda x: T.fft.irfft(T.complex(x, x * x), 5), least=1))");
+    /// Compute the Fourier transform of a Hermitian-symmetric signal, of which half is given; it is real.
+    ///
+    /// Args:
+    ///     n: length of the result; `2 * (input.shape[dim] - 1)` if not given, which is even.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.hfft(torch.tensor([0.0, 2.0, 0.0]))
+    ///     tensor([ 4.,  0., -4.,  0.])
+    fft_hfft(whole, true, "on_host(shaped(lambda draw, shape: lambda x: T.fft.hfft(T.complex(x, x * x), 4), least=1))");
+    /// Compute the inverse of `torch.fft.hfft`: half of a Hermitian-symmetric signal.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.ihfft(torch.ones(4)).real
+    ///     tensor([1., 0., 0.])
+    fft_ihfft(half, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ihfft(x)), least=1))");
 }
 
-/// The discrete Fourier transform over several dimensions.
+/// Compute the discrete Fourier transform over several dimensions.
+///
+/// Examples:
+///     >>> torch.fft.fftn(torch.ones(2, 2))
+///     tensor([[4.+0.j, 0.+0.j],
+///             [0.+0.j, 0.+0.j]])
 #[operator(
     function,
     space = "fft",
@@ -436,7 +479,12 @@ pub fn fft_fftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option
     over(input, s.as_ref(), dim.as_ref(), norm.as_ref(), true)
 }
 
-/// The inverse of the discrete Fourier transform over several dimensions.
+/// Compute the inverse discrete Fourier transform over several dimensions.
+///
+/// Examples:
+///     >>> torch.fft.ifftn(torch.ones(2, 2))
+///     tensor([[1.+0.j, 0.+0.j],
+///             [0.+0.j, 0.+0.j]])
 #[operator(
     function,
     space = "fft",
@@ -447,7 +495,13 @@ pub fn fft_ifftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Optio
     over(input, s.as_ref(), dim.as_ref(), norm.as_ref(), false)
 }
 
-/// Half of the discrete Fourier transform of real numbers over several dimensions.
+/// Compute the discrete Fourier transform of real numbers over several dimensions, without its redundant half.
+///
+/// The last of the dimensions has `n // 2 + 1` elements.
+///
+/// Examples:
+///     >>> torch.fft.rfftn(torch.ones(2, 4)).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     space = "fft",
@@ -458,7 +512,11 @@ pub fn fft_rfftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Optio
     half_over(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
-/// Real numbers from half of their discrete Fourier transform over several dimensions.
+/// Compute the inverse of `torch.fft.rfftn`: real numbers from half of their transform.
+///
+/// Examples:
+///     >>> torch.fft.irfftn(torch.ones(2, 3)).shape
+///     torch.Size([2, 4])
 #[operator(
     function,
     space = "fft",
@@ -474,7 +532,11 @@ pub fn fft_irfftn(
     whole_over(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
-/// The transform of real numbers, of which half is given, over several dimensions.
+/// Compute the Fourier transform of a Hermitian-symmetric signal over several dimensions, half of which is given.
+///
+/// Examples:
+///     >>> torch.fft.hfftn(torch.ones(2, 3)).shape
+///     torch.Size([2, 4])
 #[operator(
     function,
     space = "fft",
@@ -485,7 +547,11 @@ pub fn fft_hfftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Optio
     whole_turned(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
-/// Half of the inverse transform of real numbers over several dimensions.
+/// Compute the inverse of `torch.fft.hfftn`: half of a Hermitian-symmetric signal.
+///
+/// Examples:
+///     >>> torch.fft.ihfftn(torch.ones(2, 4)).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     space = "fft",
@@ -502,8 +568,8 @@ pub fn fft_ihfftn(
 }
 
 macro_rules! planes {
-    ($($doc:literal $name:ident($of:expr, $sample:tt);)*) => { $(
-        #[doc = $doc]
+    ($($(#[doc = $doc:literal])+ $name:ident($of:expr, $sample:tt);)*) => { $(
+        $(#[doc = $doc])+
         #[operator(function, space = "fft", out, sample = $sample)]
         pub fn $name(
             input: &Tensor,
@@ -517,10 +583,42 @@ macro_rules! planes {
     )* };
 }
 planes! {
-    "The discrete Fourier transform over two dimensions." fft_fft2(|x, s, d, n| over(x, s, d, n, true), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.fft2(x, (4, 3)))))");
-    "The inverse of the discrete Fourier transform over two dimensions." fft_ifft2(|x, s, d, n| over(x, s, d, n, false), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.ifft2(x))))");
-    "Half of the discrete Fourier transform of real numbers over two dimensions." fft_rfft2(half_over, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.rfft2(x))))");
-    "The discrete Fourier transform, of which half is given, of real numbers over two dimensions." fft_hfft2(whole_turned, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
-    "Half of the inverse transform of real numbers over two dimensions." fft_ihfft2(half_turned, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
-    "Real numbers from half of their discrete Fourier transform over two dimensions." fft_irfft2(whole_over, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.irfft2(T.complex(x, x * x), (3, 5))))");
+    /// Compute the discrete Fourier transform over two dimensions.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.fft2(torch.ones(2, 2))
+    ///     tensor([[4.+0.j, 0.+0.j],
+    ///             [0.+0.j, 0.+0.j]])
+    fft_fft2(|x, s, d, n| over(x, s, d, n, true), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.fft2(x, (4, 3)))))");
+    /// Compute the inverse discrete Fourier transform over two dimensions.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.ifft2(torch.ones(2, 2))
+    ///     tensor([[1.+0.j, 0.+0.j],
+    ///             [0.+0.j, 0.+0.j]])
+    fft_ifft2(|x, s, d, n| over(x, s, d, n, false), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.ifft2(x))))");
+    /// Compute the discrete Fourier transform of real numbers over two dimensions, without its redundant half.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.rfft2(torch.ones(2, 4)).shape
+    ///     torch.Size([2, 3])
+    fft_rfft2(half_over, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.rfft2(x))))");
+    /// Compute the Fourier transform of a Hermitian-symmetric signal over two dimensions, half of which is given.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.hfft2(torch.ones(2, 3)).shape
+    ///     torch.Size([2, 4])
+    fft_hfft2(whole_turned, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
+    /// Compute the inverse of `torch.fft.hfft2`: half of a Hermitian-symmetric signal.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.ihfft2(torch.ones(2, 4)).shape
+    ///     torch.Size([2, 3])
+    fft_ihfft2(half_turned, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
+    /// Compute the inverse of `torch.fft.rfft2`: real numbers from half of their transform.
+    ///
+    /// Examples:
+    ///     >>> torch.fft.irfft2(torch.ones(2, 3)).shape
+    ///     torch.Size([2, 4])
+    fft_irfft2(whole_over, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.irfft2(T.complex(x, x * x), (3, 5))))");
 }

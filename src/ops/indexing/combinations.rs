@@ -6,7 +6,18 @@ use crate::base::try_alloc;
 use crate::operator::constant;
 use crate::ops::prelude::*;
 
-/// Every choice of `r` elements of a vector, in order; with replacement an element may be chosen again.
+/// Return all combinations of `r` elements of a vector, as the rows of a matrix.
+///
+/// Args:
+///     input: a vector.
+///     r: number of elements to combine.
+///     with_replacement: whether an element may be chosen several times.
+///
+/// Examples:
+///     >>> torch.combinations(torch.tensor([1, 2, 3]))
+///     tensor([[1, 2],
+///             [1, 3],
+///             [2, 3]])
 #[operator(
     function,
     sample = "fixed([(4,)], lambda x: [T.combinations(x, r, again) for r in (1, 2, 3) for again in (False, True)])"

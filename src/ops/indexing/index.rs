@@ -197,7 +197,17 @@ impl Gather {
     }
 }
 
-/// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
+/// Pick elements along a dimension by index: for `dim=0`, `out[i][j] = input[index[i][j]][j]`.
+///
+/// Args:
+///     dim: dimension along which to index.
+///     index: the indices, with as many dimensions as `input`; the result has their shape.
+///     sparse_grad: not supported; the gradient is dense.
+///
+/// Examples:
+///     >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
+///     tensor([[1, 1],
+///             [4, 3]])
 #[operator(function, method, out(declared, resizes), sample = "indexed(named(name))")]
 pub fn gather(
     input: &Tensor,
@@ -266,7 +276,16 @@ impl IndexSelect {
     }
 }
 
-/// Slices of `input` along `dim`, picked by a vector of indices.
+/// Return the slices along a dimension that a vector of indices names (a copy).
+///
+/// Args:
+///     dim: dimension along which to index.
+///     index: vector of indices (int32 or int64).
+///
+/// Examples:
+///     >>> torch.index_select(torch.tensor([[1, 2], [3, 4], [5, 6]]), 0, torch.tensor([2, 0]))
+///     tensor([[5, 6],
+///             [1, 2]])
 #[operator(
     function,
     method,

@@ -131,7 +131,16 @@ pub fn warn_put(target: &Tensor) -> Result<()> {
     warn_expanded(target, INDEX_PUT.name, "tensor[indices] = tensor")
 }
 
-/// `input` with `values` where the index tensors point.
+/// Return a copy of `input` with `values` at the places that tensors of indices name: `input[indices] = values`.
+///
+/// Args:
+///     indices: a tuple with a tensor of indices for each of the first dimensions.
+///     values: the values to write, which can be broadcast to the places.
+///     accumulate: whether to add to the elements rather than to replace them.
+///
+/// Examples:
+///     >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 2]),), torch.tensor([1.0, 2.0]))
+///     tensor([1., 0., 2.])
 #[operator(
     function,
     method,
@@ -147,7 +156,7 @@ pub fn index_put(
     IndexPut::call(input, &by, &values, accumulate)
 }
 
-/// `index_put`, written over `input`.
+/// Write `values` into the places that tensors of indices name, in place: `x[indices] = values`.
 #[inplace(index_put)]
 pub fn index_put_(
     input: &Tensor,

@@ -150,8 +150,17 @@ fn check(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<i6
     Ok(at as i64)
 }
 
-/// `input` with the slices of `source` sent across `dim` to where `index` points: what meets there is multiplied ("prod"),
-/// averaged ("mean"), or the largest ("amax") or smallest ("amin") is kept.
+/// Combine the slices of `source` into a copy of `input`, at indices along a dimension.
+///
+/// Args:
+///     index: vector with the place in `input` of each slice of `source`.
+///     source: the slices.
+///     reduce: how to combine what meets: `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+///     include_self: whether the elements of `input` take part.
+///
+/// Examples:
+///     >>> torch.index_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
+///     tensor([5., 1.])
 #[operator(
     function,
     method,
@@ -198,7 +207,7 @@ pub fn index_reduce(
     })
 }
 
-/// `index_reduce`, written over `input`.
+/// Combine the slices of `source` into the tensor itself, at indices along a dimension.
 #[inplace(index_reduce)]
 pub fn index_reduce_(
     input: &Tensor,

@@ -102,7 +102,15 @@ impl MaskedFill1 {
     }
 }
 
-/// `input` with `value` where the mask is true.
+/// Return a copy of `input` with one value wherever the mask is True.
+///
+/// Args:
+///     mask: boolean tensor, broadcast with `input`.
+///     value: a number, or a tensor that holds one.
+///
+/// Examples:
+///     >>> torch.masked_fill(torch.tensor([1.0, 2.0]), torch.tensor([True, False]), 0.0)
+///     tensor([0., 2.])
 #[operator(
     function,
     method,
@@ -130,7 +138,7 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -
     }
 }
 
-/// `masked_fill`, written over `input`.
+/// Fill the places of the tensor itself with one value wherever the mask is True.
 #[inplace(masked_fill, aten(Tensor, Scalar), overloads((2, 2), (2, 2)))]
 pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     warn_fill(input)?;
@@ -178,7 +186,15 @@ impl MaskedScatter {
     }
 }
 
-/// `input` with the elements of `source`, in order, where the mask is true.
+/// Return a copy of `input` with the elements of `source`, one after the other, wherever the mask is True.
+///
+/// Args:
+///     mask: boolean tensor, broadcast with `input`.
+///     source: at least as many elements as the mask has True ones.
+///
+/// Examples:
+///     >>> torch.masked_scatter(torch.zeros(3), torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+///     tensor([1., 0., 2.])
 #[operator(
     function,
     method,
@@ -212,7 +228,7 @@ pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<
     MaskedScatter::call(&input, &mask, source)
 }
 
-/// `masked_scatter`, written over `input`.
+/// Write the elements of `source`, one after the other, wherever the mask is True.
 #[inplace(masked_scatter)]
 pub fn masked_scatter_(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<()> {
     let live = reads_itself(input, source);
@@ -284,7 +300,14 @@ impl MaskedSelect {
     }
 }
 
-/// The elements where `mask` is true, as a vector.
+/// Return the elements where the mask is True, as a vector.
+///
+/// Args:
+///     mask: boolean tensor, broadcast with `input`.
+///
+/// Examples:
+///     >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
+///     tensor([1, 3])
 #[operator(
     function,
     method,

@@ -91,7 +91,21 @@ fn columns(t: &Tensor, positions: Body) -> Result<Vec<Tensor>> {
     (0..t.ndim()).map(|d| slices::select(&all, 1, d as i64)).collect()
 }
 
-/// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
+/// Return the indices of all elements that are not zero.
+///
+/// Args:
+///     as_tuple: whether to return a tuple with a vector of indices for each dimension, as indexing takes them.
+///
+/// Returns:
+///     A matrix with a row for each such element, or the tuple.
+///
+/// Examples:
+///     >>> x = torch.tensor([[0, 1], [2, 0]])
+///     >>> torch.nonzero(x)
+///     tensor([[0, 1],
+///             [1, 0]])
+///     >>> torch.nonzero(x, as_tuple=True)
+///     (tensor([0, 1]), tensor([1, 0]))
 #[operator(
     function,
     method,
@@ -114,7 +128,12 @@ pub fn nonzero(
     nonzero_vectors(&vector).map(Out::from)
 }
 
-/// Where elements are not zero: one row each.
+/// Return the indices of all elements that are not zero, as the rows of a matrix.
+///
+/// Examples:
+///     >>> torch.argwhere(torch.tensor([[0, 1], [2, 0]]))
+///     tensor([[0, 1],
+///             [1, 0]])
 #[operator(function, method, unrecorded)]
 pub fn argwhere(input: &Tensor) -> Result<Tensor> {
     by_columns(positions(&input.body())?).map(Tensor::new)

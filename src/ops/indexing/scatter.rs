@@ -386,7 +386,17 @@ fn scattered<T>(
     }
 }
 
-/// `src` (or one number) put along a dimension where `index` points.
+/// Write values into a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] = src[i][j]`.
+///
+/// Args:
+///     index: where each element of `src` goes along `dim`.
+///     src: the elements to write; a tensor, or a number.
+///     value: a number to write, instead of `src`.
+///     reduce: `"add"` or `"multiply"` to combine with what is there; `scatter_reduce` can do more.
+///
+/// Examples:
+///     >>> torch.scatter(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
+///     tensor([5., 0., 1.])
 #[operator(
     function,
     method,
@@ -408,7 +418,7 @@ pub fn scatter(
     })
 }
 
-/// `scatter`, written over `input`.
+/// Write values into the tensor itself by index along a dimension.
 #[inplace(scatter, aten(src, value), overloads((3, 3), (4, 4), (3, 3), (4, 4)))]
 pub fn scatter_(
     input: &Tensor,
@@ -424,7 +434,15 @@ pub fn scatter_(
     })
 }
 
-/// `src` added along a dimension where `index` points.
+/// Add values to a copy of `input` by index: for `dim=0`, `out[index[i][j]][j] += src[i][j]`.
+///
+/// Args:
+///     index: where each element of `src` goes along `dim`.
+///     src: the elements to add.
+///
+/// Examples:
+///     >>> torch.scatter_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
+///     tensor([3., 0., 3.])
 #[operator(
     function,
     method,
@@ -435,13 +453,22 @@ pub fn scatter_add(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Re
     ScatterAdd::call(input, dim, index, src)
 }
 
-/// `scatter_add`, written over `input`.
+/// Add values to the tensor itself by index along a dimension.
 #[inplace(scatter_add)]
 pub fn scatter_add_(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
     ScatterAdd::over(input, dim, index, src)
 }
 
-/// The slices of `source`, times `alpha`, added where `index` points.
+/// Add the slices of `source`, scaled by `alpha`, to a copy of `input`, at indices along a dimension.
+///
+/// Args:
+///     index: vector with the place in `input` of each slice of `source`.
+///     source: the slices to add.
+///     alpha: factor of `source`.
+///
+/// Examples:
+///     >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.tensor([1.0, 2.0, 3.0]))
+///     tensor([3., 0., 3.])
 #[operator(
     function,
     method,
@@ -461,7 +488,7 @@ pub fn index_add(
     IndexAdd::call(input, dim, index, source, alpha)
 }
 
-/// `index_add`, written over `input`.
+/// Add the slices of `source`, scaled by `alpha`, to the tensor itself, at indices along a dimension.
 #[inplace(index_add)]
 pub fn index_add_(
     input: &Tensor,
@@ -495,7 +522,15 @@ impl IndexCopy {
     }
 }
 
-/// `input` with the slices of `source` where `index` points.
+/// Return a copy of `input` whose slices at the given indices are replaced by those of `source`.
+///
+/// Args:
+///     index: vector with the place in `input` of each slice of `source`.
+///     source: the slices to write.
+///
+/// Examples:
+///     >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2, 0]), torch.tensor([1.0, 5.0]))
+///     tensor([5., 0., 1.])
 #[operator(
     function,
     method,
@@ -507,7 +542,7 @@ pub fn index_copy(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> 
     IndexCopy::call(input, dim, index, source)
 }
 
-/// `index_copy`, written over `input`.
+/// Replace slices of the tensor itself, at the given indices, by those of `source`.
 #[inplace(index_copy)]
 pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
     IndexCopy::over(input, dim, index, source)
@@ -562,7 +597,15 @@ impl IndexFill1 {
     }
 }
 
-/// `input` with one number in the slices that `index` names.
+/// Return a copy of `input` with one value in the slices at the given indices.
+///
+/// Args:
+///     index: vector of indices along `dim`.
+///     value: a number, or a tensor that holds one.
+///
+/// Examples:
+///     >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7.0)
+///     tensor([7., 0., 7.])
 #[operator(
     function,
     method,
@@ -576,7 +619,7 @@ pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: 
     }
 }
 
-/// `index_fill`, written over `input`.
+/// Fill the slices of the tensor itself at the given indices with one value.
 #[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
 pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     warn_expanded(input, "index_fill", "tensor[mask] = scalar")?;

@@ -249,7 +249,19 @@ impl ScatterReduce {
     }
 }
 
-/// The values of `src` sent to each position, summed, multiplied, averaged, or the largest or smallest.
+/// Combine values with a copy of `input` by index along a dimension.
+///
+/// For `dim=0` and `"sum"`, `out[index[i][j]][j] += src[i][j]`.
+///
+/// Args:
+///     index: where each element of `src` goes along `dim`.
+///     src: the elements to combine.
+///     reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`.
+///     include_self: whether the elements of `input` take part.
+///
+/// Examples:
+///     >>> torch.scatter_reduce(torch.ones(2), 0, torch.tensor([0, 0]), torch.tensor([3.0, 5.0]), "amax")
+///     tensor([5., 1.])
 #[operator(
     function,
     method,
@@ -278,7 +290,7 @@ pub fn scatter_reduce(
     ScatterReduce::call(input, dim, index, src, how, include_self)
 }
 
-/// `scatter_reduce`, written over `input`.
+/// Combine values with the tensor itself by index along a dimension.
 #[inplace(scatter_reduce)]
 pub fn scatter_reduce_(
     input: &Tensor,

@@ -85,7 +85,14 @@ impl Take {
     }
 }
 
-/// Elements picked by number, as if `input` were one line.
+/// Pick elements by their index in the flattened tensor.
+///
+/// Args:
+///     index: the indices (int64); the result has their shape.
+///
+/// Examples:
+///     >>> torch.take(torch.tensor([[1, 2], [3, 4]]), torch.tensor([0, 3]))
+///     tensor([1, 4])
 #[operator(
     function,
     method,
@@ -99,7 +106,18 @@ pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
     Take::call(input, index)
 }
 
-/// Elements picked along a dimension; without one, from the flattened tensor.
+/// Pick elements along a dimension by index, as `argmax` and `argsort` give them.
+///
+/// As `torch.gather`, but `input` and `indices` are broadcast.
+///
+/// Args:
+///     indices: the indices (int64).
+///     dim: dimension along which to index; without it, both tensors are flattened.
+///
+/// Examples:
+///     >>> x = torch.tensor([[30, 10, 20]])
+///     >>> torch.take_along_dim(x, torch.argsort(x, dim=1), dim=1)
+///     tensor([[10, 20, 30]])
 #[operator(
     function,
     method,
@@ -194,7 +212,17 @@ impl PutAt {
     }
 }
 
-/// `input` as one line with the elements of `source` where `index` points.
+/// Return a copy of `input` with values at indices of the flattened tensor.
+///
+/// Args:
+///     index: indices in the flattened tensor (int64).
+///     source: the values, as many as indices.
+///     accumulate: whether to add to the elements rather than to replace them.
+///
+/// Examples:
+///     >>> torch.tensor([[1, 2], [3, 4]]).put(torch.tensor([0, 3]), torch.tensor([9, 8]))
+///     tensor([[9, 2],
+///             [3, 8]])
 #[operator(
     function,
     method,
@@ -209,7 +237,7 @@ pub fn put(
     PutAt::call(input, index, source, accumulate)
 }
 
-/// `put`, written over `input`.
+/// Write values into the tensor itself at indices of the flattened tensor.
 #[inplace(put)]
 pub fn put_(
     input: &Tensor,

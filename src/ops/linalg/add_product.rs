@@ -329,7 +329,18 @@ fn blend_batches(input: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha: Sc
     blend(input, fitting(beta), &sum, fitting(alpha))
 }
 
-/// `beta * input + alpha * (mat1 @ mat2)`.
+/// Multiply two matrices and add a matrix: `beta * input + alpha * (mat1 @ mat2)`.
+///
+/// Args:
+///     input: the matrix to add, which can be broadcast to the product.
+///     mat1, mat2: the matrices to multiply.
+///     beta: factor of `input`; with 0, its elements are ignored, NaN among them.
+///     alpha: factor of the product.
+///
+/// Examples:
+///     >>> torch.addmm(torch.ones(2, 2), torch.eye(2), torch.full((2, 2), 3.0))
+///     tensor([[4., 4.],
+///             [4., 4.]])
 #[operator(
     function,
     method,
@@ -349,7 +360,17 @@ pub fn addmm(
     Addmm::call(input, mat1, mat2, beta, alpha, Columns::of(mat1, mat2))
 }
 
-/// `beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
+/// Multiply batches of matrices and add a batch: `beta * input + alpha * (batch1 @ batch2)`.
+///
+/// Args:
+///     input: the batch to add, which can be broadcast to the product.
+///     batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+///     beta: factor of `input`; with 0, its elements are ignored, NaN among them.
+///     alpha: factor of the product.
+///
+/// Examples:
+///     >>> torch.baddbmm(torch.zeros(5, 2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+///     torch.Size([5, 2, 4])
 #[operator(
     function,
     method,
@@ -369,7 +390,18 @@ pub fn baddbmm(
     Baddbmm::call(input, batch1, batch2, beta, alpha)
 }
 
-/// `beta * input + alpha * (mat @ vec)`.
+/// Multiply a matrix by a vector and add a vector: `beta * input + alpha * (mat @ vec)`.
+///
+/// Args:
+///     input: the vector to add, which can be broadcast to the product.
+///     mat: the matrix.
+///     vec: the vector to multiply.
+///     beta: factor of `input`; with 0, its elements are ignored, NaN among them.
+///     alpha: factor of the product.
+///
+/// Examples:
+///     >>> torch.addmv(torch.ones(2), torch.eye(2), torch.tensor([3.0, 4.0]))
+///     tensor([4., 5.])
 #[operator(
     function,
     method,
@@ -388,7 +420,20 @@ pub fn addmv(
     Addmv::call(input, mat, vec, beta, alpha)
 }
 
-/// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+/// Multiply batches of matrices, sum the products and add a matrix.
+///
+/// The result is `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+///
+/// Args:
+///     input: the matrix to add, which can be broadcast to the product.
+///     batch1, batch2: the batches to multiply, `(b, n, m)` and `(b, m, p)`.
+///     beta: factor of `input`; with 0, its elements are ignored, NaN among them.
+///     alpha: factor of the sum of products.
+///
+/// Examples:
+///     >>> torch.addbmm(torch.zeros(2, 4), torch.ones(5, 2, 3), torch.ones(5, 3, 4))
+///     tensor([[15., 15., 15., 15.],
+///             [15., 15., 15., 15.]])
 #[operator(
     function,
     method,
@@ -416,7 +461,18 @@ pub fn addbmm(
     Addbmm::call(input, batch1, batch2, beta, alpha)
 }
 
-/// `beta * input + alpha * (vec1 ⊗ vec2)`.
+/// Compute the outer product of two vectors and add a matrix: `beta * input + alpha * outer(vec1, vec2)`.
+///
+/// Args:
+///     input: the matrix to add, which can be broadcast to the product.
+///     vec1, vec2: the vectors.
+///     beta: factor of `input`; with 0, its elements are ignored, NaN among them.
+///     alpha: factor of the product.
+///
+/// Examples:
+///     >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+///     tensor([[3., 4.],
+///             [6., 8.]])
 #[operator(
     function,
     method,

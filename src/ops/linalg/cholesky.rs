@@ -43,7 +43,19 @@ impl LinalgCholeskyEx {
     }
 }
 
-/// The triangles `L` with `L Lᴴ = A`, or `U` with `Uᴴ U = A`, of positive matrices.
+/// Compute the Cholesky factorization of symmetric (Hermitian) positive definite matrices: `A = L @ L.mH`.
+///
+/// Args:
+///     input: matrix or batch of matrices; only one triangle is read.
+///     upper: whether to return the upper factor `U` with `A = U.mH @ U`, else the lower one.
+///
+/// Raises:
+///     torch.linalg.LinAlgError: if a matrix is not positive definite.
+///
+/// Examples:
+///     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
+///     tensor([[2., 0.],
+///             [1., 2.]])
 #[operator(
     function,
     space = "linalg",
@@ -62,7 +74,18 @@ pub fn linalg_cholesky(
     Ok(l)
 }
 
-/// `linalg.cholesky` with codes in place of an error: the order of the leading minor that is not positive, or 0.
+/// Compute the Cholesky factorization like `torch.linalg.cholesky`, with error codes instead of an exception.
+///
+/// Args:
+///     input: matrix or batch of matrices; only one triangle is read.
+///     upper: whether to return the upper factor, else the lower one.
+///
+/// Returns:
+///     A named tuple `(L, info)`: `info` is 0, or the order of the leading minor that is not positive definite.
+///
+/// Examples:
+///     >>> torch.linalg.cholesky_ex(torch.tensor([[1.0, 2.0], [2.0, 1.0]])).info
+///     tensor(2, dtype=torch.int32)
 #[operator(
     function,
     space = "linalg",
@@ -110,7 +133,18 @@ impl CholeskySolve {
     }
 }
 
-/// The solution of `A x = input`, given Cholesky's triangle of `A`.
+/// Solve `A @ X = B`, given a Cholesky factor of `A`.
+///
+/// Args:
+///     input: the right-hand side `B`.
+///     input2: the Cholesky factor.
+///     upper: whether the factor is the upper one.
+///
+/// Examples:
+///     >>> factor = torch.linalg.cholesky(torch.tensor([[4.0, 0.0], [0.0, 9.0]]))
+///     >>> torch.cholesky_solve(torch.tensor([[4.0], [18.0]]), factor)
+///     tensor([[1.],
+///             [2.]])
 #[operator(
     function,
     method,
@@ -147,7 +181,17 @@ impl CholeskyInverse {
     }
 }
 
-/// The inverse of the matrix whose Cholesky's triangle this is.
+/// Compute the inverse of a matrix, given its Cholesky factor.
+///
+/// Args:
+///     input: the Cholesky factor, or a batch of them.
+///     upper: whether it is the upper one.
+///
+/// Examples:
+///     >>> factor = torch.linalg.cholesky(torch.tensor([[4.0, 0.0], [0.0, 2.0]]))
+///     >>> torch.cholesky_inverse(factor)
+///     tensor([[0.2500, 0.0000],
+///             [0.0000, 0.5000]])
 #[operator(
     function,
     method,

@@ -88,7 +88,19 @@ fn check(name: &str, input: &Tensor) -> Result<()> {
     check_finite(input)
 }
 
-/// Eigenvalues of square matrices, and their vectors as columns, each of length 1.
+/// Compute the eigenvalues and eigenvectors of square matrices.
+///
+/// Results are complex. Eigenvectors are the columns, of length 1, up to a complex factor.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Returns:
+///     A named tuple `(eigenvalues, eigenvectors)`.
+///
+/// Examples:
+///     >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+///     tensor([0.+1.j, 0.-1.j])
 #[operator(
     function,
     space = "linalg",
@@ -101,7 +113,14 @@ pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
     LinalgEig::call(input)
 }
 
-/// Eigenvalues of square matrices.
+/// Compute the eigenvalues of square matrices; they are complex, in no order.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.linalg.eigvals(torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
+///     tensor([2.+0.j, 3.+0.j])
 #[operator(
     function,
     space = "linalg",

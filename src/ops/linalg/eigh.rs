@@ -97,7 +97,18 @@ fn is_upper(UPLO: &str) -> Result<bool> {
     }
 }
 
-/// Ascending eigenvalues of Hermitian matrices, of which one triangle is read, and their vectors as columns.
+/// Compute the eigenvalues and eigenvectors of symmetric (Hermitian) matrices, in ascending order.
+///
+/// Args:
+///     input: matrix or batch of matrices; only one triangle is read.
+///     UPLO: which triangle: `"L"` the lower, `"U"` the upper one.
+///
+/// Returns:
+///     A named tuple `(eigenvalues, eigenvectors)`, with orthonormal eigenvectors as columns.
+///
+/// Examples:
+///     >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
+///     tensor([1., 3.])
 #[operator(
     function,
     space = "linalg",
@@ -110,7 +121,15 @@ pub fn linalg_eigh(input: &Tensor, #[default("L".to_string())] UPLO: String) -> 
     LinalgEigh::call(input, is_upper(&UPLO)?)
 }
 
-/// Ascending eigenvalues of Hermitian matrices, of which one triangle is read.
+/// Compute the eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+///
+/// Args:
+///     input: matrix or batch of matrices; only one triangle is read.
+///     UPLO: which triangle: `"L"` the lower, `"U"` the upper one.
+///
+/// Examples:
+///     >>> torch.linalg.eigvalsh(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+///     tensor([1., 3.])
 #[operator(
     function,
     space = "linalg",

@@ -262,7 +262,21 @@ fn flops(operands: &[Vec<usize>], equation: Option<&str>) -> u64 {
     count as u64
 }
 
-/// Sums of products as an equation says: `einsum('ij,jk->ik', a, b)`.
+/// Sum products of tensors as an equation in Einstein's notation says.
+///
+/// Each dimension has a letter; those that are missing after `->` are summed over. `...` stands for any dimensions,
+/// which are broadcast.
+///
+/// Args:
+///     equation: letters of the dimensions of each operand, and after `->` those of the result.
+///     operands: the tensors.
+///
+/// Examples:
+///     >>> a, b = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])
+///     >>> torch.einsum("ij,jk->ik", a, b)
+///     tensor([[11.]])
+///     >>> torch.einsum("ij->j", a)
+///     tensor([1., 2.])
 #[operator(function, composite, autocast = lower, flops = flops, sample = "fixed([(2, 3), (3, 2)], lambda a, b: T.einsum('ij,jk->ki', a, b))")]
 pub fn einsum(equation: String, operands: Several) -> Result<Tensor> {
     if operands.0.is_empty() {

@@ -78,20 +78,45 @@ fn check_exponent(A: &Tensor) -> Result<()> {
     check_floating("linalg.matrix_exp", A, true)
 }
 
-/// The exponential of matrices: the sum of their powers by factorials.
+/// Compute the matrix exponential of square matrices, the sum of `A^k / k!`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.linalg.matrix_exp(torch.zeros(2, 2))
+///     tensor([[1., 0.],
+///             [0., 1.]])
 #[operator(function, space = "linalg", sample = "on_host(squares(lambda x: T.linalg.matrix_exp(x)))")]
 pub fn linalg_matrix_exp(input: &Tensor) -> Result<Tensor> {
     check_exponent(input)?;
     LinalgMatrixExp::call(input)
 }
 
-/// The exponential of matrices.
+/// Compute the matrix exponential of square matrices; the same as `torch.linalg.matrix_exp`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.matrix_exp(torch.zeros(2, 2))
+///     tensor([[1., 0.],
+///             [0., 1.]])
 #[operator(function, method, sample = "on_host(squares(lambda x: T.matrix_exp(x)))")]
 pub fn matrix_exp(input: &Tensor) -> Result<Tensor> {
     linalg_matrix_exp(input)
 }
 
-/// The matrix multiplied with itself `n` times; its inverse, where `n` is negative.
+/// Raise square matrices to an integer power, by repeated multiplication.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///     n: the exponent; negative ones raise the inverse, 0 gives the identity.
+///
+/// Examples:
+///     >>> torch.linalg.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+///     tensor([[1., 3.],
+///             [0., 1.]])
 #[operator(
     function,
     space = "linalg",
@@ -149,7 +174,16 @@ fn check_reflectors(name: &str, x: &Tensor, tau: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The first columns of the product of reflections: what `geqrf` gives as vectors and factors.
+/// Compute the first columns of a product of Householder reflections, such as the `Q` of a QR factorization.
+///
+/// Args:
+///     input: the vectors of the reflections, below the diagonal of matrices, as `torch.geqrf` gives them.
+///     tau: the factors of the reflections.
+///
+/// Examples:
+///     >>> a, tau = torch.geqrf(torch.eye(3))
+///     >>> torch.linalg.householder_product(a, tau).shape
+///     torch.Size([3, 3])
 #[operator(
     function,
     space = "linalg",
@@ -195,13 +229,34 @@ pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor
     reflected(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()
 }
 
-/// The first columns of the product of reflections.
+/// Compute the first columns of a product of Householder reflections; see `torch.linalg.householder_product`.
+///
+/// Args:
+///     input: the vectors of the reflections, as `torch.geqrf` gives them.
+///     input2: the factors of the reflections.
+///
+/// Examples:
+///     >>> a, tau = torch.geqrf(torch.eye(3))
+///     >>> torch.orgqr(a, tau).shape
+///     torch.Size([3, 3])
 #[operator(function, method, out(castable = "torch.linalg.householder_product: Expected result"), autocast = single, sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
 pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
     linalg_householder_product(input, input2)
 }
 
-/// A matrix multiplied by the product of reflections, on the left or right, or by its conjugate transpose.
+/// Multiply a matrix by a product of Householder reflections, the `Q` of a QR factorization.
+///
+/// Args:
+///     input: the vectors of the reflections, as `torch.geqrf` gives them.
+///     input2: the factors of the reflections.
+///     input3: the matrix to multiply.
+///     left: whether the product stands on the left of the matrix, else on the right.
+///     transpose: whether to multiply by the conjugate transpose.
+///
+/// Examples:
+///     >>> a, tau = torch.geqrf(torch.eye(3))
+///     >>> torch.ormqr(a, tau, torch.ones(3, 2)).shape
+///     torch.Size([3, 2])
 #[operator(
     function,
     method,
@@ -287,7 +342,15 @@ fn chained(tensors: &[Tensor], at: &[Vec<usize>], i: usize, j: usize) -> Result<
     super::matmul::matmul(&chained(tensors, at, i, k)?, &chained(tensors, at, k + 1, j)?)
 }
 
-/// The product of a chain of matrices in the cheapest order; the first and the last may be vectors.
+/// Multiply a chain of matrices, in the order that needs the fewest operations.
+///
+/// Args:
+///     tensors: two or more matrices; the first and the last may be vectors.
+///
+/// Examples:
+///     >>> torch.linalg.multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
+///     tensor([[12.],
+///             [12.]])
 #[operator(
     function,
     space = "linalg",
@@ -344,7 +407,17 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     if row { squeeze::squeeze_one(&made, 0) } else { Ok(made) }
 }
 
-/// The inverse of a tensor as a map from its last dimensions to its first `ind`.
+/// Compute the inverse of a tensor for `torch.tensordot`.
+///
+/// The first `ind` dimensions are taken as the rows of a matrix, the others as its columns.
+///
+/// Args:
+///     input: the tensor; the sizes before and after `ind` have the same product.
+///     ind: number of dimensions that are the rows of the matrix.
+///
+/// Examples:
+///     >>> torch.linalg.tensorinv(torch.eye(6).reshape(2, 3, 6)).shape
+///     torch.Size([6, 2, 3])
 #[operator(
     function,
     space = "linalg",
@@ -369,7 +442,16 @@ pub fn linalg_tensorinv(input: &Tensor, #[default(2)] ind: i64) -> Result<Tensor
     views::reshape(&linalg_inv(&views::reshape(input, &[rows, columns])?)?, &out)
 }
 
-/// The solution of `tensordot(A, X) = B`.
+/// Solve `tensordot(A, X, X.ndim) = B` for `X`.
+///
+/// Args:
+///     input: the tensor `A`.
+///     other: the right-hand side `B`, with the shape of the first dimensions of `A`.
+///     dims: dimensions of `A` that are moved to the end first.
+///
+/// Examples:
+///     >>> torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), torch.ones(2, 3))
+///     tensor([1., 1., 1., 1., 1., 1.])
 #[operator(
     function,
     space = "linalg",
@@ -398,7 +480,14 @@ pub fn linalg_tensorsolve(input: &Tensor, other: &Tensor, dims: Option<Ints>) ->
     views::reshape(&found, last)
 }
 
-/// Vector product along a dimension of size 3.
+/// Compute the cross product of vectors with three elements.
+///
+/// Args:
+///     dim: dimension of the vectors, of size 3.
+///
+/// Examples:
+///     >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
+///     tensor([0., 0., 1.])
 #[operator(
     function,
     space = "linalg",
@@ -428,7 +517,16 @@ pub fn linalg_cross(
     LinalgCross::call(input, other, at as i64)
 }
 
-/// Inner products along a dimension; of complex vectors the first is conjugated.
+/// Compute dot products of vectors along a dimension; complex vectors of `x` are conjugated.
+///
+/// Args:
+///     x: the vectors on the left.
+///     y: the vectors on the right, broadcast with `x`.
+///     dim: dimension of the vectors.
+///
+/// Examples:
+///     >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+///     tensor([3., 7.])
 #[operator(
     function,
     space = "linalg",
@@ -453,7 +551,15 @@ pub fn linalg_vecdot(
     (V::from(x).conj() * V::from(y)).sum(&[dim], false).tensor()
 }
 
-/// A diagonal of matrices (a view).
+/// Return a diagonal of matrices, as the last dimension of the result (a view).
+///
+/// Args:
+///     offset: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///     dim1, dim2: dimensions of the matrices. Default: `-2` and `-1`
+///
+/// Examples:
+///     >>> torch.linalg.diagonal(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([1, 4])
 #[operator(
     function,
     space = "linalg",

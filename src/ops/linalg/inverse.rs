@@ -119,7 +119,21 @@ fn bound(x: Option<&Tensor>) -> Option<Bound> {
     x.map(|x| Bound::Each(V::from(x)))
 }
 
-/// The inverse of what can be inverted of a matrix: singular values above a bound.
+/// Compute the pseudoinverse (Moore-Penrose inverse) of matrices.
+///
+/// Singular values are taken as zero up to `max(atol, rtol * largest)`.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     rcond: an older name of `rtol`.
+///     atol: absolute tolerance; 0 if not given.
+///     rtol: relative tolerance; if `atol` is not given either, the larger size times the dtype's epsilon.
+///     hermitian: whether the matrices are symmetric (Hermitian), which is faster.
+///
+/// Examples:
+///     >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+///     tensor([[0.5000, 0.0000],
+///             [0.0000, 0.0000]])
 #[operator(
     function,
     space = "linalg",
@@ -139,14 +153,14 @@ pub fn linalg_pinv(
     LinalgPinv::call(input, atol, rtol, hermitian)
 }
 
-/// `linalg.pinv` with a relative bound alone.
+/// Compute the pseudoinverse with a relative tolerance alone.
 #[overload(linalg_pinv.rcond)]
 pub fn linalg_pinv_rcond(input: &Tensor, rcond: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
     check_invertible(input)?;
     LinalgPinv::call(input, None, rcond, hermitian)
 }
 
-/// `linalg.pinv` with a bound for each matrix.
+/// Compute the pseudoinverse with a tolerance for each matrix.
 #[overload(linalg_pinv.atol_rtol_tensor)]
 pub fn linalg_pinv_bounds(
     input: &Tensor,
@@ -160,7 +174,7 @@ pub fn linalg_pinv_bounds(
     pseudo_inverse(input, atol, rtol, hermitian)
 }
 
-/// `linalg.pinv` with a relative bound for each matrix alone.
+/// Compute the pseudoinverse with a relative tolerance for each matrix.
 #[overload(linalg_pinv.rcond_tensor)]
 pub fn linalg_pinv_rcond_tensor(
     input: &Tensor,
@@ -170,7 +184,16 @@ pub fn linalg_pinv_rcond_tensor(
     linalg_pinv_bounds(input, None, Some(rcond), hermitian)
 }
 
-/// The inverse of what can be inverted of a matrix.
+/// Compute the pseudoinverse of matrices; see `torch.linalg.pinv`.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     rcond: relative tolerance below which singular values are taken as zero.
+///
+/// Examples:
+///     >>> torch.pinverse(torch.tensor([[2.0, 0.0], [0.0, 0.0]]))
+///     tensor([[0.5000, 0.0000],
+///             [0.0000, 0.0000]])
 #[operator(function, method, autocast = single, sample = "on_host(rectangles(lambda x: T.pinverse(apart(x))))")]
 pub fn pinverse(input: &Tensor, #[default(1e-15)] rcond: f64) -> Result<Tensor> {
     linalg_pinv_rcond(input, rcond, false)
@@ -195,7 +218,20 @@ fn rank(A: &Tensor, atol: Option<Bound>, rtol: Option<Bound>, hermitian: bool) -
     reduce::sum(&above, Some(smallvec::smallvec![-1]), false, None)
 }
 
-/// How many singular values exceed a bound.
+/// Compute the rank of matrices: the number of singular values above a tolerance.
+///
+/// The tolerance is `max(atol, rtol * largest)`.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     tol: an older name of `atol`.
+///     atol: absolute tolerance; 0 if not given.
+///     rtol: relative tolerance; if `atol` is not given either, the larger size times the dtype's epsilon.
+///     hermitian: whether the matrices are symmetric (Hermitian), which is faster.
+///
+/// Examples:
+///     >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
+///     tensor(1)
 #[operator(
     function,
     space = "linalg",
@@ -212,13 +248,13 @@ pub fn linalg_matrix_rank(
     rank(input, atol.map(Bound::Number), rtol.map(Bound::Number), hermitian)
 }
 
-/// How many exceed an absolute bound.
+/// Compute the rank of matrices with an absolute tolerance.
 #[overload(linalg_matrix_rank.tol)]
 pub fn linalg_matrix_rank_tol(input: &Tensor, tol: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
     rank(input, Some(Bound::Number(tol)), Some(Bound::Number(0.0)), hermitian)
 }
 
-/// How many exceed a bound of each matrix.
+/// Compute the rank of matrices with a tolerance for each.
 #[overload(linalg_matrix_rank.atol_rtol_tensor)]
 pub fn linalg_matrix_rank_bounds(
     input: &Tensor,
@@ -229,7 +265,7 @@ pub fn linalg_matrix_rank_bounds(
     rank(input, bound(atol), bound(rtol), hermitian)
 }
 
-/// How many exceed an absolute bound of each matrix.
+/// Compute the rank of matrices with an absolute tolerance for each.
 #[overload(linalg_matrix_rank.tol_tensor)]
 pub fn linalg_matrix_rank_tol_tensor(
     input: &Tensor,
@@ -239,7 +275,23 @@ pub fn linalg_matrix_rank_tol_tensor(
     rank(input, bound(Some(tol)), Some(Bound::Number(0.0)), hermitian)
 }
 
-/// `X` for which `A X` is nearest to `B`; the squares of what is left, the rank, and singular values, as the driver has them.
+/// Solve least squares problems: find `X` that minimizes the norm of `A @ X - B`.
+///
+/// Args:
+///     input: the matrix `A`, or a batch of matrices.
+///     b: the right-hand side `B`.
+///     rcond: relative tolerance below which singular values are taken as zero.
+///     driver: LAPACK's method: `"gelsy"`, `"gels"` (full rank only), `"gelsd"` or `"gelss"`; `"gelsy"` if not given.
+///     out: four tensors to write the results into.
+///
+/// Returns:
+///     A named tuple `(solution, residuals, rank, singular_values)`; what a driver does not compute is empty.
+///
+/// Examples:
+///     >>> a = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
+///     >>> torch.linalg.lstsq(a, torch.tensor([[1.0], [3.0], [5.0]])).solution
+///     tensor([[1.0000],
+///             [2.0000]])
 #[operator(
     function,
     space = "linalg",

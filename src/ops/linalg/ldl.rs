@@ -42,8 +42,19 @@ impl LinalgLdlFactorEx {
     }
 }
 
-/// Triangles `L` and blocks `D` of one or two rows in one matrix, with `L D Lᵀ = A` of symmetric matrices, or `L D Lᴴ = A` of
-/// Hermitian ones, and the rows that changed places.
+/// Compute the LDL factorization of symmetric or Hermitian matrices, in the compact form of LAPACK.
+///
+/// Args:
+///     input: matrix or batch of matrices; only the lower triangle is read.
+///     hermitian: whether complex matrices are Hermitian rather than symmetric.
+///
+/// Returns:
+///     A named tuple `(LD, pivots)`, for `torch.linalg.ldl_solve`.
+///
+/// Examples:
+///     >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[2.0, 1.0], [1.0, 2.0]]))
+///     >>> LD.shape, pivots
+///     (torch.Size([2, 2]), tensor([1, 2], dtype=torch.int32))
 #[operator(function, space = "linalg", returns(LD, pivots), out(declared), sample = "underived")]
 pub fn linalg_ldl_factor(
     input: &Tensor,
@@ -57,7 +68,18 @@ pub fn linalg_ldl_factor(
     Ok([ld, pivots])
 }
 
-/// `linalg.ldl_factor` with codes in place of an error: which element of `D` is zero, or 0.
+/// Compute the LDL factorization like `torch.linalg.ldl_factor`, with error codes instead of an exception.
+///
+/// Args:
+///     input: matrix or batch of matrices; only the lower triangle is read.
+///     hermitian: whether complex matrices are Hermitian rather than symmetric.
+///
+/// Returns:
+///     A named tuple `(LD, pivots, info)`: `info` is 0, or which element of `D` is zero.
+///
+/// Examples:
+///     >>> torch.linalg.ldl_factor_ex(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).info
+///     tensor(0, dtype=torch.int32)
 #[operator(function, space = "linalg", returns(LD, pivots, info), out(declared), sample = "underived")]
 pub fn linalg_ldl_factor_ex(
     input: &Tensor,
@@ -103,7 +125,18 @@ impl LinalgLdlSolve {
     }
 }
 
-/// The solution of `A X = B` of what `linalg.ldl_factor` made of `A`.
+/// Solve `A @ X = B`, given the LDL factorization of `A`.
+///
+/// Args:
+///     LD, pivots: what `torch.linalg.ldl_factor` made of `A`.
+///     B: the right-hand side.
+///     hermitian: whether complex matrices are Hermitian rather than symmetric.
+///
+/// Examples:
+///     >>> LD, pivots = torch.linalg.ldl_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     >>> torch.linalg.ldl_solve(LD, pivots, torch.tensor([[2.0], [4.0]]))
+///     tensor([[1.],
+///             [1.]])
 #[operator(function, space = "linalg", out(declared), sample = "underived")]
 pub fn linalg_ldl_solve(
     LD: &Tensor,

@@ -157,7 +157,18 @@ fn check_pivoted(name: &str, A: &Tensor, pivot: bool) -> Result<()> {
     Err(Error::runtime("linalg.lu_factor: LU without pivoting is not implemented on the CPU"))
 }
 
-/// `L` and `U` in one matrix, and the rows that changed places.
+/// Compute the LU factorization with partial pivoting, in the compact form of LAPACK.
+///
+/// Args:
+///     pivot: whether to exchange rows; without, there may be no factorization.
+///
+/// Returns:
+///     A named tuple `(LU, pivots)`: both triangles in one matrix, and the row exchanges, counted from 1.
+///
+/// Examples:
+///     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+///     >>> pivots
+///     tensor([2, 2], dtype=torch.int32)
 #[operator(
     function,
     space = "linalg",
@@ -176,7 +187,17 @@ pub fn linalg_lu_factor(
     Ok([lu, pivots])
 }
 
-/// `linalg.lu_factor` with codes in place of an error: which pivot is zero, or 0.
+/// Compute the LU factorization like `torch.linalg.lu_factor`, with error codes instead of an exception.
+///
+/// Args:
+///     pivot: whether to exchange rows; without, there may be no factorization.
+///
+/// Returns:
+///     A named tuple `(LU, pivots, info)`: `info` is 0, or which pivot is zero.
+///
+/// Examples:
+///     >>> torch.linalg.lu_factor_ex(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).info
+///     tensor(0, dtype=torch.int32)
 #[operator(
     function,
     space = "linalg",
@@ -232,7 +253,22 @@ fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
     ordered(&diagonal_matrix(ones.into()), order).tensor()
 }
 
-/// Rows exchanged, `L` and `U` of what `lu_factor` gave.
+/// Unpack the LU factorization of `torch.linalg.lu_factor` into matrices with `A = P @ L @ U`.
+///
+/// Args:
+///     LU_data: the triangles in one matrix.
+///     LU_pivots: the row exchanges.
+///     unpack_data: whether to return `L` and `U`, else they are empty.
+///     unpack_pivots: whether to return `P`, else it is empty.
+///
+/// Returns:
+///     A named tuple `(P, L, U)`.
+///
+/// Examples:
+///     >>> P, L, U = torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [3.0, 4.0]])))
+///     >>> P @ L @ U
+///     tensor([[1., 2.],
+///             [3., 4.]])
 #[operator(
     function,
     returns(P, L, U),
@@ -275,7 +311,18 @@ pub fn lu_unpack(
     Ok([p, l, u])
 }
 
-/// `P L U = A`: exchanged rows and two triangles.
+/// Compute the LU factorization with partial pivoting: `A = P @ L @ U`.
+///
+/// Args:
+///     pivot: whether to exchange rows; without, `P` is empty and there may be no factorization.
+///
+/// Returns:
+///     A named tuple `(P, L, U)`: a permutation, a unit lower and an upper triangular matrix.
+///
+/// Examples:
+///     >>> torch.linalg.lu(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).L
+///     tensor([[1.0000, 0.0000],
+///             [0.3333, 1.0000]])
 #[operator(
     function,
     space = "linalg",
@@ -309,7 +356,19 @@ fn by_factors(lu: &V, pivots: &Tensor, b: &V, left: bool, adjoint: bool) -> Resu
     })
 }
 
-/// The solution of `A X = B` of what `lu_factor` made of `A`, or of `X A = B`; of its conjugate transpose if `adjoint`.
+/// Solve `A @ X = B`, given the LU factorization of `A`.
+///
+/// Args:
+///     LU, pivots: what `torch.linalg.lu_factor` made of `A`.
+///     B: the right-hand side.
+///     left: whether to solve `A @ X = B`, else `X @ A = B`.
+///     adjoint: whether to take the conjugate transpose of `A`.
+///
+/// Examples:
+///     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     >>> torch.linalg.lu_solve(LU, pivots, torch.tensor([[2.0], [4.0]]))
+///     tensor([[1.],
+///             [1.]])
 #[operator(
     function,
     space = "linalg",
@@ -350,7 +409,17 @@ pub fn linalg_lu_solve(
     by_factors(&LU.into(), pivots, &B.into(), left, adjoint)?.tensor()
 }
 
-/// The solution of `A x = input` of what `lu_factor` made of `A`. Use `linalg.lu_solve`.
+/// Solve `A @ X = B`, given the LU factorization of `A`; `torch.linalg.lu_solve` is the newer form.
+///
+/// Args:
+///     input: the right-hand side `B`.
+///     LU_data, LU_pivots: what `torch.linalg.lu_factor` made of `A`.
+///
+/// Examples:
+///     >>> LU, pivots = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     >>> torch.lu_solve(torch.tensor([[2.0], [4.0]]), LU, pivots)
+///     tensor([[1.],
+///             [1.]])
 #[operator(
     function,
     method,

@@ -355,7 +355,15 @@ fn of_batches(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     unsafe_view(&out, shape)
 }
 
-/// Product of two matrices.
+/// Multiply two matrices; neither is broadcast.
+///
+/// Args:
+///     input: first matrix, `(n, m)`.
+///     mat2: second matrix, `(m, p)`.
+///
+/// Examples:
+///     >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]]))
+///     tensor([[11.]])
 #[operator(
     function,
     method,
@@ -368,7 +376,15 @@ pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
     Mm::call(input, mat2, Columns::of(input, mat2))
 }
 
-/// Products of two batches of matrices.
+/// Multiply two batches of matrices, pair by pair; neither is broadcast.
+///
+/// Args:
+///     input: first batch, `(b, n, m)`.
+///     mat2: second batch, `(b, m, p)`.
+///
+/// Examples:
+///     >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
+///     torch.Size([5, 2, 4])
 #[operator(
     function,
     method,
@@ -381,7 +397,15 @@ pub fn bmm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
     Bmm::call(input, mat2)
 }
 
-/// Inner product of two vectors.
+/// Compute the dot product of two vectors.
+///
+/// Args:
+///     input: first vector.
+///     tensor: second vector, of the same length.
+///
+/// Examples:
+///     >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+///     tensor(11.)
 #[operator(
     function,
     method,
@@ -416,7 +440,17 @@ pub fn dot(input: &Tensor, tensor: &Tensor) -> Result<Tensor> {
     Dot::call(input, tensor)
 }
 
-/// Matrix product; vectors are rows on the left and columns on the right, batches broadcast.
+/// Multiply two tensors as matrices: vectors give dot products, batches of matrices are broadcast.
+///
+/// Args:
+///     input: first factor; a vector is a row.
+///     other: second factor; a vector is a column.
+///
+/// Examples:
+///     >>> torch.matmul(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+///     tensor(11.)
+///     >>> torch.matmul(torch.ones(10, 3, 4), torch.ones(4, 5)).shape
+///     torch.Size([10, 3, 5])
 #[operator(function, method, out(declared, early), autocast = lower, flops = product_flops::<0>, sample = "any_product(name)")]
 pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let (x, y) = (input.ndim(), other.ndim());
@@ -435,7 +469,15 @@ pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Matrix product.
+/// Multiply two tensors as matrices; the same as `torch.matmul`.
+///
+/// Args:
+///     input: first factor; a vector is a row.
+///     other: second factor; a vector is a column.
+///
+/// Examples:
+///     >>> torch.linalg.matmul(torch.eye(2), torch.tensor([3.0, 4.0]))
+///     tensor([3., 4.])
 #[operator(function, space = "linalg", out(declared, called = "matmul"), sample = "any_product('matmul')")]
 pub fn linalg_matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     matmul(input, other)
@@ -517,7 +559,15 @@ impl Mv {
     }
 }
 
-/// Product of a matrix and a vector.
+/// Multiply a matrix by a vector.
+///
+/// Args:
+///     input: the matrix, `(n, m)`.
+///     vec: the vector, of length `m`.
+///
+/// Examples:
+///     >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
+///     tensor([3., 7.])
 #[operator(
     function,
     method,
@@ -531,7 +581,16 @@ pub fn mv(input: &Tensor, vec: &Tensor) -> Result<Tensor> {
     Mv::call(input, vec)
 }
 
-/// Every element of one vector times every element of another.
+/// Compute the outer product of two vectors: `out[i, j] = input[i] * vec2[j]`.
+///
+/// Args:
+///     input: first vector.
+///     vec2: second vector.
+///
+/// Examples:
+///     >>> torch.outer(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+///     tensor([[ 3,  4,  5],
+///             [ 6,  8, 10]])
 #[operator(
     function,
     method,
@@ -547,7 +606,16 @@ pub fn outer(input: &Tensor, vec2: &Tensor) -> Result<Tensor> {
     arithmetic::mul(&reshape(input, &[input.numel(), 1])?, vec2)
 }
 
-/// Every element of one vector times every element of another (`outer`).
+/// Compute the outer product of two vectors; the same as `torch.outer`.
+///
+/// Args:
+///     input: first vector.
+///     vec2: second vector.
+///
+/// Examples:
+///     >>> torch.ger(torch.tensor([1, 2]), torch.tensor([3, 4, 5]))
+///     tensor([[ 3,  4,  5],
+///             [ 6,  8, 10]])
 #[operator(function, method, out, sample = "product(name, lambda i, j, k, b: [(i,), (j,)])")]
 pub fn ger(input: &Tensor, vec2: &Tensor) -> Result<Tensor> {
     outer(input, vec2)

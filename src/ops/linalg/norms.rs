@@ -13,7 +13,16 @@ use crate::ops::shape::{slices, squeeze, view};
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
 
-/// The norm of order `ord` of all elements, or over `dim`.
+/// Compute a vector norm of all elements, or over the given dimensions.
+///
+/// Args:
+///     ord: order of the norm; 0 counts the elements that are not zero, `inf` takes the largest magnitude.
+///     dtype: data type that the elements are converted to first.
+///
+/// Examples:
+///     >>> x = torch.tensor([3.0, -4.0])
+///     >>> torch.linalg.vector_norm(x), torch.linalg.vector_norm(x, ord=1)
+///     (tensor(5.), tensor(7.))
 #[operator(
     function,
     space = "linalg",
@@ -96,7 +105,19 @@ fn prepared(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Resu
     Ok((in_dtype(name, A, dtype)?, dims))
 }
 
-/// The norm of matrices by the largest or smallest singular value (2, -2), sum of a column (1, -1) or of a row (inf, -inf).
+/// Compute a norm of matrices.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     ord: `"fro"` (Frobenius), `"nuc"` (nuclear), `inf` and `-inf` (largest and smallest sum of a row), 1 and -1 (of a
+///         column), 2 and -2 (largest and smallest singular value). Default: `"fro"`
+///     dim: dimensions of the matrices.
+///     dtype: data type that the elements are converted to first.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+///     >>> torch.linalg.matrix_norm(x), torch.linalg.matrix_norm(x, ord=1)
+///     (tensor(5.4772), tensor(6.))
 #[operator(
     function,
     space = "linalg",
@@ -115,7 +136,7 @@ pub fn linalg_matrix_norm(
     by_number(&input, ord.as_f64(), dims, keepdim)
 }
 
-/// The norm of matrices by the root of the sum of squares (`fro`), or by the sum of singular values (`nuc`).
+/// Compute a norm of matrices by its name: `fro` or `nuc`.
 #[overload(linalg_matrix_norm.str_ord)]
 pub fn named_matrix_norm(
     input: &Tensor,
@@ -138,7 +159,20 @@ pub fn named_matrix_norm(
     }
 }
 
-/// The norm of vectors or matrices.
+/// Compute a vector or matrix norm.
+///
+/// Without `ord` and `dim` it is the 2-norm of the flattened tensor. With two dimensions, or `ord` and a matrix, it is a
+/// matrix norm; else a vector norm.
+///
+/// Args:
+///     ord: order of the norm; see `torch.linalg.vector_norm` and `torch.linalg.matrix_norm`.
+///     dtype: data type that the elements are converted to first.
+///
+/// Examples:
+///     >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
+///     tensor(5.)
+///     >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), ord=1)
+///     tensor(4.)
 #[operator(
     function,
     space = "linalg",
@@ -176,7 +210,7 @@ pub fn linalg_norm(
     }
 }
 
-/// The norm of matrices, by its name.
+/// Compute a norm of matrices by its name.
 #[overload(linalg_norm.ord_str)]
 pub fn named_norm(
     input: &Tensor,
@@ -201,7 +235,14 @@ pub fn named_norm(
     named_matrix_norm(input, ord, dim.unwrap_or_else(|| smallvec![-2, -1]), keepdim, dtype)
 }
 
-/// The sum of singular values.
+/// Compute the nuclear norm of matrices, the sum of their singular values.
+///
+/// Args:
+///     dim: the two dimensions of the matrices; the last two if not given.
+///
+/// Examples:
+///     >>> torch.nuclear_norm(torch.eye(3))
+///     tensor(3.)
 #[operator(
     function,
     out(declared, called = "linalg_svdvals"),
@@ -221,14 +262,21 @@ fn caution_of_nuclear_norm() -> Result<()> {
     )
 }
 
-/// The sum of singular values over two dimensions.
+/// Compute the nuclear norm over two dimensions.
 #[overload(nuclear_norm.dim)]
 pub fn nuclear_norm_over(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> Result<Tensor> {
     caution_of_nuclear_norm()?;
     named_matrix_norm(input, "nuc".into(), dim, keepdim, None)
 }
 
-/// The root of the sum of squares over the dimensions.
+/// Compute the Frobenius norm, the root of the sum of squares, over dimensions.
+///
+/// Args:
+///     dim: dimension or dimensions to reduce.
+///
+/// Examples:
+///     >>> torch.frobenius_norm(torch.tensor([[3.0, 4.0]]), (0, 1))
+///     tensor(5.)
 #[operator(
     function,
     out(declared, called = "linalg_vector_norm"),
@@ -273,7 +321,15 @@ fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Te
     select(V::from(of_matrix) * V::from(inverse), f64::INFINITY, ne(V::from(info), 0.0)).tensor()
 }
 
-/// The condition number: how much larger a solution's relative error may be than its right side's.
+/// Compute the condition number of matrices: the norm of the matrix times that of its inverse.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     p: the norm, as `ord` of `torch.linalg.matrix_norm`; 2 if not given.
+///
+/// Examples:
+///     >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 10.0]]))
+///     tensor(10.)
 #[operator(
     function,
     space = "linalg",
@@ -303,7 +359,7 @@ pub fn linalg_cond(input: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
     by_inverse(input, |x| linalg_matrix_norm(x, Scalar::Float(ord), smallvec![-2, -1], false, None))
 }
 
-/// The condition number by the norm `fro` or `nuc`.
+/// Compute the condition number by the norm `fro` or `nuc`.
 #[overload(linalg_cond.p_str)]
 pub fn linalg_cond_named(input: &Tensor, p: String) -> Result<Tensor> {
     check_condition(input)?;
@@ -324,7 +380,14 @@ pub fn linalg_cond_named(input: &Tensor, p: String) -> Result<Tensor> {
     by_inverse(input, |x| named_matrix_norm(x, p.clone(), smallvec![-2, -1], false, None))
 }
 
-/// The norm of order `p` of the difference.
+/// Compute the `p`-norm of the difference of two tensors.
+///
+/// Args:
+///     p: order of the norm.
+///
+/// Examples:
+///     >>> torch.dist(torch.tensor([1.0, 2.0]), torch.tensor([4.0, 6.0]))
+///     tensor(5.)
 #[operator(function, method, sample = "fixed([(2, 3), (3,)], lambda x, y: T.dist(x, y, 3))")]
 pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar) -> Result<Tensor> {
     let gap = (V::from(input) - V::from(other)).tensor()?;
@@ -334,7 +397,17 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
 /// What is added to lengths that divide.
 const LEAST: f64 = 1e-7;
 
-/// Slices along `dim`, those whose norm is larger than `maxnorm` made that long.
+/// Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
+///
+/// Args:
+///     p: order of the norm.
+///     dim: dimension whose slices are looked at.
+///     maxnorm: the largest norm.
+///
+/// Examples:
+///     >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), p=2, dim=0, maxnorm=1.0)
+///     tensor([[0.6000, 0.8000],
+///             [0.3000, 0.4000]])
 #[operator(
     function,
     method,
@@ -396,7 +469,7 @@ impl Renorm {
     }
 }
 
-/// `renorm` in place: computed from a copy, as its gradient reads the old values.
+/// Scale down slices of the tensor itself whose `p`-norm exceeds `maxnorm`.
 #[inplace(renorm)]
 pub fn renorm_(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<()> {
     let before = crate::ops::shape::rearrange::clone(input, None)?;

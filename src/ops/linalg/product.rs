@@ -38,7 +38,15 @@ fn turned_product(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
     a::sub(&a::mul(&turn(&x, -1)?, &turn(&y, -2)?)?, &a::mul(&turn(&x, -2)?, &turn(&y, -1)?)?)
 }
 
-/// Inner product of two vectors, the first conjugated where that means something.
+/// Compute the dot product of two vectors, with the first one conjugated if it is complex.
+///
+/// Args:
+///     input: first vector.
+///     other: second vector, of the same length.
+///
+/// Examples:
+///     >>> torch.vdot(torch.tensor([1 + 1j, 2j]), torch.tensor([1j, 2.0 + 0j]))
+///     tensor(1.-3.j)
 #[operator(
     function,
     method,
@@ -52,7 +60,16 @@ pub fn vdot(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     if complex || real { Vdot::call(input, other) } else { dot(input, other) }
 }
 
-/// Kronecker product: every element of `input` times the whole of `other`.
+/// Compute the Kronecker product: each element of `input` times the whole of `other`, as blocks.
+///
+/// Args:
+///     input: first factor.
+///     other: second factor.
+///
+/// Examples:
+///     >>> torch.kron(torch.tensor([[1, 2]]), torch.tensor([[1, 1], [1, 1]]))
+///     tensor([[1, 1, 2, 2],
+///             [1, 1, 2, 2]])
 #[operator(
     function,
     method,
@@ -81,7 +98,16 @@ pub fn kron(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     wide(&a::mul(&wide(input, wide_a)?, &wide(other, wide_b)?)?, shape)
 }
 
-/// The matrix multiplied with itself, `n` times.
+/// Raise square matrices to an integer power; the same as `torch.linalg.matrix_power`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///     n: the exponent; negative ones raise the inverse.
+///
+/// Examples:
+///     >>> torch.matrix_power(torch.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+///     tensor([[1., 3.],
+///             [0., 1.]])
 #[operator(
     function,
     method,
@@ -128,7 +154,15 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
     }
 }
 
-/// The product of several matrices, cheapest order first.
+/// Multiply a chain of matrices in the cheapest order; `torch.linalg.multi_dot` is the newer form.
+///
+/// Args:
+///     matrices: the matrices, one by one.
+///
+/// Examples:
+///     >>> torch.chain_matmul(torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1))
+///     tensor([[12.],
+///             [12.]])
 #[operator(function, out(declared), autocast = lower, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
 pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
@@ -171,7 +205,14 @@ pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("expected scalar type {dtype} but found {found}")))
 }
 
-/// Vector product along a dimension of size 3.
+/// Compute the cross product of vectors with three elements.
+///
+/// Args:
+///     dim: dimension of the vectors; the first one of size 3 if not given.
+///
+/// Examples:
+///     >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=-1)
+///     tensor([0., 0., 1.])
 #[operator(
     function,
     method,
@@ -257,7 +298,17 @@ fn check_bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Optio
     }
 }
 
-/// `input1 · weight[k] · input2` for each k, plus `bias`.
+/// Apply a bilinear map: `out[k] = input1 @ weight[k] @ input2 + bias[k]`.
+///
+/// Args:
+///     input1: first input, `(*, in1_features)`.
+///     input2: second input, `(*, in2_features)`.
+///     weight: matrices of the map, `(out_features, in1_features, in2_features)`.
+///     bias: vector to add, `(out_features,)`.
+///
+/// Examples:
+///     >>> F.bilinear(torch.ones(8, 2), torch.ones(8, 3), torch.ones(4, 2, 3)).shape
+///     torch.Size([8, 4])
 #[operator(nn, sample = "fixed([(4, 2), (4, 3), (2, 2, 3), (2,)], lambda *xs: F.bilinear(*xs))")]
 pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     check_bilinear(input1, input2, weight, bias)?;

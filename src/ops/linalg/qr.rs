@@ -59,7 +59,18 @@ impl Geqrf {
     }
 }
 
-/// Reflections that make a triangle of a matrix: the triangle with their vectors below it, and their factors.
+/// Compute a QR factorization in the compact form of LAPACK, as Householder reflections.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///
+/// Returns:
+///     A named tuple `(a, tau)`: `R` with the vectors of the reflections below it, and their factors.
+///
+/// Examples:
+///     >>> a, tau = torch.geqrf(torch.eye(3))
+///     >>> a.shape, tau.shape
+///     (torch.Size([3, 3]), torch.Size([3]))
 #[operator(
     function,
     method,
@@ -129,7 +140,18 @@ impl LinalgQr {
     }
 }
 
-/// Orthonormal columns `Q` and upper triangles `R` with `Q R = A`.
+/// Compute the QR factorization of matrices: `A = Q @ R`, with orthonormal columns and an upper triangle.
+///
+/// Args:
+///     mode: `"reduced"`, `"complete"` (`Q` is square), or `"r"` (`Q` is empty).
+///
+/// Returns:
+///     A named tuple `(Q, R)`.
+///
+/// Examples:
+///     >>> Q, R = torch.linalg.qr(torch.ones(4, 2))
+///     >>> Q.shape, R.shape
+///     (torch.Size([4, 2]), torch.Size([2, 2]))
 #[operator(
     function,
     space = "linalg",

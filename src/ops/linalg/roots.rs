@@ -45,7 +45,15 @@ impl LinalgMatrixSqrth {
     }
 }
 
-/// The positive square root of a Hermitian matrix that has one, of which the lower triangle is read.
+/// Compute the positive semidefinite square root of symmetric (Hermitian) matrices.
+///
+/// Args:
+///     input: matrix or batch of matrices; only the lower triangle is read.
+///
+/// Examples:
+///     >>> torch.linalg.matrix_sqrth(torch.tensor([[4.0, 0.0], [0.0, 9.0]]))
+///     tensor([[2., 0.],
+///             [0., 3.]])
 #[operator(
     function,
     space = "linalg",
@@ -84,7 +92,15 @@ impl LinalgPolar {
     }
 }
 
-/// `U H = A`, where `U` has orthonormal columns and `H` is Hermitian, without negative eigenvalues.
+/// Compute the polar decomposition of matrices: `A = U @ H`.
+///
+/// Returns:
+///     A named tuple `(U, H)`: orthonormal columns, and a positive semidefinite Hermitian matrix.
+///
+/// Examples:
+///     >>> torch.linalg.polar(torch.tensor([[2.0, 0.0], [0.0, 3.0]])).H
+///     tensor([[2., 0.],
+///             [0., 3.]])
 #[operator(
     function,
     space = "linalg",

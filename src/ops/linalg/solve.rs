@@ -146,7 +146,19 @@ fn check_system(A: &Tensor, B: &Tensor, left: bool) -> Result<()> {
     broadcast(&A.shape()[..A.ndim() - 2], &shape[..shape.len() - 2]).map(|_| ())
 }
 
-/// The solution `X` of `A X = B`, or of `X A = B`.
+/// Solve systems of linear equations `A @ X = B` with a unique solution.
+///
+/// Args:
+///     A: square matrix or batch of square matrices.
+///     B: right-hand side: vectors or matrices.
+///     left: whether to solve `A @ X = B`, else `X @ A = B`.
+///
+/// Raises:
+///     torch.linalg.LinAlgError: if a matrix is singular.
+///
+/// Examples:
+///     >>> torch.linalg.solve(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0]))
+///     tensor([1., 1.])
 #[operator(
     function,
     space = "linalg",
@@ -166,7 +178,19 @@ pub fn linalg_solve(
     Ok(found)
 }
 
-/// `linalg.solve` with codes in place of an error: which pivot is zero, or 0.
+/// Solve `A @ X = B` like `torch.linalg.solve`, with error codes instead of an exception.
+///
+/// Args:
+///     A: square matrix or batch of square matrices.
+///     B: right-hand side: vectors or matrices.
+///     left: whether to solve `A @ X = B`, else `X @ A = B`.
+///
+/// Returns:
+///     A named tuple `(result, info)`: `info` is 0, or which pivot is zero.
+///
+/// Examples:
+///     >>> torch.linalg.solve_ex(torch.tensor([[2.0, 0.0], [0.0, 4.0]]), torch.tensor([2.0, 4.0])).result
+///     tensor([1., 1.])
 #[operator(
     function,
     space = "linalg",
@@ -224,7 +248,15 @@ fn check_invertible(A: &Tensor) -> Result<()> {
     check_floating("linalg.inv", A, false)
 }
 
-/// The inverse.
+/// Compute the inverse of square matrices.
+///
+/// Raises:
+///     torch.linalg.LinAlgError: if a matrix is singular.
+///
+/// Examples:
+///     >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     tensor([[0.5000, 0.0000],
+///             [0.0000, 0.2500]])
 #[operator(
     function,
     space = "linalg",
@@ -237,7 +269,15 @@ pub fn linalg_inv(A: &Tensor) -> Result<Tensor> {
     Ok(found)
 }
 
-/// The inverse.
+/// Compute the inverse of square matrices; the same as `torch.linalg.inv`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     tensor([[0.5000, 0.0000],
+///             [0.0000, 0.2500]])
 #[operator(
     function,
     method,
@@ -249,7 +289,14 @@ pub fn inverse(input: &Tensor) -> Result<Tensor> {
     linalg_inv(input)
 }
 
-/// The inverse, with codes in place of an error: which pivot is zero, or 0.
+/// Compute the inverse like `torch.linalg.inv`, with error codes instead of an exception.
+///
+/// Returns:
+///     A named tuple `(inverse, info)`: `info` is 0, or which pivot is zero.
+///
+/// Examples:
+///     >>> torch.linalg.inv_ex(torch.tensor([[2.0, 0.0], [0.0, 0.0]])).info
+///     tensor(2, dtype=torch.int32)
 #[operator(
     function,
     space = "linalg",
@@ -337,7 +384,11 @@ fn is_nearly_zero(det: &V) -> Result<bool> {
     crate::ops::reduction::reduce::any_true(&small)
 }
 
-/// The determinant.
+/// Compute the determinant of square matrices.
+///
+/// Examples:
+///     >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+///     tensor(-2.)
 #[operator(
     function,
     space = "linalg",
@@ -350,7 +401,14 @@ pub fn linalg_det(A: &Tensor) -> Result<Tensor> {
     LinalgDet::call(A)
 }
 
-/// The determinant.
+/// Compute the determinant of square matrices; the same as `torch.linalg.det`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+///     tensor(-2.)
 #[operator(function, method, sample = "on_host(squares(lambda x: T.det(steep(x))))")]
 pub fn det(input: &Tensor) -> Result<Tensor> {
     linalg_det(input)
@@ -377,7 +435,15 @@ impl LinalgSlogdet {
     }
 }
 
-/// The sign of the determinant, and the logarithm of its magnitude.
+/// Compute the sign and the logarithm of the absolute value of the determinant of square matrices.
+///
+/// Returns:
+///     A named tuple `(sign, logabsdet)`.
+///
+/// Examples:
+///     >>> sign, logabsdet = torch.linalg.slogdet(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+///     >>> sign, logabsdet
+///     (tensor(-1.), tensor(0.6931))
 #[operator(
     function,
     space = "linalg",
@@ -391,7 +457,17 @@ pub fn linalg_slogdet(A: &Tensor) -> Result<[Tensor; 2]> {
     LinalgSlogdet::call(A)
 }
 
-/// The sign of the determinant, and the logarithm of its magnitude.
+/// Compute the sign and the logarithm of the absolute value of the determinant; see `torch.linalg.slogdet`.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Returns:
+///     A named tuple `(sign, logabsdet)`.
+///
+/// Examples:
+///     >>> torch.slogdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]])).logabsdet
+///     tensor(2.0794)
 #[operator(
     function,
     method,
@@ -403,7 +479,14 @@ pub fn slogdet(input: &Tensor) -> Result<[Tensor; 2]> {
     linalg_slogdet(input)
 }
 
-/// The logarithm of the determinant; not a number where that is negative.
+/// Compute the logarithm of the determinant of square matrices; NaN where that is negative.
+///
+/// Args:
+///     input: square matrix or batch of square matrices.
+///
+/// Examples:
+///     >>> torch.logdet(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
+///     tensor(2.0794)
 #[operator(function, method, sample = "on_host(squares(lambda x: T.logdet(positive(x))))")]
 pub fn logdet(input: &Tensor) -> Result<Tensor> {
     check_square("logdet", input)?;

@@ -173,7 +173,19 @@ fn check_driver(driver: Option<&String>) -> Result<()> {
     }
 }
 
-/// `U diag(S) Vh = A`, with orthonormal columns and rows, and descending values.
+/// Compute the singular value decomposition (SVD) of matrices: `A = U @ diag(S) @ Vh`.
+///
+/// Args:
+///     full_matrices: whether `U` and `Vh` are square; else they have `min(m, n)` columns and rows.
+///     driver: which method of cuSOLVER to use; refused, since there is none.
+///
+/// Returns:
+///     A named tuple `(U, S, Vh)`; the singular values `S` are in descending order.
+///
+/// Examples:
+///     >>> U, S, Vh = torch.linalg.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
+///     >>> S
+///     tensor([4., 3.])
 #[operator(
     function,
     space = "linalg",
@@ -191,7 +203,14 @@ pub fn linalg_svd(
     LinalgSvd::call(A, full_matrices)
 }
 
-/// Singular values, in descending order.
+/// Compute the singular values of matrices, in descending order.
+///
+/// Args:
+///     driver: which method of cuSOLVER to use; refused, since there is none.
+///
+/// Examples:
+///     >>> torch.linalg.svdvals(torch.tensor([[3.0, 0.0], [0.0, -4.0]]))
+///     tensor([4., 3.])
 #[operator(
     function,
     space = "linalg",
@@ -208,7 +227,19 @@ pub fn linalg_svdvals(A: &Tensor, #[keyword] driver: Option<String>) -> Result<T
     Ok(s)
 }
 
-/// `linalg.svd`, with `V` in place of its conjugate transpose.
+/// Compute the singular value decomposition `U @ diag(S) @ V.mH`; `torch.linalg.svd` is the newer form.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     some: whether `U` and `V` have only `min(m, n)` columns; else they are square.
+///     compute_uv: whether to compute `U` and `V`; else they are zeros.
+///
+/// Returns:
+///     A named tuple `(U, S, V)`, with `V` not transposed.
+///
+/// Examples:
+///     >>> torch.svd(torch.tensor([[3.0, 0.0], [0.0, -4.0]])).S
+///     tensor([4., 3.])
 #[operator(
     function,
     method,

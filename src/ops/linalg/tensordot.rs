@@ -46,7 +46,15 @@ pub fn pair(left: Tensor, right: Tensor, summed: &[usize]) -> Result<Tensor> {
     permute(&reshaped(&bmm(&x, &y)?, &shape)?, back)
 }
 
-/// Sums of products over the last dimension of both.
+/// Compute dot products over the last dimension of both tensors, for all pairs of the others.
+///
+/// Args:
+///     input: first factor.
+///     other: second factor, whose last dimension has the same size.
+///
+/// Examples:
+///     >>> torch.inner(torch.tensor([[1, 2], [3, 4]]), torch.tensor([1, 1]))
+///     tensor([3, 7])
 #[operator(
     function,
     method,
@@ -73,7 +81,13 @@ pub fn inner(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     tensordot(input, other, smallvec::smallvec![-1], smallvec::smallvec![-1])
 }
 
-/// Sums of products over several dimensions.
+/// Sum products over several dimensions of two tensors.
+///
+/// Args:
+///     input: first factor.
+///     other: second factor.
+///     dims_self: dimensions of `input` to sum over.
+///     dims_other: dimensions of `other` that go with them.
 #[operator(
     function,
     out(

@@ -65,7 +65,20 @@ pub fn solved(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
     a.with(b, |a, b| LinalgSolveTriangular::call(a, b, upper, left, unit))
 }
 
-/// The solution `X` of `A X = B`, or of `X A = B`, for triangles `A`.
+/// Solve systems of linear equations `A @ X = B` with triangular matrices.
+///
+/// Args:
+///     input: the triangular matrix `A`, or a batch of them; the other triangle is not read.
+///     B: right-hand side.
+///     upper: whether `A` is upper triangular, else lower.
+///     left: whether to solve `A @ X = B`, else `X @ A = B`.
+///     unitriangular: whether the diagonal of `A` is taken as ones.
+///
+/// Examples:
+///     >>> A = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
+///     >>> torch.linalg.solve_triangular(A, torch.tensor([[3.0], [4.0]]), upper=True)
+///     tensor([[1.],
+///             [2.]])
 #[operator(
     function,
     space = "linalg",
@@ -135,7 +148,23 @@ impl TriangularSolve {
     }
 }
 
-/// The solution of `A x = input` for triangles `A`, and a copy of them. Use `linalg.solve_triangular`.
+/// Solve `A @ X = input` with triangular matrices; `torch.linalg.solve_triangular` is the newer form.
+///
+/// Args:
+///     input: right-hand side.
+///     A: triangular matrix, or a batch of them; the other triangle is not read.
+///     upper: whether `A` is upper triangular, else lower.
+///     transpose: whether to take the transpose of `A`.
+///     unitriangular: whether the diagonal of `A` is taken as ones.
+///
+/// Returns:
+///     A named tuple `(solution, cloned_coefficient)`, the latter a copy of `A`.
+///
+/// Examples:
+///     >>> A = torch.tensor([[1.0, 1.0], [0.0, 2.0]])
+///     >>> torch.triangular_solve(torch.tensor([[3.0], [4.0]]), A).solution
+///     tensor([[1.],
+///             [2.]])
 #[operator(
     function,
     method,

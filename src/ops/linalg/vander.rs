@@ -11,7 +11,18 @@ use crate::ops::shape::rearrange::flip;
 use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::view::expand;
 
-/// The powers of a vector's elements as columns, the highest first unless `increasing`.
+/// Build a Vandermonde matrix: the powers of a vector's elements, as columns.
+///
+/// Args:
+///     x: the vector.
+///     N: number of columns; the length of `x` if not given.
+///     increasing: whether the powers increase from left to right.
+///
+/// Examples:
+///     >>> torch.vander(torch.tensor([1, 2, 3]))
+///     tensor([[1, 1, 1],
+///             [4, 2, 1],
+///             [9, 3, 1]])
 #[operator(function, name = "vander", sample = "fixed([(3,)], lambda x: T.vander(x, 4))")]
 pub fn vander(x: &Tensor, N: Option<i64>, #[default(false)] increasing: bool) -> Result<Tensor> {
     if x.ndim() != 1 {
@@ -31,7 +42,17 @@ pub fn vander(x: &Tensor, N: Option<i64>, #[default(false)] increasing: bool) ->
     if increasing { Ok(made) } else { flip(&made, Sizes(Ints::from_slice(&[1]))) }
 }
 
-/// Powers of the elements, from 0 on.
+/// Build Vandermonde matrices: the powers of the elements from 0 on, as columns.
+///
+/// Args:
+///     x: vector or batch of vectors.
+///     N: number of columns; the length of the vectors if not given.
+///
+/// Examples:
+///     >>> torch.linalg.vander(torch.tensor([1, 2, 3]))
+///     tensor([[1, 1, 1],
+///             [1, 2, 4],
+///             [1, 3, 9]])
 #[operator(function, space = "linalg", sample = "on_host(fixed([(3,)], lambda x: T.linalg.vander(x)))")]
 pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
     let dtype = x.dtype();

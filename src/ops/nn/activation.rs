@@ -60,7 +60,15 @@ fn between(input: &Tensor, min_val: Scalar, max_val: Scalar, inplace: bool) -> R
     run(both_ways(&f::hardtanh::ROW), input, &[min_val, max_val], inplace)
 }
 
-/// `input`, but at least `min_val` and at most `max_val`.
+/// Apply the hardtanh activation: clamp the elements into `[min_val, max_val]`.
+///
+/// Args:
+///     min_val: lower end of the range.
+///     max_val: upper end of the range.
+///
+/// Examples:
+///     >>> F.hardtanh(torch.tensor([-2.0, 0.5, 3.0]))
+///     tensor([-1.0000,  0.5000,  1.0000])
 #[operator(nn, sample = "pointwise(F.hardtanh, 1, WIDE)")]
 pub fn hardtanh(
     input: &Tensor,
@@ -74,7 +82,15 @@ pub fn hardtanh(
     between(input, min_val, max_val, inplace)
 }
 
-/// `hardtanh` in place.
+/// Apply hardtanh in place: clamp the elements into `[min_val, max_val]`.
+///
+/// Args:
+///     min_val: lower end of the range.
+///     max_val: upper end of the range.
+///
+/// Examples:
+///     >>> F.hardtanh_(torch.tensor([-2.0, 0.5, 3.0]))
+///     tensor([-1.0000,  0.5000,  1.0000])
 #[operator(nn, name = "hardtanh_", sample = "pointwise(lambda x: F.hardtanh_(x * 1), 1, WIDE)")]
 pub fn hardtanh_over(
     input: &Tensor,
@@ -84,7 +100,11 @@ pub fn hardtanh_over(
     between(input, min_val, max_val, true)
 }
 
-/// `input`, but at least 0 and at most 6.
+/// Apply the ReLU6 activation: `min(max(0, input), 6)`.
+///
+/// Examples:
+///     >>> F.relu6(torch.tensor([-1.0, 3.0, 9.0]))
+///     tensor([0., 3., 6.])
 #[operator(nn, sample = "pointwise(F.relu6, 1, (-2.0, 8.0))")]
 pub fn relu6(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     between(input, Scalar::Int(0), Scalar::Int(6), inplace)
@@ -97,7 +117,15 @@ fn above(input: &Tensor, threshold: Scalar, value: Scalar, inplace: bool) -> Res
     run([&f::threshold::ROW, &f::threshold_over::ROW], input, &[threshold, value], inplace)
 }
 
-/// `input` above `threshold`, else `value`.
+/// Replace the elements that are not above a threshold by a value.
+///
+/// Args:
+///     threshold: elements up to it are replaced.
+///     value: what replaces them.
+///
+/// Examples:
+///     >>> torch.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+///     tensor([0., 2.])
 #[operator(
     function,
     name = "threshold",
@@ -108,7 +136,15 @@ pub fn above_threshold(input: &Tensor, threshold: Scalar, value: Scalar) -> Resu
     above(input, threshold, value, false)
 }
 
-/// `input` above `threshold`, else `value`.
+/// Replace the elements that are not above a threshold by a value.
+///
+/// Args:
+///     threshold: elements up to it are replaced.
+///     value: what replaces them.
+///
+/// Examples:
+///     >>> F.threshold(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+///     tensor([0., 2.])
 #[operator(nn, name = "threshold", sample = "pointwise(lambda x: F.threshold(x, 0.1, 2.0), 1, WIDE)")]
 pub fn nn_threshold(
     input: &Tensor,
@@ -119,7 +155,15 @@ pub fn nn_threshold(
     above(input, threshold, value, inplace)
 }
 
-/// `threshold` in place.
+/// Replace the elements that are not above a threshold by a value, in place.
+///
+/// Args:
+///     threshold: elements up to it are replaced.
+///     value: what replaces them.
+///
+/// Examples:
+///     >>> F.threshold_(torch.tensor([0.5, 2.0]), 1.0, 0.0)
+///     tensor([0., 2.])
 #[operator(
     function,
     nn,
@@ -130,21 +174,33 @@ pub fn threshold_over(input: &Tensor, threshold: Scalar, value: Scalar) -> Resul
     above(input, threshold, value, true)
 }
 
-/// A line from 0 to 1 between -3 and 3.
+/// Apply the hard sigmoid, a piecewise linear approximation: `clamp(input / 6 + 1 / 2, 0, 1)`.
+///
+/// Examples:
+///     >>> F.hardsigmoid(torch.tensor([-4.0, 0.0, 1.5]))
+///     tensor([0.0000, 0.5000, 0.7500])
 #[operator(nn, sample = "pointwise(F.hardsigmoid, 1, (-4.0, 4.0))")]
 pub fn hardsigmoid(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     need_float("hardsigmoid_cpu", input)?;
     run(both_ways(&f::hardsigmoid::ROW), input, &[], inplace)
 }
 
-/// `input * hardsigmoid(input)`.
+/// Apply the hard swish activation: `input * clamp(input + 3, 0, 6) / 6`.
+///
+/// Examples:
+///     >>> F.hardswish(torch.tensor([-4.0, 0.0, 1.0]))
+///     tensor([-0.0000, 0.0000, 0.6667])
 #[operator(nn, sample = "pointwise(F.hardswish, 1, (-4.0, 4.0))")]
 pub fn hardswish(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     need_float("hardswish_cpu", input)?;
     run(both_ways(&f::hardswish::ROW), input, &[], inplace)
 }
 
-/// `input * tanh(softplus(input))`.
+/// Apply the Mish activation: `input * tanh(softplus(input))`.
+///
+/// Examples:
+///     >>> F.mish(torch.tensor([-1.0, 0.0, 1.0]))
+///     tensor([-0.3034,  0.0000,  0.8651])
 #[operator(nn, sample = "pointwise(F.mish, 1, WIDE)")]
 pub fn mish(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     need_float("mish_cpu", input)?;
@@ -159,13 +215,27 @@ fn with_exponential(input: &Tensor, alpha: Scalar, inplace: bool) -> Result<Tens
     run([&f::celu::ROW, &f::celu_over::ROW], input, &[alpha], inplace)
 }
 
-/// `input` where positive, else `alpha * (exp(input / alpha) - 1)`.
+/// Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
+///
+/// Args:
+///     alpha: minus the limit for large negative elements.
+///
+/// Examples:
+///     >>> torch.celu(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.6321,  2.0000])
 #[operator(function, sample = "pointwise(T.celu, 1, WIDE)")]
 pub fn celu(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
     with_exponential(input, alpha, false)
 }
 
-/// `input` where positive, else `alpha * (exp(input / alpha) - 1)`.
+/// Apply the continuously differentiable ELU (CELU): `max(0, input) + min(0, alpha * (exp(input / alpha) - 1))`.
+///
+/// Args:
+///     alpha: minus the limit for large negative elements.
+///
+/// Examples:
+///     >>> F.celu(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.6321,  2.0000])
 #[operator(nn, name = "celu", sample = "pointwise(lambda x: F.celu(x, 0.7), 1, WIDE)")]
 pub fn nn_celu(
     input: &Tensor,
@@ -175,7 +245,14 @@ pub fn nn_celu(
     with_exponential(input, alpha, inplace)
 }
 
-/// `celu` in place.
+/// Apply the CELU activation in place; see `torch.celu`.
+///
+/// Args:
+///     alpha: minus the limit for large negative elements.
+///
+/// Examples:
+///     >>> F.celu_(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.6321,  2.0000])
 #[operator(function, nn, name = "celu_", sample = "pointwise(lambda x: T.celu_(x * 1, 0.7), 1, WIDE)")]
 pub fn celu_over(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
     with_exponential(input, alpha, true)
@@ -188,31 +265,57 @@ fn self_normalizing(input: &Tensor, inplace: bool) -> Result<Tensor> {
     run([&f::elu_scaled::ROW, &f::elu_scaled_over::ROW], input, &numbers, inplace)
 }
 
-/// `elu` with the numbers that keep mean and variance.
+/// Apply the self-normalizing activation SELU: a scaled ELU that keeps mean and variance.
+///
+/// Examples:
+///     >>> torch.selu(torch.tensor([-1.0, 2.0]))
+///     tensor([-1.1113,  2.1014])
 #[operator(function, sample = "pointwise(T.selu, 1, WIDE)")]
 pub fn selu(input: &Tensor) -> Result<Tensor> {
     self_normalizing(input, false)
 }
 
-/// `elu` with the numbers that keep mean and variance.
+/// Apply the self-normalizing activation SELU: a scaled ELU that keeps mean and variance.
+///
+/// Examples:
+///     >>> F.selu(torch.tensor([-1.0, 2.0]))
+///     tensor([-1.1113,  2.1014])
 #[operator(nn, name = "selu", sample = "pointwise(F.selu, 1, WIDE)")]
 pub fn nn_selu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     self_normalizing(input, inplace)
 }
 
-/// `selu` in place.
+/// Apply the SELU activation in place; see `torch.selu`.
+///
+/// Examples:
+///     >>> F.selu_(torch.tensor([-1.0, 2.0]))
+///     tensor([-1.1113,  2.1014])
 #[operator(function, nn, name = "selu_", sample = "pointwise(lambda x: T.selu_(x * 1), 1, WIDE)")]
 pub fn selu_over(input: &Tensor) -> Result<Tensor> {
     self_normalizing(input, true)
 }
 
-/// `elu` in place.
+/// Apply the exponential linear unit (ELU) in place.
+///
+/// Args:
+///     alpha: minus the limit for large negative elements.
+///
+/// Examples:
+///     >>> F.elu_(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.6321,  2.0000])
 #[operator(nn, name = "elu_", sample = "pointwise(lambda x: F.elu_(x * 1, 0.7), 1, WIDE)")]
 pub fn elu_in_place(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
     super::elu(input, alpha.as_f64(), true)
 }
 
-/// `leaky_relu` in place.
+/// Apply leaky ReLU in place: negative elements are multiplied by `negative_slope`.
+///
+/// Args:
+///     negative_slope: factor of negative elements.
+///
+/// Examples:
+///     >>> F.leaky_relu_(torch.tensor([-1.0, 2.0]), 0.1)
+///     tensor([-0.1000,  2.0000])
 #[operator(nn, name = "leaky_relu_", sample = "pointwise(lambda x: F.leaky_relu_(x * 1, 0.2), 1, WIDE)")]
 pub fn leaky_relu_in_place(
     input: &Tensor,
@@ -221,20 +324,38 @@ pub fn leaky_relu_in_place(
     super::leaky_relu(input, negative_slope.as_f64(), true)
 }
 
-/// `relu` in place.
+/// Apply the rectified linear unit (ReLU) in place: `max(0, input)`.
+///
+/// Examples:
+///     >>> F.relu_(torch.tensor([-1.0, 2.0]))
+///     tensor([0., 2.])
 #[operator(nn, name = "relu_", sample = "pointwise(lambda x: F.relu_(x * 1), 1, WIDE)")]
 pub fn relu_in_place(input: &Tensor) -> Result<Tensor> {
     super::nn_relu(input, true)
 }
 
-/// 0 within `lambd` of zero, elsewhere `input`.
+/// Apply hard shrinkage: set the elements within `[-lambd, lambd]` to zero.
+///
+/// Args:
+///     lambd: half of the width of the range.
+///
+/// Examples:
+///     >>> F.hardshrink(torch.tensor([-1.0, 0.3, 2.0]))
+///     tensor([-1.,  0.,  2.])
 #[operator(function, method, nn, out(found), sample = "pointwise(T.hardshrink, 1, WIDE)")]
 pub fn hardshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
     need_float("hardshrink_cpu", input)?;
     run(both_ways(&f::hardshrink::ROW), input, &[lambd.rounded(input.dtype())], false)
 }
 
-/// `input` moved by `lambd` towards zero, and not beyond.
+/// Apply soft shrinkage: move elements towards zero by `lambd`, those within `[-lambd, lambd]` to zero.
+///
+/// Args:
+///     lambd: by how much to move; not negative.
+///
+/// Examples:
+///     >>> F.softshrink(torch.tensor([-1.0, 0.3, 2.0]))
+///     tensor([-0.5000,  0.0000,  1.5000])
 #[operator(nn, out(found), sample = "pointwise(F.softshrink, 1, WIDE)")]
 pub fn softshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
     need_float("softshrink_check", input)?;
@@ -269,7 +390,14 @@ fn general(x: f64) -> String {
     format!("{digits}e{sign}{exponent:0>2}")
 }
 
-/// `input` where positive, else `weight * input`, with one weight or one for each channel.
+/// Apply parametric ReLU (PReLU): negative elements are multiplied by a learned slope.
+///
+/// Args:
+///     weight: the slopes of negative elements: one, or one for each channel (dimension 1).
+///
+/// Examples:
+///     >>> F.prelu(torch.tensor([-2.0, 3.0]), torch.tensor([0.25]))
+///     tensor([-0.5000,  3.0000])
 #[operator(function, method, nn, autocast = lower, sample = "leaky(F.prelu)")]
 pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
     if input.dtype() != weight.dtype() {
@@ -341,7 +469,14 @@ fn unrecorded_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     Ok([part(0)?, part(half)?])
 }
 
-/// The first half along `dim`, times the sigmoid of the second.
+/// Apply the gated linear unit (GLU): `a * sigmoid(b)`, where `a` and `b` are the halves of the input.
+///
+/// Args:
+///     dim: dimension to split into halves.
+///
+/// Examples:
+///     >>> F.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
+///     tensor([0.5000, 2.0000])
 #[operator(
     nn,
     sample = "shaped(lambda draw, shape: lambda x: F.glu(x, 1), st.sampled_from([(2, 4), (3, 2, 2), (1, 6)]))"
@@ -471,39 +606,63 @@ fn random_slope(
     Ok(input.clone())
 }
 
-const LOWER: Scalar = Scalar::Float(0.125);
-const UPPER: Scalar = Scalar::Float(0.3333333333333333);
-
-/// `input` where positive, else times a slope between two bounds: a random one in training, the mean of them otherwise.
+/// Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
+///
+/// Args:
+///     lower: lower bound of the slopes.
+///     upper: upper bound of the slopes.
+///     training: whether to draw a slope for each element; else the mean of both bounds is taken.
+///
+/// Examples:
+///     >>> torch.rrelu(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.2292,  2.0000])
 #[operator(function, sample = "pointwise(T.rrelu, 1, WIDE)")]
 pub fn rrelu(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {
     random_slope(input, [lower, upper], training, &generator, false)
 }
 
-/// `input` where positive, else times a slope between two bounds: a random one in training, the mean of them otherwise.
+/// Apply randomized leaky ReLU: negative elements are multiplied by random slopes.
+///
+/// Args:
+///     lower: lower bound of the slopes.
+///     upper: upper bound of the slopes.
+///     training: whether to draw a slope for each element; else the mean of both bounds is taken.
+///
+/// Examples:
+///     >>> F.rrelu(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.2292,  2.0000])
 #[operator(nn, name = "rrelu", sample = "pointwise(F.rrelu, 1, WIDE)")]
 pub fn nn_rrelu(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     #[default(false)] inplace: bool,
 ) -> Result<Tensor> {
     random_slope(input, [lower, upper], training, &None, inplace)
 }
 
-/// `rrelu` in place.
+/// Apply randomized leaky ReLU in place; see `torch.rrelu`.
+///
+/// Args:
+///     lower: lower bound of the slopes.
+///     upper: upper bound of the slopes.
+///     training: whether to draw a slope for each element; else the mean of both bounds is taken.
+///
+/// Examples:
+///     >>> F.rrelu_(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.2292,  2.0000])
 #[operator(function, nn, name = "rrelu_", sample = "pointwise(lambda x: T.rrelu_(x * 1), 1, WIDE)")]
 pub fn rrelu_over(
     input: &Tensor,
-    #[default(LOWER)] lower: Scalar,
-    #[default(UPPER)] upper: Scalar,
+    #[default(Scalar::Float(0.125))] lower: Scalar,
+    #[default(Scalar::Float(0.3333333333333333))] upper: Scalar,
     #[default(false)] training: bool,
     generator: Option<Generator>,
 ) -> Result<Tensor> {

@@ -417,7 +417,22 @@ fn goes_in_tiles(
         && mask.is_none_or(|mask| !mask.requires_grad() && stretches(mask))
 }
 
-/// `softmax(scale * query @ keyᵀ + mask) @ value`; a boolean mask says what is seen.
+/// Compute scaled dot product attention: `softmax(scale * query @ key.mT + attn_mask) @ value`.
+///
+/// Args:
+///     query: queries, `(..., L, E)`.
+///     key: keys, `(..., S, E)`.
+///     value: values, `(..., S, Ev)`.
+///     attn_mask: broadcast with `(..., L, S)`: True where to attend, or numbers that are added to the scores.
+///     dropout_p: probability with which attention weights are dropped.
+///     is_causal: whether each query attends only to keys up to its own position.
+///     scale: factor of the scores; `1 / sqrt(E)` if not given.
+///     enable_gqa: whether several query heads share a key and value head (grouped query attention).
+///
+/// Examples:
+///     >>> q, k, v = torch.ones(2, 5, 8), torch.ones(2, 7, 8), torch.ones(2, 7, 3)
+///     >>> F.scaled_dot_product_attention(q, k, v).shape
+///     torch.Size([2, 5, 3])
 #[operator(nn, autocast = lower, sample = "attending()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn scaled_dot_product_attention(

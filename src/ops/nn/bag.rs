@@ -266,8 +266,28 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
     Ok(())
 }
 
-/// Sums, means or maxima (`mode` 0, 1, 2) of bags of rows of `weight`, and what the gradient needs: which bag each number is
-/// in, the sizes of the bags, the rows with the largest elements.
+/// Look up bags of embeddings and reduce each bag to its sum, mean or maximum.
+///
+/// `torch.nn.functional.embedding_bag` is the more convenient form.
+///
+/// Args:
+///     weight: the embeddings, one per row.
+///     indices: vector of row numbers, one bag after the other.
+///     offsets: where each bag begins in `indices`.
+///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
+///     mode: 0 for sums, 1 for means, 2 for maxima.
+///     sparse: not supported; gradients are dense.
+///     per_sample_weights: weights of the embeddings, for sums.
+///     include_last_offset: whether `offsets` ends with the length of `indices`.
+///     padding_idx: row number that is left out of the bags.
+///
+/// Returns:
+///     The reduced bags, and three tensors that the gradient needs.
+///
+/// Examples:
+///     >>> torch.embedding_bag(torch.eye(3), torch.tensor([0, 1, 2]), torch.tensor([0, 2]))[0]
+///     tensor([[1., 1., 0.],
+///             [0., 0., 1.]])
 #[operator(function, sample = "bagged()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn embedding_bag(

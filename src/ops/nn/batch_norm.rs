@@ -370,16 +370,29 @@ fn check_channels(name: &str, given: Option<&Tensor>, channels: usize) -> Result
     }
 }
 
-/// Channels (dimension 1) less their mean, by their variance, times `weight`, plus `bias`. In training these are the batch's
-/// own, and are taken into the running ones; else the running ones are used.
+/// Normalize each channel (dimension 1) over the batch, then scale and shift it.
+///
+/// Args:
+///     weight: scale of each channel.
+///     bias: shift of each channel.
+///     running_mean, running_var: running estimates; updated in training, used otherwise.
+///     training: whether to normalize by the statistics of the batch.
+///     momentum: share of the batch in the update of the running estimates.
+///     _cudnn_enabled: not used.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+///     >>> torch.batch_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+///     tensor([[-1., -1.],
+///             [ 1.,  1.]])
 #[operator(function, sample = "channelled()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn batch_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     training: bool,
     momentum: f64,
     eps: f64,
@@ -407,15 +420,28 @@ pub fn batch_norm(
     NativeBatchNorm::call(input, weight, bias, running_mean, running_var, training, momentum, eps)
 }
 
-/// `batch_norm`, with the means and the factors that it was made with; nothing of them outside training.
+/// Apply batch normalization, and return the mean and the reciprocal standard deviation as well.
+///
+/// Args:
+///     weight: scale of each channel.
+///     bias: shift of each channel.
+///     running_mean, running_var: running estimates; updated in training, used otherwise.
+///     training: whether to normalize by the statistics of the batch; if not, the other results are empty.
+///     momentum: share of the batch in the update of the running estimates.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+///     >>> out, mean, invstd = torch.native_batch_norm(x, None, None, None, None, True, 0.1, 0.0)
+///     >>> mean, invstd
+///     (tensor([2., 4.]), tensor([1.0000, 0.5000]))
 #[operator(function, sample = "random")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn native_batch_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     training: bool,
     momentum: f64,
     eps: f64,
@@ -431,15 +457,29 @@ pub fn native_batch_norm(
     Ok([out, mean, scale])
 }
 
-/// Each channel of each sample less its mean, by its variance, times `weight`, plus `bias`.
+/// Normalize each channel of each sample on its own, then scale and shift it.
+///
+/// Args:
+///     weight: scale of each channel.
+///     bias: shift of each channel.
+///     running_mean, running_var: running estimates of mean and variance.
+///     use_input_stats: whether to normalize by the statistics of the input, else by the running estimates.
+///     momentum: share of the input in the update of the running estimates.
+///     cudnn_enabled: not used.
+///
+/// Examples:
+///     >>> x = torch.tensor([[[1.0, 3.0], [2.0, 6.0]]])
+///     >>> torch.instance_norm(x, None, None, None, None, True, 0.1, 0.0, False)
+///     tensor([[[-1.,  1.],
+///              [-1.,  1.]]])
 #[operator(function, composite, sample = "channelled_alone()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn instance_norm(
     input: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    running_mean: Option<&Tensor>,
-    running_var: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
+    #[required] running_mean: Option<&Tensor>,
+    #[required] running_var: Option<&Tensor>,
     use_input_stats: bool,
     momentum: f64,
     eps: f64,

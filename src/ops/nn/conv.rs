@@ -649,8 +649,21 @@ fn by_name(
 }
 
 macro_rules! convolutions {
-    ($($dims:literal $name:ident $named:ident $transposed:ident $what:literal;)*) => { $(
-        #[doc = concat!("A convolution over ", $what, ".")]
+    ($($dims:literal $name:ident $named:ident $transposed:ident $three:literal $five:literal;)*) => { $(
+        #[doc = concat!("Apply a ", $dims, "D convolution to an input with channels.")]
+        ///
+        /// Args:
+        ///     input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        ///     weight: the filters, `(C_out, C_in / groups, *)`.
+        ///     bias: vector of length `C_out` to add.
+        ///     stride: step between neighboring positions of the filter.
+        ///     padding: number of zeros to add on both sides of each dimension, or `"valid"` (none), or `"same"`: as many as keep the
+        ///         size. Default: `0`
+        ///     dilation: step between the elements that the filter looks at.
+        ///
+        /// Examples:
+        #[doc = concat!("     >>> F.", stringify!($name), "(torch.ones(1, 3, ", $five, "), torch.ones(8, 3, ", $three, ")).shape")]
+        #[doc = concat!("     torch.Size([1, 8, ", $three, "])")]
         #[operator(function, composite, autocast = lower, sample = "convolved(name)")]
         #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
         pub fn $name(
@@ -667,7 +680,7 @@ macro_rules! convolutions {
             run(stringify!($name), $dims, input, weight, bias, &moves)
         }
 
-        #[doc = concat!("A convolution over ", $what, ", padded so that its size stays, or not at all.")]
+        #[doc = concat!("Apply a ", $dims, "D convolution with a padding that has a name: `valid` or `same`.")]
         #[overload($name.padding)]
         #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
         pub fn $named(
@@ -684,7 +697,18 @@ macro_rules! convolutions {
             by_name(stringify!($name), $dims, input, weight, bias, moves, padding)
         }
 
-        #[doc = concat!("The transpose of a convolution over ", $what, ": what its gradient does.")]
+        #[doc = concat!("Apply a ", $dims, "D transposed convolution, the gradient of a convolution with respect to its input.")]
+        ///
+        /// Args:
+        ///     input: the input, `(N, C_in, *)`, or `(C_in, *)` without a batch.
+        ///     weight: the filters, `(C_in, C_out / groups, *)`.
+        ///     bias: vector of length `C_out` to add.
+        ///     stride: by how much the output grows: the stride of the convolution.
+        ///     padding: the padding of the convolution, which is cut off from the output.
+        ///
+        /// Examples:
+        #[doc = concat!("     >>> F.", stringify!($transposed), "(torch.ones(1, 3, ", $three, "), torch.ones(3, 8, ", $three, ")).shape")]
+        #[doc = concat!("     torch.Size([1, 8, ", $five, "])")]
         #[operator(function, composite, autocast = lower, sample = "convolved(name)")]
         #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
         pub fn $transposed(
@@ -703,12 +727,24 @@ macro_rules! convolutions {
     )* };
 }
 convolutions! {
-    1 conv1d conv1d_padding conv_transpose1d "a line";
-    2 conv2d conv2d_padding conv_transpose2d "a plane";
-    3 conv3d conv3d_padding conv_transpose3d "space";
+    1 conv1d conv1d_padding conv_transpose1d "3" "5";
+    2 conv2d conv2d_padding conv_transpose2d "3, 3" "5, 5";
+    3 conv3d conv3d_padding conv_transpose3d "3, 3, 3" "5, 5, 5";
 }
 
-/// A convolution, or its transpose, over as many dimensions as the weight has beside its first two.
+/// Apply a convolution or a transposed convolution, over as many dimensions as `weight` has beyond two.
+///
+/// Args:
+///     input: the input, `(N, C_in, *)`.
+///     weight: the filters, `(C_out, C_in / groups, *)`, or `(C_in, C_out / groups, *)` if transposed.
+///     bias: vector of length `C_out` to add, or None.
+///     stride: step between neighboring positions of the filter.
+///     transposed: whether to apply a transposed convolution.
+///
+/// Examples:
+///     >>> x, w = torch.ones(1, 1, 4), torch.ones(1, 1, 2)
+///     >>> torch.convolution(x, w, None, [1], [0], [1], False, [0], 1)
+///     tensor([[[2., 2., 2.]]])
 #[operator(function, composite, sample = "convolved(name)")]
 #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
 pub fn convolution(

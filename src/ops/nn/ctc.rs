@@ -262,7 +262,20 @@ fn loss(
     }
 }
 
-/// Minus the logarithm of the probability that steps, of which each is a class or a blank, spell the targets.
+/// Compute the connectionist temporal classification (CTC) loss between sequences and unaligned targets.
+///
+/// Args:
+///     log_probs: log-probabilities of the classes at each step, `(T, N, C)` or `(T, C)`.
+///     targets: class numbers, `(N, S)`, or all targets one after the other.
+///     input_lengths: number of steps of each sample.
+///     target_lengths: length of each target.
+///     blank: number of the blank class.
+///     zero_infinity: whether infinite losses become zero, as where a target is too long for its input.
+///
+/// Examples:
+///     >>> log_probs = torch.zeros(4, 1, 3).log_softmax(2)
+///     >>> F.ctc_loss(log_probs, torch.tensor([[1, 2]]), [4], [2])
+///     tensor(0.8432)
 // (Without a second derivative there is none in forward mode: the tests of rows leave it to its own.)
 #[operator(nn, autocast = single, sample = "random")]
 pub fn ctc_loss(
@@ -277,7 +290,7 @@ pub fn ctc_loss(
     loss(log_probs, targets, [input_lengths, target_lengths], blank, &reduction, zero_infinity)
 }
 
-/// `ctc_loss` with its lengths in tensors.
+/// Compute the CTC loss with lengths in tensors.
 #[overload(ctc_loss.Tensor)]
 pub fn ctc_loss_by_tensors(
     log_probs: &Tensor,

@@ -171,7 +171,19 @@ impl EuclideanDist {
 /// Many vectors are worth a matrix product.
 const MANY: usize = 25;
 
-/// The distances of all vectors of `x1` to all of `x2`, by the `p`-norm.
+/// Compute the distance between each pair of vectors of two collections, by the `p`-norm.
+///
+/// Args:
+///     x1: vectors, `(*, P, M)`.
+///     x2: vectors, `(*, R, M)`; the result has shape `(*, P, R)`.
+///     p: order of the norm.
+///     compute_mode: how Euclidean distances may be computed by a matrix product:
+///         `"use_mm_for_euclid_dist_if_necessary"` (for more than 25 vectors), `"use_mm_for_euclid_dist"` or
+///         `"donot_use_mm_for_euclid_dist"`.
+///
+/// Examples:
+///     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+///     tensor([[5., 1.]])
 #[operator(function, autocast = single, sample = "distances([1.0, 2.0, 2.5, math.inf])")]
 pub fn cdist(
     x1: &Tensor,
@@ -263,7 +275,15 @@ impl Pdist {
     }
 }
 
-/// The distances of all pairs of rows, each pair once, by the `p`-norm.
+/// Compute the distance between each pair of rows of a matrix, by the `p`-norm; each pair once.
+///
+/// Args:
+///     input: a matrix with a vector in each row.
+///     p: order of the norm.
+///
+/// Examples:
+///     >>> F.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+///     tensor([5.0000, 1.0000, 4.2426])
 #[operator(
     nn,
     sample = "of_wide(shaped(lambda draw, shape: (lambda p: lambda x: F.pdist(x, p))(draw(st.sampled_from([1, 2, 2.5]))), \

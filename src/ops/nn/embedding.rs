@@ -162,7 +162,19 @@ pub(super) fn refuse_sparse(sparse: bool) -> Result<()> {
     if sparse { Err(no_sparse()) } else { Ok(()) }
 }
 
-/// The rows of `weight` that `indices` name.
+/// Look up embeddings: the rows of `weight` that `indices` name.
+///
+/// Args:
+///     weight: the embeddings, one per row.
+///     indices: row numbers, a tensor of any shape.
+///     padding_idx: row that gets no gradient; -1 for none.
+///     scale_grad_by_freq: whether gradients are divided by how often a row occurs.
+///     sparse: not supported; gradients are dense.
+///
+/// Examples:
+///     >>> torch.embedding(torch.eye(3), torch.tensor([2, 0]))
+///     tensor([[0., 0., 1.],
+///             [1., 0., 0.]])
 #[operator(function, sample = "looked_up()")]
 pub fn embedding(
     weight: &Tensor,
@@ -179,7 +191,17 @@ pub fn embedding(
     Embedding::call(weight, indices, padding_idx, scale_grad_by_freq)
 }
 
-/// Shortens the rows that `indices` name to a norm of at most `max_norm`.
+/// Scale down the rows that `indices` name, in place, so that their norm is at most `max_norm`.
+///
+/// Args:
+///     input: the embeddings, one per row.
+///     indices: row numbers.
+///     max_norm: the largest norm.
+///     norm_type: order of the norm.
+///
+/// Examples:
+///     >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0]]), torch.tensor([0]), 1.0, 2.0)
+///     tensor([[0.6000, 0.8000]])
 #[operator(function, sample = "random")]
 pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Result<Tensor> {
     if input.ndim() != 2 {

@@ -352,8 +352,19 @@ samplers! {
     GridSampler3D;
 }
 
-/// The input at the places of a grid: `interpolation_mode` is 0 (linear), 1 (nearest) or 2 (cubic), `padding_mode` 0 (zeros),
-/// 1 (border) or 2 (reflection).
+/// Sample an input at the locations of a grid, as `torch.nn.functional.grid_sample` does.
+///
+/// Args:
+///     input: the input, `(N, C, H, W)` or `(N, C, D, H, W)`.
+///     grid: locations between -1 and 1, `(N, H_out, W_out, 2)` or `(N, D_out, H_out, W_out, 3)`.
+///     interpolation_mode: 0 for linear, 1 for nearest, 2 for cubic.
+///     padding_mode: 0 for zeros, 1 for the border, 2 for reflection.
+///     align_corners: whether -1 and 1 are the centers of the corner pixels, else their edges.
+///
+/// Examples:
+///     >>> x = torch.arange(4.0).reshape(1, 1, 2, 2)
+///     >>> torch.grid_sampler(x, torch.zeros(1, 1, 1, 2), 0, 0, False)
+///     tensor([[[[1.5000]]]])
 #[operator(function, autocast = single, sample = "gridded()")]
 pub fn grid_sampler(
     input: &Tensor,
@@ -459,7 +470,17 @@ impl AffineGridGenerator {
     }
 }
 
-/// Where the affine maps `theta` send the places of images or volumes of this size.
+/// Return the sampling grid of affine maps, as `torch.nn.functional.affine_grid` does.
+///
+/// Args:
+///     theta: affine matrices, `(N, 2, 3)` or `(N, 3, 4)`.
+///     size: size of the output, `(N, C, H, W)` or `(N, C, D, H, W)`.
+///     align_corners: whether -1 and 1 are the centers of the corner pixels, else their edges.
+///
+/// Examples:
+///     >>> torch.affine_grid_generator(torch.eye(2, 3)[None], (1, 1, 2, 2), True)[0, :, :, 0]
+///     tensor([[-1.,  1.],
+///             [-1.,  1.]])
 #[operator(
     function,
     sample = "lambda draw: ([values((2, 2, 3), draw(SEEDS))], lambda x: T.affine_grid_generator(x, (2, 3, 2, 4), True))"

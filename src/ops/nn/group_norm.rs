@@ -251,7 +251,21 @@ fn check_channels(name: &str, given: Option<&Tensor>, shape: &[usize]) -> Result
     }
 }
 
-/// Groups of channels of each sample less their mean, by their spread; channels times `weight`, plus `bias`.
+/// Normalize groups of channels of each sample on their own, then scale and shift each channel.
+///
+/// Args:
+///     input: the input, `(N, C, *)`.
+///     num_groups: number of groups, which divides the number of channels.
+///     weight: scale of each channel.
+///     bias: shift of each channel.
+///     _cudnn_enabled: not used.
+///
+/// Examples:
+///     >>> torch.group_norm(torch.tensor([[[1.0], [3.0], [2.0], [6.0]]]), 2, eps=0.0)
+///     tensor([[[-1.],
+///              [ 1.],
+///              [-1.],
+///              [ 1.]]])
 #[operator(function, sample = "grouped()")]
 pub fn group_norm(
     input: &Tensor,

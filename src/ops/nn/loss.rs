@@ -352,7 +352,16 @@ fn same_size(input: &Tensor, target: &Tensor, message: impl Fn(String, String) -
     Err(Error::value(message(size(target), size(input))))
 }
 
-/// Mean squared difference.
+/// Compute the mean squared error: `(input - target)**2`, averaged.
+///
+/// Args:
+///     input: predictions.
+///     target: targets, broadcast with `input`.
+///     weight: weights of the elements.
+///
+/// Examples:
+///     >>> F.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+///     tensor(2.)
 #[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn mse_loss(
     input: &Tensor,
@@ -386,7 +395,16 @@ fn by_weights(
     }
 }
 
-/// Mean absolute difference.
+/// Compute the mean absolute error: `|input - target|`, averaged.
+///
+/// Args:
+///     input: predictions.
+///     target: targets, broadcast with `input`.
+///     weight: weights of the elements.
+///
+/// Examples:
+///     >>> F.l1_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+///     tensor(1.)
 #[operator(
     nn,
     elementwise,
@@ -406,7 +424,18 @@ pub fn l1_loss(
     by_weights(weight, how, |how| how.apply(abs(V::from(&input) - V::from(&target))).tensor())
 }
 
-/// Quadratic within `beta` of zero, linear beyond.
+/// Compute the smooth L1 loss: squared within `beta` of zero, linear beyond.
+///
+/// With `d = |input - target|` it is `d**2 / (2 * beta)` if `d < beta`, else `d - beta / 2`.
+///
+/// Args:
+///     input: predictions.
+///     target: targets, broadcast with `input`.
+///     beta: where the loss becomes linear.
+///
+/// Examples:
+///     >>> F.smooth_l1_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
+///     tensor([0.1250, 1.5000])
 #[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn smooth_l1_loss(
     input: &Tensor,
@@ -428,7 +457,19 @@ pub fn smooth_l1_loss(
     SmoothL1Loss::call(&input, &target, how, beta)
 }
 
-/// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+/// Compute the Huber loss: squared within `delta` of zero, linear with slope `delta` beyond.
+///
+/// With `d = |input - target|` it is `d**2 / 2` if `d <= delta`, else `delta * (d - delta / 2)`.
+///
+/// Args:
+///     input: predictions.
+///     target: targets, broadcast with `input`.
+///     delta: where the loss becomes linear.
+///     weight: weights of the elements.
+///
+/// Examples:
+///     >>> F.huber_loss(torch.tensor([0.5, 2.0]), torch.tensor([0.0, 0.0]), reduction="none")
+///     tensor([0.1250, 1.5000])
 #[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn huber_loss(
     input: &Tensor,
@@ -453,7 +494,16 @@ pub fn huber_loss(
     }
 }
 
-/// Cross entropy of probabilities and their targets.
+/// Compute the binary cross entropy between probabilities and targets.
+///
+/// Args:
+///     input: probabilities between 0 and 1.
+///     target: targets between 0 and 1, of the same shape.
+///     weight: weights of the elements, broadcast with `input`.
+///
+/// Examples:
+///     >>> F.binary_cross_entropy(torch.tensor([0.9, 0.2]), torch.tensor([1.0, 0.0]))
+///     tensor(0.1643)
 #[operator(
     nn,
     autocast = single,
@@ -491,7 +541,17 @@ pub fn binary_cross_entropy(
     BinaryCrossEntropy::call(input, target, weight, how)
 }
 
-/// Cross entropy of sigmoids and their targets.
+/// Compute the binary cross entropy between logits and targets, without overflow.
+///
+/// Args:
+///     input: logits: the probabilities before the sigmoid.
+///     target: targets between 0 and 1, of the same shape.
+///     weight: weights of the elements, broadcast with `input`.
+///     pos_weight: weights of the positive targets, broadcast with `input`.
+///
+/// Examples:
+///     >>> F.binary_cross_entropy_with_logits(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
+///     tensor(0.2201)
 #[operator(
     nn,
     elementwise,
@@ -524,7 +584,18 @@ pub fn binary_cross_entropy_with_logits(
     to_dtype(&BinaryCrossEntropyWithLogits::call(input, target, weight, pos_weight, how)?, dtype)
 }
 
-/// Minus the log-probability of each target class.
+/// Compute the negative log likelihood loss: minus the log-probability of each target class.
+///
+/// Args:
+///     input: log-probabilities, `(N, C)`, `(C,)` or `(N, C, *)`.
+///     target: class numbers, `(N,)`, `()` or `(N, *)`.
+///     weight: weight of each class.
+///     ignore_index: targets with this number have no loss.
+///
+/// Examples:
+///     >>> log_probs = torch.log_softmax(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), dim=1)
+///     >>> F.nll_loss(log_probs, torch.tensor([0, 1]))
+///     tensor(0.1809)
 #[operator(nn, autocast = single, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
 pub fn nll_loss(
     input: &Tensor,
@@ -539,7 +610,18 @@ pub fn nll_loss(
     negative_log(input, target, weight, ignore_index, how)
 }
 
-/// Cross entropy of softmax and target classes or probabilities.
+/// Compute the cross entropy between logits and target classes or probabilities.
+///
+/// Args:
+///     input: logits: the scores before softmax, `(N, C)`, `(C,)` or `(N, C, *)`.
+///     target: class numbers, `(N,)`, `()` or `(N, *)`, or probabilities of the shape of `input`.
+///     weight: weight of each class.
+///     ignore_index: targets with this number have no loss.
+///     label_smoothing: share of the target that is spread evenly over all classes.
+///
+/// Examples:
+///     >>> F.cross_entropy(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
+///     tensor(0.1809)
 #[operator(nn, autocast = single, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
 pub fn cross_entropy(
     input: &Tensor,

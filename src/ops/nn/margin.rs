@@ -118,7 +118,15 @@ fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
     reduced(loss, reduction).cast(input.dtype())
 }
 
-/// `log(1 + exp(-target * input))`, for targets 1 and -1.
+/// Compute the soft margin loss, `log(1 + exp(-target * input))`, averaged.
+///
+/// Args:
+///     input: scores.
+///     target: 1 or -1 for each element.
+///
+/// Examples:
+///     >>> F.soft_margin_loss(torch.tensor([2.0, -1.0]), torch.tensor([1.0, -1.0]))
+///     tensor(0.2201)
 #[operator(nn, autocast = single, sample = "softly()")]
 pub fn soft_margin_loss(
     input: &Tensor,
@@ -235,7 +243,20 @@ impl MultiMarginLoss {
     }
 }
 
-/// By how much the other classes violate the `margin` to the target's, to the power `p`.
+/// Compute the multi-class margin (hinge) loss: `max(0, margin - input[y] + input[i])**p`, summed over `i != y`.
+///
+/// The sum is divided by the number of classes.
+///
+/// Args:
+///     input: scores of the classes, `(N, C)` or `(C,)`.
+///     target: class numbers `y`.
+///     p: exponent, 1 or 2.
+///     margin: by how much the score of the target is to exceed the others.
+///     weight: weight of each class.
+///
+/// Examples:
+///     >>> F.multi_margin_loss(torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([2]))
+///     tensor(0.1667)
 #[operator(
     nn,
     autocast = single,
@@ -341,7 +362,18 @@ impl MultilabelMarginLoss {
     }
 }
 
-/// By how much the other classes violate a margin of 1 to the targets: a list for each sample, up to the first negative number.
+/// Compute the multi-label margin (hinge) loss between scores and sets of target classes.
+///
+/// It is the sum of `max(0, 1 - input[y] + input[i])` over the targets `y` and the other classes `i`,
+/// divided by the number of classes.
+///
+/// Args:
+///     input: scores of the classes, `(N, C)` or `(C,)`.
+///     target: class numbers of the same shape; a negative one ends the list of a sample.
+///
+/// Examples:
+///     >>> F.multilabel_margin_loss(torch.tensor([[0.1, 0.2, 0.9]]), torch.tensor([[2, -1, 0]]))
+///     tensor(0.1667)
 #[operator(
     nn,
     autocast = single,

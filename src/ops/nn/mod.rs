@@ -95,7 +95,7 @@ fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inpla
     Ok(input.clone())
 }
 
-/// `input` where positive, else 0.
+/// Apply the rectified linear unit (ReLU): `max(0, input)`.
 #[operator(nn, name = "relu", sample = "pointwise(F.relu, 1, WIDE)")]
 pub fn nn_relu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     if !inplace {
@@ -105,7 +105,10 @@ pub fn nn_relu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor
     Ok(input.clone())
 }
 
-/// `input` where positive, else `negative_slope * input`.
+/// Apply leaky ReLU: negative elements are multiplied by `negative_slope`.
+///
+/// Args:
+///     negative_slope: factor of negative elements.
 #[operator(nn, sample = "pointwise(F.leaky_relu, 1, WIDE)")]
 pub fn leaky_relu(
     input: &Tensor,
@@ -116,20 +119,38 @@ pub fn leaky_relu(
     activation(row, input, Some(negative_slope), inplace)
 }
 
-/// `input` where positive, else `alpha * (exp(input) - 1)`.
+/// Apply the exponential linear unit (ELU): `input` where positive, else `alpha * (exp(input) - 1)`.
+///
+/// Args:
+///     alpha: minus the limit for large negative elements.
+///
+/// Examples:
+///     >>> F.elu(torch.tensor([-1.0, 2.0]))
+///     tensor([-0.6321,  2.0000])
 #[operator(nn, sample = "pointwise(F.elu, 1, WIDE)")]
 pub fn elu(input: &Tensor, #[default(1.0)] alpha: f64, #[default(false)] inplace: bool) -> Result<Tensor> {
     let row = if inplace && alpha >= 0.0 { &u::elu_over::ROW } else { &u::elu::ROW };
     activation(row, input, Some(alpha), inplace)
 }
 
-/// `input * sigmoid(input)`.
+/// Apply the SiLU (swish) activation: `input * sigmoid(input)`.
+///
+/// Examples:
+///     >>> F.silu(torch.tensor([-1.0, 0.0, 1.0]))
+///     tensor([-0.2689,  0.0000,  0.7311])
 #[operator(nn, sample = "pointwise(F.silu, 1, WIDE)")]
 pub fn silu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     activation(&u::silu::ROW, input, None, inplace)
 }
 
-/// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
+/// Apply the Gaussian error linear unit (GELU): `input` times the normal distribution function of it.
+///
+/// Args:
+///     approximate: `"none"`, or `"tanh"` for an approximation by the hyperbolic tangent.
+///
+/// Examples:
+///     >>> F.gelu(torch.tensor([-1.0, 0.0, 1.0]))
+///     tensor([-0.1587,  0.0000,  0.8413])
 #[operator(
     nn,
     out(found),
@@ -157,7 +178,16 @@ fn flops(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
     (2 * numel(input) * weight.split_last().map_or(1, |(_, rows)| numel(rows))) as u64
 }
 
-/// `input @ weight.T + bias`.
+/// Apply an affine map to the last dimension: `input @ weight.T + bias`.
+///
+/// Args:
+///     input: the input, `(*, in_features)`.
+///     weight: the matrix, `(out_features, in_features)`.
+///     bias: vector to add, `(out_features,)`.
+///
+/// Examples:
+///     >>> F.linear(torch.ones(8, 3), torch.ones(4, 3)).shape
+///     torch.Size([8, 4])
 #[operator(nn, out(declared), autocast = lower, flops = flops, sample = "fixed([(2, 3), (4, 3), (4,)], F.linear)")]
 pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let shape = input.shape();
@@ -185,7 +215,15 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
     views::unsafe_view(&flat, out)
 }
 
-/// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
+/// Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
+///
+/// Args:
+///     p: probability that an element becomes zero.
+///     training: whether to apply dropout; else the input is returned as it is.
+///
+/// Examples:
+///     >>> F.dropout(torch.ones(3), p=0.5, training=False)
+///     tensor([1., 1., 1.])
 #[operator(nn, name = "dropout", sample = "random")]
 pub fn nn_dropout(
     input: &Tensor,
@@ -197,7 +235,15 @@ pub fn nn_dropout(
     dropped(input, p, training, inplace)
 }
 
-/// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
+/// Set random elements to zero with probability `p`, and scale the others by `1 / (1 - p)`.
+///
+/// Args:
+///     p: probability that an element becomes zero.
+///     train: whether to apply dropout; else the input is returned as it is.
+///
+/// Examples:
+///     >>> torch.dropout(torch.ones(3), 0.5, False)
+///     tensor([1., 1., 1.])
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     check_probability(p, Error::runtime)?;

@@ -338,7 +338,17 @@ fn check_sizes(
     Ok(())
 }
 
-/// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
+/// Normalize over the last dimensions, then scale and shift.
+///
+/// Args:
+///     normalized_shape: sizes of the dimensions to normalize over.
+///     weight: scale, of shape `normalized_shape`.
+///     bias: shift, of shape `normalized_shape`.
+///
+/// Examples:
+///     >>> F.layer_norm(torch.tensor([[1.0, 3.0], [2.0, 6.0]]), (2,), eps=0.0)
+///     tensor([[-1.,  1.],
+///             [-1.,  1.]])
 #[operator(function, sample = "layered()")]
 pub fn layer_norm(
     input: &Tensor,
@@ -355,13 +365,23 @@ pub fn layer_norm(
     NativeLayerNorm::call(input, normalized_shape, weight, bias, eps)
 }
 
-/// `layer_norm`, with the means and the factors of the rows.
+/// Apply layer normalization, and return the mean and the reciprocal standard deviation as well.
+///
+/// Args:
+///     normalized_shape: sizes of the dimensions to normalize over.
+///     weight: scale, of shape `normalized_shape`.
+///     bias: shift, of shape `normalized_shape`.
+///
+/// Examples:
+///     >>> out, mean, rstd = torch.native_layer_norm(torch.tensor([[1.0, 3.0]]), (2,), None, None, 0.0)
+///     >>> out, mean, rstd
+///     (tensor([[-1.,  1.]]), tensor([[2.]]), tensor([[1.]]))
 #[operator(function, sample = "random")]
 pub fn native_layer_norm(
     input: &Tensor,
     normalized_shape: &[i64],
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
+    #[required] weight: Option<&Tensor>,
+    #[required] bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<[Tensor; 3]> {
     let out = layer_norm(input, normalized_shape, weight, bias, eps)?;
@@ -472,7 +492,16 @@ impl FusedRmsNorm {
     }
 }
 
-/// Divides the last dimensions by the root of their mean square, then multiplies by `weight`.
+/// Divide by the root mean square over the last dimensions, then scale.
+///
+/// Args:
+///     normalized_shape: sizes of the dimensions to normalize over.
+///     weight: scale, of shape `normalized_shape`.
+///     eps: number added to the mean square; the epsilon of the dtype if not given.
+///
+/// Examples:
+///     >>> torch.rms_norm(torch.tensor([[3.0, 3.0]]), (2,))
+///     tensor([[1., 1.]])
 #[operator(function, sample = "layered_by_root()")]
 pub fn rms_norm(
     input: &Tensor,

@@ -322,8 +322,16 @@ impl ConstantPadNd {
     }
 }
 
-/// `input` with `value` before and after the elements of its last dimensions: two counts for each, the last one first;
-/// negative ones take away.
+/// Pad the last dimensions with a constant value.
+///
+/// Args:
+///     pad: number of elements to add before and after each dimension, last one first; negative numbers remove some.
+///     value: value of the added elements.
+///
+/// Examples:
+///     >>> torch.constant_pad_nd(torch.tensor([[1, 2]]), (1, 1, 0, 1))
+///     tensor([[0, 1, 2, 0],
+///             [0, 0, 0, 0]])
 #[operator(function, sample = "view(lambda draw, shape: lambda x: T.constant_pad_nd(x, (1, 2), 0.5), 1)")]
 pub fn constant_pad_nd(
     input: &Tensor,
@@ -438,8 +446,19 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// `input` with more elements before and after those of its last dimensions: two counts for each, the last one first;
-/// negative ones take away. They are `value`, or by `mode` the tensor's own: "reflect", "replicate", "circular".
+/// Pad the last dimensions of a tensor.
+///
+/// Args:
+///     pad: number of elements to add before and after each dimension, last one first; negative numbers remove some.
+///     mode: `"constant"`, `"reflect"`, `"replicate"` or `"circular"`.
+///     value: value of the added elements for `"constant"`; 0 if not given.
+///
+/// Examples:
+///     >>> F.pad(torch.tensor([[1, 2]]), (1, 1, 0, 1))
+///     tensor([[0, 1, 2, 0],
+///             [0, 0, 0, 0]])
+///     >>> F.pad(torch.tensor([[1.0, 2.0, 3.0]]), (2, 0), mode="reflect")
+///     tensor([[3., 2., 1., 2., 3.]])
 #[operator(
     nn,
     name = "pad",

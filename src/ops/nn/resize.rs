@@ -355,8 +355,9 @@ fn sizes_of(input: &Tensor, size: Option<Ints>, scales: &[Option<f64>]) -> Ints 
     })
 }
 
-/// Resizes by a rule: what `interpolate` calls when it has looked at its arguments. The rules have numbers: 0 nearest,
-/// 1 nearest, exactly, 2 linear, 3 cubic; 4, 5 and 6 linear, cubic and Lanczos' with wide filters.
+/// Resize by a rule, given by its number; `interpolate` calls it with checked arguments.
+///
+/// The rules: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic; 4, 5 and 6 linear, cubic and Lanczos with antialiasing.
 #[operator(nn, name = "_resample")]
 pub fn resample(
     input: &Tensor,

@@ -198,8 +198,32 @@ fn pair(hx: &[Tensor], op: &str) -> Result<[Tensor; 2]> {
 }
 
 macro_rules! one_state {
-    ($($name:ident, $packed:ident, $step:ident, $cell:expr, $doc:literal, $step_doc:literal $(, $cast:ident)?;)*) => { $(
+    ($($name:ident, $packed:ident, $step:ident, $cell:expr, $doc:literal, $layer:literal, $step_doc:literal, $rows:literal $(, $cast:ident)?;)*) => { $(
         #[doc = $doc]
+        ///
+        /// Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+        ///
+        /// Args:
+        ///     input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+        ///     data, batch_sizes: the fields of a packed sequence.
+        ///     hx: the initial hidden states of all layers.
+        ///     params: weights and biases of all layers, in the order of the module.
+        ///     has_biases: whether there are biases.
+        ///     num_layers: number of layers.
+        ///     dropout: probability of dropout between layers.
+        ///     train: whether to apply dropout.
+        ///     bidirectional: whether to run over the sequence in both directions.
+        ///     batch_first: whether the batch is the first dimension.
+        ///
+        /// Returns:
+        ///     The outputs and the last hidden states.
+        ///
+        /// Examples:
+        #[doc = concat!("     >>> layer = nn.", $layer)]
+        ///     >>> x, h = torch.ones(5, 2, 3), torch.zeros(1, 2, 4)
+        #[doc = concat!("     >>> out, h = torch.", stringify!($name), "(x, h, layer._flat_weights, True, 1, 0.0, False, False, False)")]
+        ///     >>> out.shape
+        ///     torch.Size([5, 2, 4])
         #[operator(function, composite, $(autocast = $cast,)? sample = "recurrent(name)")]
         #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
         pub fn $name(
@@ -238,6 +262,18 @@ macro_rules! one_state {
         }
 
         #[doc = $step_doc]
+        ///
+        /// Args:
+        ///     input: the input, `(N, H_in)`.
+        ///     hx: the hidden state, `(N, H)`.
+        ///     w_ih: weights of the input, `(H, H_in)`, with the gates of a GRU one after the other.
+        ///     w_hh: weights of the hidden state, `(H, H)`; likewise.
+        ///     b_ih, b_hh: biases, `(H,)`; likewise.
+        ///
+        /// Examples:
+        ///     >>> x, h = torch.ones(2, 3), torch.zeros(2, 4)
+        #[doc = concat!("     >>> torch.", stringify!($step), "(x, h, torch.ones(", $rows, ", 3), torch.ones(", $rows, ", 4)).shape")]
+        ///     torch.Size([2, 4])
         #[operator(function, composite, sample = "recurrent_step(name)")]
         pub fn $step(
             input: &Tensor,
@@ -309,17 +345,41 @@ fn step(
 
 one_state! {
     rnn_tanh, rnn_tanh_packed, rnn_tanh_cell, Cell::Tanh,
-    "Recurrent layers that take the tanh of their sums: all outputs, and the last states.",
-    "A step of a recurrent layer that takes the tanh of its sums.", lower;
+    "Run the layers of a recurrent network (RNN) with tanh over a sequence.", "RNN(3, 4)",
+    "Apply one step of a recurrent cell with tanh.", 4, lower;
     rnn_relu, rnn_relu_packed, rnn_relu_cell, Cell::Relu,
-    "Recurrent layers that take what is positive of their sums: all outputs, and the last states.",
-    "A step of a recurrent layer that takes what is positive of its sums.", lower;
+    "Run the layers of a recurrent network (RNN) with ReLU over a sequence.", "RNN(3, 4, nonlinearity='relu')",
+    "Apply one step of a recurrent cell with ReLU.", 4, lower;
     gru, gru_packed, gru_cell, Cell::Gru,
-    "Gated recurrent layers: all outputs, and the last states.",
-    "A step of a gated recurrent layer.";
+    "Run the layers of a gated recurrent network (GRU) over a sequence.", "GRU(3, 4)",
+    "Apply one step of a gated recurrent cell (GRU).", 12;
 }
 
-/// Layers of long short-term memory: all outputs, the last hidden states, and the last cells.
+/// Run the layers of a long short-term memory network (LSTM) over a sequence.
+///
+/// Called with packed sequences, it takes `data` and `batch_sizes` instead of `input`.
+///
+/// Args:
+///     input: the sequence, `(L, N, H_in)`, or `(N, L, H_in)` if `batch_first`.
+///     data, batch_sizes: the fields of a packed sequence.
+///     hx: the initial hidden and cell state of all layers.
+///     params: weights and biases of all layers, in the order of `nn.LSTM`.
+///     has_biases: whether there are biases.
+///     num_layers: number of layers.
+///     dropout: probability of dropout between layers.
+///     train: whether to apply dropout.
+///     bidirectional: whether to run over the sequence in both directions.
+///     batch_first: whether the batch is the first dimension.
+///
+/// Returns:
+///     The outputs, the last hidden states and the last cell states.
+///
+/// Examples:
+///     >>> layer = nn.LSTM(3, 4)
+///     >>> states = [torch.zeros(1, 2, 4), torch.zeros(1, 2, 4)]
+///     >>> out, h, c = torch.lstm(torch.ones(5, 2, 3), states, layer._flat_weights, True, 1, 0.0, False, False, False)
+///     >>> out.shape
+///     torch.Size([5, 2, 4])
 #[operator(function, composite, autocast = lower, sample = "recurrent(name)")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn lstm(
@@ -345,7 +405,7 @@ pub fn lstm(
     run_whole(input, &h, Some(&c), params, &options, batch_first)
 }
 
-/// The LSTM on packed steps.
+/// Run an LSTM over a packed sequence.
 #[overload(lstm.data)]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn lstm_packed(
@@ -371,7 +431,22 @@ pub fn lstm_packed(
     run(data, &sizes_of(data, batch_sizes)?, &h, Some(&c), params, &options)
 }
 
-/// A step of long short-term memory: the hidden state, and the cell.
+/// Apply one step of a long short-term memory cell (LSTM).
+///
+/// Args:
+///     input: the input, `(N, H_in)`.
+///     hx: hidden and cell state, each `(N, H)`.
+///     w_ih: weights of the input, `(4 * H, H_in)`.
+///     w_hh: weights of the hidden state, `(4 * H, H)`.
+///     b_ih, b_hh: biases, each `(4 * H,)`.
+///
+/// Returns:
+///     The new hidden state and the new cell state.
+///
+/// Examples:
+///     >>> h, c = torch.lstm_cell(torch.ones(2, 3), [torch.zeros(2, 4)] * 2, torch.ones(16, 3), torch.ones(16, 4))
+///     >>> h.shape, c.shape
+///     (torch.Size([2, 4]), torch.Size([2, 4]))
 #[operator(function, composite, sample = "recurrent_step(name)")]
 pub fn lstm_cell(
     input: &Tensor,

@@ -98,7 +98,14 @@ fn need_image(name: &str, input: &Tensor, factor: i64, what: &str) -> Result<()>
     Ok(())
 }
 
-/// Makes each group of channels a square of pixels.
+/// Rearrange channels into space: `(*, C * r**2, H, W)` to `(*, C, H * r, W * r)`.
+///
+/// Args:
+///     upscale_factor: factor `r` by which height and width grow.
+///
+/// Examples:
+///     >>> F.pixel_shuffle(torch.zeros(1, 8, 2, 2), 2).shape
+///     torch.Size([1, 2, 4, 4])
 #[operator(
     nn,
     sample = "shaped(lambda draw, shape: lambda x: F.pixel_shuffle(x, 2), st.sampled_from([(4, 1, 2), (2, 8, 2, 1)]))"
@@ -116,7 +123,14 @@ pub fn pixel_shuffle(input: &Tensor, upscale_factor: i64) -> Result<Tensor> {
     PixelShuffle::call(input, upscale_factor)
 }
 
-/// Makes each square of pixels a group of channels.
+/// Rearrange space into channels: `(*, C, H * r, W * r)` to `(*, C * r**2, H, W)`.
+///
+/// Args:
+///     downscale_factor: factor `r` by which height and width shrink.
+///
+/// Examples:
+///     >>> F.pixel_unshuffle(torch.zeros(1, 2, 4, 4), 2).shape
+///     torch.Size([1, 8, 2, 2])
 #[operator(
     nn,
     sample = "shaped(lambda draw, shape: lambda x: F.pixel_unshuffle(x, 2), st.sampled_from([(1, 2, 4), (2, 3, 2, 2)]))"
@@ -135,7 +149,15 @@ pub fn pixel_unshuffle(input: &Tensor, downscale_factor: i64) -> Result<Tensor> 
     PixelUnshuffle::call(input, downscale_factor)
 }
 
-/// Interleaves the channels of `groups` groups.
+/// Interleave the channels of several groups.
+///
+/// Args:
+///     input: the input, `(N, C, *)`.
+///     groups: number of groups, which divides the number of channels.
+///
+/// Examples:
+///     >>> F.channel_shuffle(torch.arange(4).reshape(1, 4, 1), 2).flatten()
+///     tensor([0, 2, 1, 3])
 #[operator(
     nn,
     alias = "native_channel_shuffle",

@@ -169,7 +169,7 @@ fn pair(list: &[i64]) -> String {
     format!("({}, {})", list[0], list[1])
 }
 
-/// The elements under each position of a window, as the columns of a matrix.
+/// Extract sliding windows as the columns of a matrix; `torch.nn.functional.unfold` calls it.
 #[operator(nn, out(declared), sample = "unfolded(name)")]
 pub fn im2col(
     input: &Tensor,
@@ -210,7 +210,7 @@ pub fn im2col(
     Im2Col::call(input, &kernel_size, &dilation, &padding, &stride)
 }
 
-/// The images whose elements are the sums of their places in columns.
+/// Sum the columns of a matrix into images, as sliding windows; `torch.nn.functional.fold` calls it.
 #[operator(nn, out(declared), sample = "unfolded(name)")]
 pub fn col2im(
     input: &Tensor,

@@ -168,13 +168,28 @@ impl DirichletGrad {
     }
 }
 
-/// Counts that are distributed by Poisson's law, with the rates in `input`.
+/// Draw from Poisson distributions with the rates in `input`.
+///
+/// Args:
+///     input: the rates, which are not negative.
+///
+/// Examples:
+///     >>> torch.poisson(torch.full((2, 3), 4.0)).shape
+///     torch.Size([2, 3])
 #[operator(function, sample = "random")]
 pub fn poisson(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     Poisson::call(input, generator)
 }
 
-/// How many of `count` trials succeed, each with probability `prob`.
+/// Draw from binomial distributions: the number of successes of independent trials.
+///
+/// Args:
+///     count: numbers of trials.
+///     prob: probabilities of success, broadcast with `count`.
+///
+/// Examples:
+///     >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
+///     tensor([ 0., 10.])
 #[operator(function, sample = "random")]
 pub fn binomial(count: &Tensor, prob: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     for (name, t) in [("count", count), ("prob", prob)] {
@@ -189,26 +204,26 @@ pub fn binomial(count: &Tensor, prob: &Tensor, generator: Option<Generator>) -> 
     Binomial::call(&count, &prob, generator)
 }
 
-/// Samples of gamma distributions of rate 1, with the shapes in `input`.
+/// Draw from gamma distributions with the given shape parameters and rate 1.
 #[operator(function, sample = "random")]
 pub fn _standard_gamma(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     StandardGamma::call(input, generator)
 }
 
-/// The derivative of `output`, drawn by `_standard_gamma`, with respect to its shape parameter.
+/// Compute the derivative of `output`, drawn by `_standard_gamma`, with respect to the shape parameter.
 #[operator(function, sample = "random")]
 pub fn _standard_gamma_grad(input: &Tensor, output: &Tensor) -> Result<Tensor> {
     let [input, output] = together([input, output])?;
     StandardGammaGrad::call(&input, &output)
 }
 
-/// Samples of Dirichlet distributions, with concentrations along the last dimension of `input`.
+/// Draw from Dirichlet distributions with concentrations along the last dimension of `input`.
 #[operator(function, sample = "random")]
 pub fn _sample_dirichlet(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     SampleDirichlet::call(input, generator)
 }
 
-/// The derivative of a share `x` with respect to its concentration `alpha`, of which all sum to `total`, divided by `1 - x`.
+/// Compute the derivative of a share `x` with respect to its concentration, divided by `1 - x`.
 #[operator(function, sample = "random")]
 pub fn _dirichlet_grad(x: &Tensor, alpha: &Tensor, total: &Tensor) -> Result<Tensor> {
     let [x, alpha, total] = together([x, alpha, total])?;

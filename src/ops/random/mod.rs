@@ -67,7 +67,15 @@ impl Bernoulli1 {
     }
 }
 
-/// Uniform random numbers, from `from` to just below `to`.
+/// Fill the tensor with numbers drawn uniformly from `[from, to)`.
+///
+/// Args:
+///     from: lower bound.
+///     to: upper bound.
+///
+/// Examples:
+///     >>> torch.empty(3).uniform_(0, 2).shape
+///     torch.Size([3])
 #[inplace]
 pub fn uniform_(
     input: &Tensor,
@@ -78,7 +86,15 @@ pub fn uniform_(
     draw_over(input, |t| Uniform::over(t, from, to, generator.clone()))
 }
 
-/// Normally distributed random numbers.
+/// Fill the tensor with numbers drawn from a normal distribution.
+///
+/// Args:
+///     mean: mean of the distribution.
+///     std: standard deviation of the distribution.
+///
+/// Examples:
+///     >>> torch.empty(3).normal_(mean=5).shape
+///     torch.Size([3])
 #[inplace(normal, overloads((1, 2), (0, 2), (1, 2), (2, 8)))]
 pub fn normal_(
     input: &Tensor,
@@ -89,7 +105,14 @@ pub fn normal_(
     draw_over(input, |t| Normal::over(t, mean, std, generator.clone()))
 }
 
-/// Exponentially distributed random numbers with rate `lambd`.
+/// Fill the tensor with numbers drawn from an exponential distribution.
+///
+/// Args:
+///     lambd: rate of the distribution.
+///
+/// Examples:
+///     >>> torch.empty(3).exponential_().shape
+///     torch.Size([3])
 #[inplace]
 pub fn exponential_(
     input: &Tensor,
@@ -99,13 +122,28 @@ pub fn exponential_(
     draw_over(input, |t| Exponential::over(t, lambd, generator.clone()))
 }
 
-/// How many trials of probability `p` the first success takes.
+/// Fill the tensor with numbers drawn from a geometric distribution: trials up to the first success.
+///
+/// Args:
+///     p: probability of success.
+///
+/// Examples:
+///     >>> torch.empty(3).geometric_(0.5).shape
+///     torch.Size([3])
 #[inplace]
 pub fn geometric_(input: &Tensor, p: f64, #[keyword] generator: Option<Generator>) -> Result<()> {
     draw_over(input, |t| Geometric::over(t, p, generator.clone()))
 }
 
-/// Random numbers of the Cauchy distribution.
+/// Fill the tensor with numbers drawn from a Cauchy distribution.
+///
+/// Args:
+///     median: median of the distribution.
+///     sigma: half of the width at half height.
+///
+/// Examples:
+///     >>> torch.empty(3).cauchy_().shape
+///     torch.Size([3])
 #[inplace]
 pub fn cauchy_(
     input: &Tensor,
@@ -116,7 +154,15 @@ pub fn cauchy_(
     draw_over(input, |t| Cauchy::over(t, median, sigma, generator.clone()))
 }
 
-/// Random numbers whose logarithm is normally distributed.
+/// Fill the tensor with numbers whose logarithms are drawn from a normal distribution.
+///
+/// Args:
+///     mean: mean of the logarithms.
+///     std: standard deviation of the logarithms.
+///
+/// Examples:
+///     >>> torch.empty(3).log_normal_().shape
+///     torch.Size([3])
 #[inplace]
 pub fn log_normal_(
     input: &Tensor,
@@ -127,7 +173,17 @@ pub fn log_normal_(
     draw_over(input, |t| LogNormal::over(t, mean, std, generator.clone()))
 }
 
-/// Random whole numbers: below `to`, from `from` to below `to`, or up to the last that the dtype has.
+/// Fill the tensor with integers drawn uniformly from `[from, to)`.
+///
+/// Called with one number, that is `to`; with none, all that the data type can count exactly are drawn.
+///
+/// Args:
+///     from: lower bound; 0 if not given.
+///     to: upper bound, which is left out.
+///
+/// Examples:
+///     >>> torch.empty(3).random_(10).shape
+///     torch.Size([3])
 #[inplace(overloads((0, 1), (2, 3), (1, 2)))]
 pub fn random_(
     input: &Tensor,
@@ -145,7 +201,14 @@ pub fn random_(
     draw_over(input, |t| Random::over(t, from, to, generator.clone()))
 }
 
-/// Ones with probability `p` (a number, or one for each element), else zeros.
+/// Fill the tensor with ones with probability `p`, else zeros.
+///
+/// Args:
+///     p: a number, or a tensor with a probability for each element. Default: `0.5`
+///
+/// Examples:
+///     >>> torch.empty(3).bernoulli_(1.0)
+///     tensor([1., 1., 1.])
 #[inplace(bernoulli, aten(Tensor, float), overloads((0, 1), (1, 2)))]
 pub fn bernoulli_(
     input: &Tensor,
@@ -212,7 +275,15 @@ impl Bernoulli {
     }
 }
 
-/// Ones with the probabilities in `input` (or `p` everywhere), else zeros.
+/// Draw ones and zeros: ones with the probabilities in `input`.
+///
+/// Args:
+///     input: probabilities between 0 and 1.
+///     p: one probability for all elements, instead of those in `input`.
+///
+/// Examples:
+///     >>> torch.bernoulli(torch.tensor([0.0, 1.0, 1.0]))
+///     tensor([0., 1., 1.])
 #[operator(function, method, out(any), overloads((0, 1), (1, 2)), sample = "random")]
 pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Generator>) -> Result<Tensor> {
     Bernoulli::call(input, p, generator)
@@ -265,7 +336,14 @@ fn made_like(
     wanting(draw(&input.shape(), new, fill)?, requires_grad)
 }
 
-/// Uniform random numbers between 0 and 1.
+/// Return random numbers drawn uniformly from `[0, 1)`.
+///
+/// Args:
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.rand(2, 3).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     out(
@@ -292,7 +370,14 @@ pub fn rand(
     })
 }
 
-/// Random numbers of the standard normal distribution.
+/// Return random numbers drawn from the standard normal distribution.
+///
+/// Args:
+///     dtype: data type of the result; the default dtype if not given.
+///
+/// Examples:
+///     >>> torch.randn(2, 3).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     out(
@@ -319,7 +404,21 @@ pub fn randn(
     })
 }
 
-/// Random whole numbers from `low` (0 when left out) to below `high`.
+/// Return random integers drawn uniformly from `[low, high)`.
+///
+/// Called with one number, that is `high`, and `low` is 0.
+///
+/// Args:
+///     low: smallest integer; 0 if not given.
+///     high: the integers are less than it.
+///     size: shape of the result.
+///     dtype: data type of the result; int64 if not given.
+///
+/// Examples:
+///     >>> torch.randint(10, (2, 3)).shape
+///     torch.Size([2, 3])
+///     >>> torch.randint(3, 4, (2,))
+///     tensor([3, 3])
 #[operator(
     function,
     out(
@@ -350,7 +449,14 @@ pub fn randint(
     })
 }
 
-/// Uniform random numbers between 0 and 1, like another tensor.
+/// Return random numbers drawn uniformly from `[0, 1)`, with the shape of another tensor.
+///
+/// Args:
+///     input: the tensor whose shape, data type and device are taken.
+///
+/// Examples:
+///     >>> torch.rand_like(torch.zeros(2, 3)).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     overloads((1, 7), (0, 6)),
@@ -372,7 +478,14 @@ pub fn rand_like(
     })
 }
 
-/// Random numbers of the standard normal distribution, like another tensor.
+/// Return random numbers drawn from the standard normal distribution, with the shape of another tensor.
+///
+/// Args:
+///     input: the tensor whose shape, data type and device are taken.
+///
+/// Examples:
+///     >>> torch.randn_like(torch.zeros(2, 3)).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     overloads((1, 7), (0, 6)),
@@ -394,7 +507,18 @@ pub fn randn_like(
     })
 }
 
-/// Random whole numbers, like another tensor.
+/// Return random integers drawn uniformly from `[low, high)`, with the shape of another tensor.
+///
+/// Called with one number, that is `high`, and `low` is 0.
+///
+/// Args:
+///     input: the tensor whose shape, data type and device are taken.
+///     low: smallest integer; 0 if not given.
+///     high: the integers are less than it.
+///
+/// Examples:
+///     >>> torch.randint_like(torch.zeros(2, 3), 10).shape
+///     torch.Size([2, 3])
 #[operator(
     function,
     overloads((3, 9), (2, 8), (2, 8), (1, 7), (2, 8), (1, 7)),
@@ -419,7 +543,15 @@ pub fn randint_like(
     })
 }
 
-/// The numbers below `n` in random order.
+/// Return a random permutation of the integers from 0 to `n - 1`.
+///
+/// Args:
+///     n: how many integers.
+///     dtype: data type of the result; int64 if not given.
+///
+/// Examples:
+///     >>> torch.randperm(5).sort().values
+///     tensor([0, 1, 2, 3, 4])
 #[operator(
     function,
     out(
@@ -453,7 +585,16 @@ pub fn randperm(
     wanting(to_dtype(&out, dtype)?, requires_grad)
 }
 
-/// Numbers of categories, drawn by their weights in the last dimension.
+/// Draw category indices with probabilities proportional to the weights in each row.
+///
+/// Args:
+///     input: vector of weights, or a matrix with weights in its rows; they need not sum to 1.
+///     num_samples: number of draws per row.
+///     replacement: whether a category may be drawn several times.
+///
+/// Examples:
+///     >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0, 1.0]), 2).sort().values
+///     tensor([1, 3])
 #[operator(
     function,
     method,

@@ -56,7 +56,19 @@ fn within(mean: Operand, std: &Tensor, generator: Option<Generator>) -> Result<T
     a::add(&a::mul(&noise, std)?, mean)
 }
 
-/// Normally distributed random numbers with these means and standard deviations.
+/// Draw from normal distributions.
+///
+/// Args:
+///     mean: the means, a number or a tensor. Default: `0.0`
+///     std: the standard deviations, a number or a tensor. Default: `1.0`
+///     size: shape of the result, if `mean` and `std` are numbers.
+///     dtype: data type of the result, if `size` is given.
+///
+/// Examples:
+///     >>> torch.normal(torch.zeros(3), 1.0).shape
+///     torch.Size([3])
+///     >>> torch.normal(5.0, 0.1, (2, 3)).shape
+///     torch.Size([2, 3])
 #[operator(function, out, overloads((1, 2), (0, 2), (1, 2), (2, 8)), sample = "random")]
 pub fn normal(
     #[default(Operand::Scalar(Scalar::Float(0.0)))] mean: Operand,

@@ -9,7 +9,18 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::{max, min};
 use crate::ops::shape::view::flatten;
 
-/// How often each whole number occurs, or the sums of their weights.
+/// Count how often each value occurs in a vector of non-negative integers.
+///
+/// Args:
+///     input: vector of non-negative integers.
+///     weights: if given, weights of the same shape, which are summed instead of counted.
+///     minlength: least length of the result.
+///
+/// Examples:
+///     >>> torch.bincount(torch.tensor([0, 1, 1, 3]))
+///     tensor([1, 2, 0, 1])
+///     >>> torch.bincount(torch.tensor([0, 1, 1]), weights=torch.tensor([0.5, 1.0, 2.0]))
+///     tensor([0.5000, 3.0000])
 #[operator(function, method, unrecorded, sample = "underived")]
 pub fn bincount(input: &Tensor, weights: Option<&Tensor>, #[default(0)] minlength: i64) -> Result<Tensor> {
     if input.dtype().is_differentiable() || input.dtype() == DType::Bool {
@@ -51,7 +62,18 @@ pub fn bincount(input: &Tensor, weights: Option<&Tensor>, #[default(0)] minlengt
     )
 }
 
-/// How many elements lie in each of `bins` equal parts of a range, by default that of the elements.
+/// Compute a histogram with bins of equal width.
+///
+/// Elements outside `[min, max]` are not counted. If both are 0, the range is that of the elements.
+///
+/// Args:
+///     bins: number of bins.
+///     min: lower end of the range.
+///     max: upper end of the range.
+///
+/// Examples:
+///     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+///     tensor([0., 2., 1., 0.])
 #[operator(function, method, unrecorded, out(declared), sample = "underived")]
 pub fn histc(
     input: &Tensor,

@@ -43,7 +43,18 @@ fn check_weights(name: &str, weights: &Tensor, count: usize, integral: bool) -> 
     Ok(())
 }
 
-/// The covariances of variables, which are rows: of observations, which are columns and may have weights.
+/// Estimate the covariance matrix of variables, whose observations are the columns of `input`.
+///
+/// Args:
+///     input: a matrix with a row for each variable, or a vector of observations of one variable.
+///     correction: difference between the number of observations and the divisor; 1 is Bessel's correction.
+///     fweights: how often each observation was made (frequency weights).
+///     aweights: importance of each observation.
+///
+/// Examples:
+///     >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+///     tensor([[ 1., -1.],
+///             [-1.,  1.]])
 #[operator(function, method, sample = "fixed([(3, 4)], lambda x: T.cov(x))")]
 pub fn cov(
     input: &Tensor,
@@ -108,7 +119,15 @@ pub fn cov(
     squeeze_all(&a::div(&products, Operand::from(&norm))?)
 }
 
-/// Pearson's correlations of variables, which are rows.
+/// Compute the matrix of Pearson's correlation coefficients of variables.
+///
+/// Args:
+///     input: a matrix with a row for each variable and a column for each observation.
+///
+/// Examples:
+///     >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+///     tensor([[ 1., -1.],
+///             [-1.,  1.]])
 #[operator(function, method, sample = "fixed([(3, 4)], lambda x: T.corrcoef(x))")]
 pub fn corrcoef(input: &Tensor) -> Result<Tensor> {
     if input.ndim() > 2 {

@@ -287,43 +287,86 @@ impl Aminmax {
     }
 }
 
-/// The largest element; along `dim` its index, too; or the larger elements of two tensors.
+/// Return the maximum of all elements, or with `dim` the maxima along it and their indices.
+///
+/// With a second tensor, return the element-wise maximum, as `torch.maximum` does. NaN counts as the largest value.
+///
+/// Args:
+///     other: a tensor to compare with, element by element.
+///     dim: dimension to reduce.
+///     keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+///     out: tensor to write the result into; with `dim` two, for values and indices.
+///
+/// Returns:
+///     A tensor, or with `dim` a named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+///     >>> torch.max(x)
+///     tensor(7.)
+///     >>> values, indices = torch.max(x, dim=1)
+///     >>> values, indices
+///     (tensor([5., 7.]), tensor([1, 0]))
 #[operator(function, method, out, sample = "extreme(name)")]
 pub fn max(input: &Tensor) -> Result<Tensor> {
     Max1::call(input)
 }
 
-/// The larger elements of two tensors.
+/// Return the element-wise maximum of two tensors.
 #[overload(max.other)]
 pub fn max_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     maximum(input, other)
 }
 
-/// The largest elements along `dim`, and where they are.
+/// Return the maxima along `dim` and their indices.
 #[overload(max.dim, out(declared), returns(values, indices))]
 pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     Max::call(input, dim, keepdim)
 }
 
-/// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
+/// Return the minimum of all elements, or with `dim` the minima along it and their indices.
+///
+/// With a second tensor, return the element-wise minimum, as `torch.minimum` does. NaN counts as the smallest value.
+///
+/// Args:
+///     other: a tensor to compare with, element by element.
+///     dim: dimension to reduce.
+///     keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+///     out: tensor to write the result into; with `dim` two, for values and indices.
+///
+/// Returns:
+///     A tensor, or with `dim` a named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+///     >>> torch.min(x)
+///     tensor(1.)
+///     >>> torch.min(x, dim=1).indices
+///     tensor([0, 1])
 #[operator(function, method, out, sample = "extreme(name)")]
 pub fn min(input: &Tensor) -> Result<Tensor> {
     Min1::call(input)
 }
 
-/// The smaller elements of two tensors.
+/// Return the element-wise minimum of two tensors.
 #[overload(min.other)]
 pub fn min_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     minimum(input, other)
 }
 
-/// The smallest elements along `dim`, and where they are.
+/// Return the minima along `dim` and their indices.
 #[overload(min.dim, out(declared), returns(values, indices))]
 pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     Min::call(input, dim, keepdim)
 }
 
-/// The largest elements over dimensions; equal ones share the gradient.
+/// Return the maximum over one or several dimensions.
+///
+/// Unlike `torch.max` it gives no indices, and equal maxima share the gradient evenly.
+///
+/// Examples:
+///     >>> torch.amax(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
+///     tensor([5., 7.])
 #[operator(
     function,
     method,
@@ -336,7 +379,13 @@ pub fn amax(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) 
     Amax::call(input, dim.unwrap_or_default(), keepdim)
 }
 
-/// The smallest elements over dimensions; equal ones share the gradient.
+/// Return the minimum over one or several dimensions.
+///
+/// Unlike `torch.min` it gives no indices, and equal minima share the gradient evenly.
+///
+/// Examples:
+///     >>> torch.amin(torch.tensor([[1.0, 5.0], [7.0, 3.0]]), dim=1)
+///     tensor([1., 3.])
 #[operator(
     function,
     method,
@@ -349,19 +398,46 @@ pub fn amin(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) 
     Amin::call(input, dim.unwrap_or_default(), keepdim)
 }
 
-/// Where the largest element is: along `dim`, or among all.
+/// Return the index of the maximum, of all elements or along a dimension.
+///
+/// Args:
+///     dim: dimension to reduce; without it, the index is that in the flattened tensor.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+///     >>> torch.argmax(x), torch.argmax(x, dim=1)
+///     (tensor(2), tensor([1, 0]))
 #[operator(function, method, out(declared), unrecorded)]
 pub fn argmax(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
     Argmax::call(input, dim, keepdim)
 }
 
-/// Where the smallest element is: along `dim`, or among all.
+/// Return the index of the minimum, of all elements or along a dimension.
+///
+/// Args:
+///     dim: dimension to reduce; without it, the index is that in the flattened tensor.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
+///     >>> torch.argmin(x), torch.argmin(x, dim=1)
+///     (tensor(0), tensor([0, 1]))
 #[operator(function, method, out(declared), unrecorded)]
 pub fn argmin(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
     Argmin::call(input, dim, keepdim)
 }
 
-/// The smallest and the largest element.
+/// Return both the minimum and the maximum, of all elements or along a dimension.
+///
+/// Args:
+///     dim: dimension to reduce; all elements if not given.
+///
+/// Returns:
+///     A named tuple `(min, max)`.
+///
+/// Examples:
+///     >>> low, high = torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
+///     >>> low, high
+///     (tensor(1.), tensor(3.))
 #[operator(function, method, out(declared), returns(min, max), sample = "extreme_pair()")]
 pub fn aminmax(
     input: &Tensor,

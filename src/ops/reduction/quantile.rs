@@ -122,8 +122,8 @@ fn check_range(name: &str, q: &Tensor) -> Result<()> {
 }
 
 macro_rules! quantile_rows {
-    ($($doc:literal $name:ident, $skips:literal, $sample:tt;)*) => { $(
-        #[doc = $doc]
+    ($($(#[doc = $doc:literal])+ $name:ident, $skips:literal, $sample:tt;)*) => { $(
+        $(#[doc = $doc])+
         #[operator(function, method, out(message = "quantile() out tensor must be same dtype as the input tensor"),
             autocast = single, sample = $sample)]
         pub fn $name(
@@ -141,13 +141,36 @@ macro_rules! quantile_rows {
     )* };
 }
 quantile_rows! {
-    "The values below which the shares `q` of the elements lie." quantile, false,
+    /// Compute quantiles of all elements or along a dimension: the values below which given shares of them lie.
+    ///
+    /// Args:
+    ///     q: the shares, between 0 and 1: a number or a vector.
+    ///     dim: dimension to reduce; without it, the tensor is flattened.
+    ///     interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+    ///         `"midpoint"`.
+    ///
+    /// Examples:
+    ///     >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    ///     >>> torch.quantile(x, 0.5), torch.quantile(x, torch.tensor([0.0, 0.25]))
+    ///     (tensor(2.5000), tensor([1.0000, 1.7500]))
+    quantile, false,
         "shaped(lambda draw, shape: widened(lambda x: T.quantile(x, 0.3, 0)), FULL, least=1)";
-    "The same of those that are numbers." nanquantile, true,
+    /// Compute quantiles of the elements that are not NaN, of all or along a dimension.
+    ///
+    /// Args:
+    ///     q: the shares, between 0 and 1: a number or a vector.
+    ///     dim: dimension to reduce; without it, the tensor is flattened.
+    ///     interpolation: what to take between two elements: `"linear"`, `"lower"`, `"higher"`, `"nearest"` or
+    ///         `"midpoint"`.
+    ///
+    /// Examples:
+    ///     >>> torch.nanquantile(torch.tensor([1.0, float("nan"), 3.0]), 0.5)
+    ///     tensor(2.)
+    nanquantile, true,
         "shaped(lambda draw, shape: widened(lambda x: T.nanquantile(x, 0.3, 0)), FULL, least=1)";
 }
 
-/// The value below which the share `q` of the elements lies.
+/// Compute one quantile: the value below which the share `q` of the elements lies.
 #[overload(quantile.scalar)]
 pub fn quantile_at(
     input: &Tensor,
@@ -162,7 +185,7 @@ pub fn quantile_at(
     quantiles(input, &q, dim, keepdim, &interpolation, false)
 }
 
-/// `quantile` of the elements that are not NaN.
+/// Compute one quantile of the elements that are not NaN.
 #[overload(nanquantile.scalar)]
 pub fn nanquantile_at(
     input: &Tensor,
@@ -225,7 +248,17 @@ impl Mode {
     }
 }
 
-/// The commonest value along `dim`, the smallest of several, and the last place where it is.
+/// Return the most frequent value along a dimension, the smallest of several, and an index where it occurs.
+///
+/// Args:
+///     dim: dimension to reduce.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> torch.mode(torch.tensor([1, 2, 2, 3])).values
+///     tensor(2)
 #[operator(
     function,
     method,

@@ -198,7 +198,20 @@ fn in_dtype(result: Tensor, dtype: Option<DType>) -> Result<Tensor> {
     }
 }
 
-/// Sum of all elements, or over dimensions.
+/// Sum all elements, or over the given dimensions.
+///
+/// Integers and truth values are summed as int64.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are summed.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+///     >>> torch.sum(x)
+///     tensor(10.)
+///     >>> torch.sum(x, dim=1, keepdim=True)
+///     tensor([[3.],
+///             [7.]])
 #[operator(
     function,
     method,
@@ -223,7 +236,17 @@ pub fn sum(
     in_dtype(sum?, dtype)
 }
 
-/// Mean of all elements, or over dimensions.
+/// Compute the mean of all elements, or over the given dimensions.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are averaged; needed for integers.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+///     >>> torch.mean(x)
+///     tensor(2.5000)
+///     >>> torch.mean(x, dim=0)
+///     tensor([2., 3.])
 #[operator(function, method, out, overloads((0, 1), (1, 3)), sample = "reduction(name, shapes=FULL)")]
 pub fn mean(
     input: &Tensor,
@@ -245,7 +268,16 @@ pub fn mean(
     }
 }
 
-/// Product of all elements, or over one dimension.
+/// Multiply all elements, or those along one dimension.
+///
+/// Args:
+///     dim: dimension to reduce; all elements if not given.
+///     dtype: data type that the elements are converted to before they are multiplied.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+///     >>> torch.prod(x), torch.prod(x, dim=1)
+///     (tensor(24.), tensor([ 2., 12.]))
 #[operator(
     function,
     method,
@@ -271,7 +303,14 @@ pub fn prod(
     in_dtype(product?, dtype)
 }
 
-/// Sum of the elements that are not NaN.
+/// Sum all elements, or over the given dimensions, with NaN taken as zero.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are summed.
+///
+/// Examples:
+///     >>> torch.nansum(torch.tensor([1.0, float("nan"), 2.0]))
+///     tensor(3.)
 #[operator(function, method, out, sample = "reduction(name)")]
 pub fn nansum(
     input: &Tensor,
@@ -291,7 +330,14 @@ pub fn nansum(
     Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)
 }
 
-/// Mean of the elements that are not NaN.
+/// Compute the mean of the elements that are not NaN, of all or over the given dimensions.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are averaged; needed for integers.
+///
+/// Examples:
+///     >>> torch.nanmean(torch.tensor([1.0, float("nan"), 2.0]))
+///     tensor(1.5000)
 #[operator(function, method, out(called = "nansum"), composite, sample = "reduction(name, shapes=FULL)")]
 pub fn nanmean(
     input: &Tensor,
@@ -310,7 +356,12 @@ pub fn nanmean(
     arithmetic::div(&Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
 }
 
-/// Whether all elements are not zero.
+/// Tell whether all elements are True (not zero), in the whole tensor or over the given dimensions.
+///
+/// Examples:
+///     >>> x = torch.tensor([[True, False], [True, True]])
+///     >>> torch.all(x), torch.all(x, dim=1)
+///     (tensor(False), tensor([False,  True]))
 #[operator(
     function,
     method,
@@ -322,7 +373,12 @@ pub fn all(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -
     All::call(input, dim, keepdim)
 }
 
-/// Whether any element is not zero.
+/// Tell whether any element is True (not zero), in the whole tensor or over the given dimensions.
+///
+/// Examples:
+///     >>> x = torch.tensor([[True, False], [False, False]])
+///     >>> torch.any(x), torch.any(x, dim=1)
+///     (tensor(True), tensor([ True, False]))
 #[operator(
     function,
     method,
@@ -334,7 +390,11 @@ pub fn any(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -
     Any::call(input, dim, keepdim)
 }
 
-/// How many elements are not zero.
+/// Count the elements that are not zero, in the whole tensor or over the given dimensions.
+///
+/// Examples:
+///     >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
+///     tensor([1, 2])
 #[operator(function, method, unrecorded, overloads((0, 1), (1, 1)))]
 pub fn count_nonzero(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
     mode::with_grad(false, || Sum1::call(&arithmetic::ne(input, 0i64)?, dim.unwrap_or_default(), false))

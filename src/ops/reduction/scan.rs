@@ -240,19 +240,37 @@ fn widened(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     read_as(input, dtype)
 }
 
-/// Running sum along a dimension.
+/// Compute the cumulative sum of the elements along a dimension.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are summed.
+///
+/// Examples:
+///     >>> torch.cumsum(torch.tensor([1, 2, 3]), dim=0)
+///     tensor([1, 3, 6])
 #[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
 pub fn cumsum(input: &Tensor, dim: i64, #[keyword] dtype: Option<DType>) -> Result<Tensor> {
     Cumsum::call(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
 }
 
-/// Running product along a dimension.
+/// Compute the cumulative product of the elements along a dimension.
+///
+/// Args:
+///     dtype: data type that the elements are converted to before they are multiplied.
+///
+/// Examples:
+///     >>> torch.cumprod(torch.tensor([1, 2, 3]), dim=0)
+///     tensor([1, 2, 6])
 #[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
 pub fn cumprod(input: &Tensor, dim: i64, #[keyword] dtype: Option<DType>) -> Result<Tensor> {
     Cumprod::call(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
 }
 
-/// Logarithm of the running sum of exponentials along a dimension.
+/// Compute the logarithm of the cumulative sum of exponentials along a dimension, without overflow.
+///
+/// Examples:
+///     >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), dim=0)
+///     tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
 #[operator(
     function,
     method,
@@ -263,7 +281,15 @@ pub fn logcumsumexp(input: &Tensor, dim: i64) -> Result<Tensor> {
     Logcumsumexp::call(input, dim)
 }
 
-/// Running largest value along a dimension, and where it is.
+/// Compute the cumulative maximum along a dimension, and the index where it was found.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> values, indices = torch.cummax(torch.tensor([1, 3, 2, 4]), dim=0)
+///     >>> values, indices
+///     (tensor([1, 3, 3, 4]), tensor([0, 1, 1, 3]))
 #[operator(
     function,
     method,
@@ -275,7 +301,15 @@ pub fn cummax(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     Cummax::call(input, dim)
 }
 
-/// Running smallest value along a dimension, and where it is.
+/// Compute the cumulative minimum along a dimension, and the index where it was found.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> values, indices = torch.cummin(torch.tensor([4, 2, 3, 1]), dim=0)
+///     >>> values, indices
+///     (tensor([4, 2, 2, 1]), tensor([0, 1, 1, 3]))
 #[operator(
     function,
     method,
@@ -304,13 +338,13 @@ fn overwrite(
     inplace::overwrite(target, &scan(&numbers_in(kernel, target.clone())?)?)
 }
 
-/// The running sum, over the tensor.
+/// Compute the cumulative sum along a dimension, in place.
 #[inplace(cumsum)]
 pub fn cumsum_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
     overwrite(input, dtype, "cumsum_out_cpu", |x| Cumsum::call(x, dim))
 }
 
-/// The running product, over the tensor.
+/// Compute the cumulative product along a dimension, in place.
 #[inplace(cumprod)]
 pub fn cumprod_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
     overwrite(input, dtype, "cumprod_out_cpu", |x| Cumprod::call(x, dim))

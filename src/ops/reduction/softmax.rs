@@ -132,19 +132,42 @@ fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     dtype.map_or(Ok(input.clone()), |dtype| to_dtype(input, dtype))
 }
 
-/// `exp(input) / sum(exp(input))` along `dim`.
+/// Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
+///
+/// Args:
+///     dim: dimension along which the elements sum to 1.
+///     dtype: data type that `input` is converted to first, which helps against overflow.
+///
+/// Examples:
+///     >>> torch.softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+///     tensor([0.0900, 0.2447, 0.6652])
 #[operator(function, method, out(declared, called = "aten::softmax"), sample = "over_dim(name)")]
 pub fn softmax(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     Softmax::call(&as_dtype(input, dtype)?, dim)
 }
 
-/// The logarithm of softmax along `dim`.
+/// Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
+///
+/// Args:
+///     dim: dimension along which the exponentials of the results sum to 1.
+///     dtype: data type that `input` is converted to first, which helps against overflow.
+///
+/// Examples:
+///     >>> torch.log_softmax(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+///     tensor([-2.4076, -1.4076, -0.4076])
 #[operator(function, method, out(declared, called = "aten::log_softmax"), sample = "over_dim(name)")]
 pub fn log_softmax(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
     LogSoftmax::call(&as_dtype(input, dtype)?, dim)
 }
 
-/// The logarithm of the sum of exponentials over `dim`, without overflow.
+/// Compute the logarithm of the sum of exponentials over dimensions, without overflow.
+///
+/// Args:
+///     dim: dimension or dimensions to reduce.
+///
+/// Examples:
+///     >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), dim=0)
+///     tensor(1000.6932)
 #[operator(
     function,
     method,
@@ -168,7 +191,14 @@ fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
     Ok(dim)
 }
 
-/// `exp(input) / sum(exp(input))` along `dim`.
+/// Apply softmax along a dimension: `exp(input) / sum(exp(input))`, so that the elements sum to 1.
+///
+/// Args:
+///     dim: dimension along which the elements sum to 1; if not given, one is chosen with a warning.
+///
+/// Examples:
+///     >>> F.softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+///     tensor([[0.0900, 0.2447, 0.6652]])
 #[operator(nn, name = "softmax", sample = "over_dim(name)")]
 pub fn nn_softmax(
     input: &Tensor,
@@ -179,7 +209,14 @@ pub fn nn_softmax(
     softmax(input, guessed_dim("softmax", input, dim)?, dtype)
 }
 
-/// The logarithm of softmax along `dim`.
+/// Apply the logarithm of softmax along a dimension; more accurate than `log(softmax(input))`.
+///
+/// Args:
+///     dim: dimension to work along; if not given, one is chosen with a warning.
+///
+/// Examples:
+///     >>> F.log_softmax(torch.tensor([[1.0, 2.0, 3.0]]), dim=-1)
+///     tensor([[-2.4076, -1.4076, -0.4076]])
 #[operator(nn, name = "log_softmax", sample = "over_dim(name)")]
 pub fn nn_log_softmax(
     input: &Tensor,
@@ -190,7 +227,15 @@ pub fn nn_log_softmax(
     log_softmax(input, guessed_dim("log_softmax", input, dim)?, dtype)
 }
 
-/// Softmax of `-input` along `dim`.
+/// Apply softmax to `-input` along a dimension, so that the smallest element gets the largest share.
+///
+/// Args:
+///     dim: dimension along which the elements sum to 1; if not given, one is chosen with a warning.
+///     dtype: data type that `input` is converted to first.
+///
+/// Examples:
+///     >>> F.softmin(torch.tensor([1.0, 2.0, 3.0]), dim=0)
+///     tensor([0.6652, 0.2447, 0.0900])
 #[operator(nn, sample = "over_dim(F.softmin)")]
 pub fn softmin(
     input: &Tensor,

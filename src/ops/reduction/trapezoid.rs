@@ -78,7 +78,19 @@ fn zeros_if_empty(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
     zeros(&shape, y.dtype(), y.device()).map(Some)
 }
 
-/// The area under `y` along a dimension, over the places `x`, by trapezoids.
+/// Integrate `y` along a dimension by the trapezoidal rule.
+///
+/// Args:
+///     y: values of the function.
+///     x: points at which they were taken; if not given, they are `dx` apart.
+///     dx: distance between neighboring points. Default: `1.0`
+///     dim: dimension along which to integrate.
+///
+/// Examples:
+///     >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), dx=0.5)
+///     tensor(2.)
+///     >>> torch.trapezoid(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([0.0, 1.0, 3.0]))
+///     tensor(6.5000)
 #[operator(function, alias = "trapz", sample = "over_dim(lambda y, dim: T.trapezoid(y, dim=dim, dx=0.5))")]
 pub fn trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     length(y, dim)?;
@@ -116,7 +128,17 @@ fn no_areas(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
     if length(y, dim)? > 0 { Ok(None) } else { half(y).map(Some) }
 }
 
-/// The areas up to each point but the first, by trapezoids over the places `x`.
+/// Integrate `y` cumulatively along a dimension by the trapezoidal rule.
+///
+/// Args:
+///     y: values of the function.
+///     x: points at which they were taken; if not given, they are `dx` apart.
+///     dx: distance between neighboring points. Default: `1.0`
+///     dim: dimension along which to integrate; in the result it is shorter by one.
+///
+/// Examples:
+///     >>> torch.cumulative_trapezoid(torch.tensor([1.0, 2.0, 3.0]))
+///     tensor([1.5000, 4.0000])
 #[operator(function, sample = "over_dim(lambda y, dim: T.cumulative_trapezoid(y, dim=dim, dx=0.5))")]
 pub fn cumulative_trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     without_truths("cumulative_trapezoid", Some(x), y)?;

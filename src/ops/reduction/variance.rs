@@ -328,7 +328,16 @@ pub fn var_over(
     Var::call(input, dim, corrected(unbiased), keepdim)
 }
 
-/// Variance of all elements, or over `dim`; divided by their number less `correction`.
+/// Compute the variance of all elements, or over the given dimensions.
+///
+/// Args:
+///     correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+///     unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+///
+/// Examples:
+///     >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+///     >>> torch.var(x), torch.var(x, correction=0)
+///     (tensor(1.6667), tensor(1.2500))
 #[operator(function, method, out, sample = "spread_of(name)")]
 pub fn var(
     input: &Tensor,
@@ -359,7 +368,16 @@ pub fn std_over(
     Std::call(input, dim, corrected(unbiased), keepdim)
 }
 
-/// Standard deviation of all elements, or over `dim`.
+/// Compute the standard deviation of all elements, or over the given dimensions.
+///
+/// Args:
+///     correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+///     unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+///
+/// Examples:
+///     >>> x = torch.tensor([1.0, 2.0, 3.0, 4.0])
+///     >>> torch.std(x), torch.std(x, correction=0)
+///     (tensor(1.2910), tensor(1.1180))
 #[operator(function, method, out, sample = "spread_of(name)")]
 pub fn std(
     input: &Tensor,
@@ -390,7 +408,15 @@ pub fn var_mean_over(
     VarMean::call(input, dim, corrected(unbiased), keepdim)
 }
 
-/// Variance and mean of all elements, or over `dim`.
+/// Compute the variance and the mean of all elements, or over the given dimensions.
+///
+/// Args:
+///     correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+///     unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+///
+/// Examples:
+///     >>> torch.var_mean(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+///     (tensor(1.6667), tensor(2.5000))
 #[operator(function, sample = "spread_of(name)")]
 pub fn var_mean(
     input: &Tensor,
@@ -421,7 +447,15 @@ pub fn std_mean_over(
     StdMean::call(input, dim, corrected(unbiased), keepdim)
 }
 
-/// Standard deviation and mean of all elements, or over `dim`.
+/// Compute the standard deviation and the mean of all elements, or over the given dimensions.
+///
+/// Args:
+///     correction: number of elements minus the divisor: 1 (Bessel's correction) if not given, 0 for the population's.
+///     unbiased: older form of `correction`: True is 1, False is 0. Default: `True`
+///
+/// Examples:
+///     >>> torch.std_mean(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+///     (tensor(1.2910), tensor(2.5000))
 #[operator(function, sample = "spread_of(name)")]
 pub fn std_mean(
     input: &Tensor,
@@ -451,7 +485,18 @@ fn order(p: Option<Arg>) -> Result<Scalar> {
     }
 }
 
-/// The norm of order `p` of all elements, or over `dim`.
+/// Compute the norm of all elements, or over the given dimensions.
+///
+/// `torch.linalg.vector_norm` and `torch.linalg.matrix_norm` say more clearly which norm is meant.
+///
+/// Args:
+///     p: order of the norm: a number, `inf`, `"fro"` or `"nuc"`; 2 if not given.
+///     dtype: data type that the elements are converted to first.
+///
+/// Examples:
+///     >>> x = torch.tensor([[3.0, 4.0], [6.0, 8.0]])
+///     >>> torch.norm(x[0]), torch.norm(x, p=1, dim=1)
+///     (tensor(5.), tensor([ 7., 14.]))
 #[operator(function, method, out(declared, called = "linalg_vector_norm"), sample = "normed(name)")]
 pub fn norm(
     input: &Tensor,

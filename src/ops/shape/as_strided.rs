@@ -3,7 +3,22 @@
 use crate::operator::inplace_view::become_view;
 use crate::ops::prelude::*;
 
-/// The storage read with any sizes and strides (a view).
+/// Return a view of the tensor's memory with any sizes, strides and offset.
+///
+/// Several elements of the view may be the same place in memory; writing into such a view is unsafe.
+///
+/// Args:
+///     size: shape of the view.
+///     stride: step in memory between neighboring elements of each dimension, in elements.
+///     storage_offset: place of the first element in the storage; that of `input` if not given.
+///
+/// Raises:
+///     RuntimeError: if the view would reach beyond the storage.
+///
+/// Examples:
+///     >>> torch.as_strided(torch.arange(6), (2, 3), (1, 2))
+///     tensor([[0, 2, 4],
+///             [1, 3, 5]])
 #[operator(
     function,
     method,
@@ -18,7 +33,10 @@ pub fn as_strided(
     crate::operator::strided::as_strided(input, size, stride, storage_offset)
 }
 
-/// The storage read with any sizes and strides by the tensor itself.
+/// Give the tensor itself other sizes, strides and offset in its memory.
+///
+/// Args:
+///     size: new shape.
 #[inplace(as_strided)]
 pub fn as_strided_(
     input: &Tensor,

@@ -9,7 +9,16 @@ use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
 use smallvec::smallvec;
 
-/// The matrices one after the other along the diagonal, zeros elsewhere.
+/// Build a block diagonal matrix from matrices, with zeros elsewhere.
+///
+/// Args:
+///     tensors: matrices, or vectors and numbers, which become matrices with one row.
+///
+/// Examples:
+///     >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3], [4]]))
+///     tensor([[1, 2, 0],
+///             [0, 0, 3],
+///             [0, 0, 4]])
 #[operator(function, sample = "fixed([(2, 3), (2,), ()], lambda *xs: T.block_diag(*xs))")]
 pub fn block_diag(#[default(Several::default())] tensors: Several) -> Result<Tensor> {
     let tensors = tensors.0;

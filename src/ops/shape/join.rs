@@ -123,26 +123,60 @@ impl Unbind {
     }
 }
 
-/// The tensors one after the other along a dimension.
+/// Concatenate tensors along an existing dimension.
+///
+/// Args:
+///     tensors: tensors with the same shape, except along `dim`.
+///     dim: dimension along which to join.
+///
+/// Examples:
+///     >>> torch.cat([torch.zeros(2, 3), torch.ones(1, 3)]).shape
+///     torch.Size([3, 3])
+///     >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
+///     tensor([1, 2, 3])
 #[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn cat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     let (dim, lengths) = parts_along(tensors, dim)?;
     Cat::call(tensors, dim, &lengths)
 }
 
-/// The tensors one after the other along a dimension (`cat`).
+/// Concatenate tensors along an existing dimension; the same as `torch.cat`.
+///
+/// Args:
+///     tensors: tensors with the same shape, except along `dim`.
+///     dim: dimension along which to join.
+///
+/// Examples:
+///     >>> torch.concat([torch.tensor([1, 2]), torch.tensor([3])])
+///     tensor([1, 2, 3])
 #[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn concat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     cat(tensors, dim)
 }
 
-/// The tensors one after the other along a dimension (`cat`).
+/// Concatenate tensors along an existing dimension; the same as `torch.cat`.
+///
+/// Args:
+///     tensors: tensors with the same shape, except along `dim`.
+///     dim: dimension along which to join.
+///
+/// Examples:
+///     >>> torch.concatenate([torch.tensor([1, 2]), torch.tensor([3])])
+///     tensor([1, 2, 3])
 #[operator(function, out, autocast = widest, sample = "joined(name, True)")]
 pub fn concatenate(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     cat(tensors, dim)
 }
 
-/// The tensors as slices across a new dimension.
+/// Stack tensors of the same shape along a new dimension.
+///
+/// Args:
+///     dim: place of the new dimension in the result.
+///
+/// Examples:
+///     >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
+///     tensor([[1, 3],
+///             [2, 4]])
 #[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     let Some(first) = tensors.first() else {
@@ -160,7 +194,11 @@ pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     Stack::call(tensors, dim)
 }
 
-/// The tensors side by side: along the columns, vectors end to end.
+/// Stack tensors horizontally: along the second dimension, vectors along the first.
+///
+/// Examples:
+///     >>> torch.hstack([torch.tensor([1, 2]), torch.tensor([3])])
+///     tensor([1, 2, 3])
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
     let one = |t: &Tensor| if t.ndim() == 0 { views::reshape(t, &[1]) } else { Ok(t.clone()) };
@@ -169,25 +207,45 @@ pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&tensors, dim)
 }
 
-/// The tensors on top of each other: along the rows.
+/// Stack tensors vertically: along the first dimension, with vectors as rows.
+///
+/// Examples:
+///     >>> torch.vstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+///     tensor([[1, 2],
+///             [3, 4]])
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&each(some("vstack", tensors)?, atleast_2d)?, 0)
 }
 
-/// The tensors on top of each other (`vstack`).
+/// Stack tensors vertically; the same as `torch.vstack`.
+///
+/// Examples:
+///     >>> torch.row_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+///     tensor([[1, 2],
+///             [3, 4]])
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
     vstack(tensors)
 }
 
-/// The tensors behind each other: along the third dimension.
+/// Stack tensors depthwise: along the third dimension.
+///
+/// Examples:
+///     >>> torch.dstack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+///     tensor([[[1, 3],
+///              [2, 4]]])
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&each(some("dstack", tensors)?, atleast_3d)?, 2)
 }
 
-/// The tensors as columns.
+/// Stack tensors horizontally, with vectors as columns.
+///
+/// Examples:
+///     >>> torch.column_stack([torch.tensor([1, 2]), torch.tensor([3, 4])])
+///     tensor([[1, 3],
+///             [2, 4]])
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
     let column = |t: &Tensor| if t.ndim() <= 1 { views::reshape(t, &[t.numel(), 1]) } else { Ok(t.clone()) };
@@ -202,7 +260,17 @@ pub fn check_unbind(input: &Tensor) -> Result<()> {
     Err(Error::index("Dimension specified as 0 but tensor has no dimensions"))
 }
 
-/// A view of every slice across a dimension.
+/// Split a tensor into all its slices along a dimension, without that dimension (views).
+///
+/// Args:
+///     dim: dimension to remove.
+///
+/// Returns:
+///     A tuple with a tensor for each index of `dim`.
+///
+/// Examples:
+///     >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
+///     (tensor([1, 2]), tensor([3, 4]))
 #[operator(
     function,
     method,
@@ -213,13 +281,21 @@ pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     Unbind::call(input, dim)
 }
 
-/// A view with at least one dimension.
+/// Return the tensor with at least one dimension.
+///
+/// Examples:
+///     >>> torch.atleast_1d(torch.tensor(5))
+///     tensor([5])
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_1d)")]
 pub fn atleast_1d(input: &Tensor) -> Result<Tensor> {
     if input.ndim() == 0 { views::reshape(input, &[1]) } else { Ok(input.clone()) }
 }
 
-/// A view with at least two dimensions.
+/// Return the tensor with at least two dimensions; a vector becomes a row.
+///
+/// Examples:
+///     >>> torch.atleast_2d(torch.tensor([1, 2]))
+///     tensor([[1, 2]])
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_2d)")]
 pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
     match input.ndim() {
@@ -229,7 +305,11 @@ pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// A view with at least three dimensions.
+/// Return the tensor with at least three dimensions; a matrix gets a last dimension of size 1.
+///
+/// Examples:
+///     >>> torch.atleast_3d(torch.tensor([[1, 2]])).shape
+///     torch.Size([1, 2, 1])
 #[operator(function, sample = "view(lambda draw, shape: T.atleast_3d)")]
 pub fn atleast_3d(input: &Tensor) -> Result<Tensor> {
     match input.ndim() {
@@ -240,7 +320,15 @@ pub fn atleast_3d(input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// The tensors stretched to the shape that all of them broadcast to: views, or those themselves that have it.
+/// Broadcast tensors to their common shape (views).
+///
+/// Raises:
+///     RuntimeError: if the shapes cannot be broadcast.
+///
+/// Examples:
+///     >>> a, b = torch.broadcast_tensors(torch.tensor([[1], [2]]), torch.tensor([3, 4, 5]))
+///     >>> a.shape, b.shape
+///     (torch.Size([2, 3]), torch.Size([2, 3]))
 #[operator(function, sample = "fixed([(3,), (2, 1)], lambda a, b: T.broadcast_tensors(a, b))")]
 pub fn broadcast_tensors(#[elsewhere] tensors: Several) -> Result<Vec<Tensor>> {
     let mut shape = Dims::new();
@@ -250,7 +338,23 @@ pub fn broadcast_tensors(#[elsewhere] tensors: Several) -> Result<Vec<Tensor>> {
     each(&tensors.0, |t| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, ints(&shape)) })
 }
 
-/// Coordinates of a grid: each vector stretched along a dimension of its own (views).
+/// Build the coordinates of a grid from a vector for each axis (views).
+///
+/// Args:
+///     tensors: vectors or single numbers: the coordinates along each axis.
+///     indexing: `"ij"`: the first vector runs along the first dimension; `"xy"`: along the second. `"ij"` if not given.
+///
+/// Returns:
+///     A tuple with a tensor for each axis, each of the shape of the grid.
+///
+/// Examples:
+///     >>> x, y = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")
+///     >>> x
+///     tensor([[1, 1, 1],
+///             [2, 2, 2]])
+///     >>> y
+///     tensor([[3, 4, 5],
+///             [3, 4, 5]])
 #[operator(function, sample = "fixed([(2,), (3,)], lambda a, b: T.meshgrid(a, b, indexing='xy'))")]
 pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor>> {
     let first = tensors.0.first().ok_or_else(|| Error::runtime("meshgrid expects a non-empty TensorList"))?;

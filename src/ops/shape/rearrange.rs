@@ -329,7 +329,16 @@ pub fn part(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor>
     slices::slice(input, dim, Some(start), Some(start + length), 1)
 }
 
-/// `length` slices from `start` on, which a tensor holds (a view).
+/// Return `length` slices along a dimension, from index `start` on (a view).
+///
+/// Args:
+///     dim: dimension along which to narrow.
+///     start: index of the first slice; a number or a tensor that holds one.
+///     length: number of slices.
+///
+/// Examples:
+///     >>> torch.narrow(torch.arange(6), 0, 2, 3)
+///     tensor([2, 3, 4])
 #[operator(
     function,
     method,
@@ -355,7 +364,19 @@ fn narrow_by_ints(input: &Tensor, ints: &[i64]) -> Option<Result<Tensor>> {
     if let [dim, start, length] = *ints { Some(part(input, dim, start, length)) } else { None }
 }
 
-/// A copy with its own storage; the gradient flows through.
+/// Return a copy of the tensor in memory of its own.
+///
+/// Gradients flow through the copy to `input`; `detach()` stops them.
+///
+/// Args:
+///     memory_format: memory format of the copy; that of `input` if not given.
+///
+/// Examples:
+///     >>> x = torch.zeros(2)
+///     >>> y = torch.clone(x)
+///     >>> y[0] = 1.0
+///     >>> x
+///     tensor([0., 0.])
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
@@ -369,7 +390,15 @@ fn contiguous_by_ints(input: &Tensor, none: &[i64]) -> Option<Result<Tensor>> {
     (none.is_empty() && input.body().layout.is_contiguous()).then(|| Ok(input.clone()))
 }
 
-/// The tensor itself when its elements lie in order, else a copy in which they do.
+/// Return the tensor with its elements in order in memory: itself if they are already, else a copy.
+///
+/// Args:
+///     memory_format: the order that is asked for; `torch.contiguous_format` if not given.
+///
+/// Examples:
+///     >>> x = torch.zeros(2, 3).t()
+///     >>> x.is_contiguous(), x.contiguous().is_contiguous()
+///     (False, True)
 #[operator(method, int_args = contiguous_by_ints, sample = "view(lambda draw, shape: lambda x: x.contiguous())")]
 pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Contiguous) {
@@ -382,7 +411,15 @@ pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>
     }
 }
 
-/// The elements in reverse order along dimensions.
+/// Reverse the order of the elements along the given dimensions (a copy).
+///
+/// Args:
+///     dims: dimensions to reverse.
+///
+/// Examples:
+///     >>> torch.flip(torch.tensor([[1, 2], [3, 4]]), [0])
+///     tensor([[3, 4],
+///             [1, 2]])
 #[operator(
     function,
     method,
@@ -392,7 +429,12 @@ pub fn flip(input: &Tensor, dims: Sizes) -> Result<Tensor> {
     Flip::call(input, &dims.0)
 }
 
-/// Left and right swapped.
+/// Reverse the order of the columns, the second dimension (a copy).
+///
+/// Examples:
+///     >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([[2, 1],
+///             [4, 3]])
 #[operator(function, method, sample = "view(lambda draw, shape: T.fliplr, 2)")]
 pub fn fliplr(input: &Tensor) -> Result<Tensor> {
     if input.ndim() < 2 {
@@ -401,7 +443,12 @@ pub fn fliplr(input: &Tensor) -> Result<Tensor> {
     Flip::call(input, &[1])
 }
 
-/// Up and down swapped.
+/// Reverse the order of the rows, the first dimension (a copy).
+///
+/// Examples:
+///     >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([[3, 4],
+///             [1, 2]])
 #[operator(function, method, sample = "view(lambda draw, shape: T.flipud, 1)")]
 pub fn flipud(input: &Tensor) -> Result<Tensor> {
     if input.ndim() < 1 {
@@ -410,7 +457,15 @@ pub fn flipud(input: &Tensor) -> Result<Tensor> {
     Flip::call(input, &[0])
 }
 
-/// The elements shifted along dimensions (all of them in a row when none is named), the last ones coming first.
+/// Shift the elements along dimensions; those shifted out at the end come in at the start.
+///
+/// Args:
+///     shifts: by how many places, one number for each of `dims`.
+///     dims: dimensions along which to shift; without them, the flattened tensor is shifted.
+///
+/// Examples:
+///     >>> torch.roll(torch.tensor([1, 2, 3, 4]), 1)
+///     tensor([4, 1, 2, 3])
 #[operator(
     function,
     method,
@@ -420,7 +475,16 @@ pub fn roll(input: &Tensor, shifts: Ints, dims: Option<Ints>) -> Result<Tensor> 
     Roll::call(input, &shifts, &dims.unwrap_or_default())
 }
 
-/// Quarter turns in the plane of two dimensions, from the first towards the second.
+/// Rotate by 90 degrees in the plane of two dimensions, from the first towards the second.
+///
+/// Args:
+///     k: number of quarter turns; negative ones turn back.
+///     dims: the two dimensions.
+///
+/// Examples:
+///     >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([[2, 4],
+///             [1, 3]])
 #[operator(
     function,
     method,
@@ -436,7 +500,15 @@ pub fn rot90(
     Rot90::call(input, k, &dims)
 }
 
-/// Copies of the whole tensor along each dimension, new ones in front.
+/// Repeat the tensor along each dimension (a copy).
+///
+/// Args:
+///     repeats: how often along each dimension; more numbers than dimensions add new ones in front.
+///
+/// Examples:
+///     >>> torch.tensor([1, 2]).repeat(2, 2)
+///     tensor([[1, 2, 1, 2],
+///             [1, 2, 1, 2]])
 #[operator(
     method,
     sample = "view(lambda draw, shape: lambda x: x.repeat(2, *[1 + d % 2 for d in range(x.dim())]))"
@@ -445,7 +517,14 @@ pub fn repeat(input: &Tensor, repeats: Sizes) -> Result<Tensor> {
     Repeat::call(input, &repeats.0)
 }
 
-/// Copies of the whole tensor along its last dimensions.
+/// Repeat the tensor along its last dimensions (a copy).
+///
+/// Args:
+///     dims: how often along each dimension; missing numbers are 1.
+///
+/// Examples:
+///     >>> torch.tile(torch.tensor([[1, 2]]), (2,))
+///     tensor([[1, 2, 1, 2]])
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.tile((2, 1)))")]
 pub fn tile(input: &Tensor, dims: Sizes) -> Result<Tensor> {
     let mut repeats: Ints = smallvec![1; input.ndim().saturating_sub(dims.0.len())];
@@ -453,32 +532,53 @@ pub fn tile(input: &Tensor, dims: Sizes) -> Result<Tensor> {
     Repeat::call(input, &repeats)
 }
 
-/// Dimensions moved to other places (a view).
+/// Move dimensions to other places; the remaining ones keep their order (a view).
+///
+/// Args:
+///     source: dimension or dimensions to move.
+///     destination: where they are in the result.
+///
+/// Examples:
+///     >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
+///     torch.Size([3, 4, 2])
 #[operator(function, method, composite, sample = "two_dims(name)")]
 pub fn movedim(input: &Tensor, source: Ints, destination: Ints) -> Result<Tensor> {
     let order = moved(input.ndim(), &source, &destination)?;
     if order.is_empty() { views::alias(input) } else { permute(input, order) }
 }
 
-/// A dimension moved to another place (a view).
+/// Move a dimension to another place (a view).
 #[overload(movedim.int)]
 pub fn movedim_one(input: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
     movedim(input, smallvec![source], smallvec![destination])
 }
 
-/// Dimensions moved to other places (a view; `movedim`).
+/// Move dimensions to other places; the same as `torch.movedim` (a view).
+///
+/// Args:
+///     source: dimension or dimensions to move.
+///     destination: where they are in the result.
+///
+/// Examples:
+///     >>> torch.moveaxis(torch.zeros(2, 3, 4), 0, -1).shape
+///     torch.Size([3, 4, 2])
 #[operator(function, method, composite, sample = "two_dims(name)")]
 pub fn moveaxis(input: &Tensor, source: Ints, destination: Ints) -> Result<Tensor> {
     movedim(input, source, destination)
 }
 
-/// A dimension moved to another place (a view; `movedim`).
+/// Move a dimension to another place (a view).
 #[overload(moveaxis.int)]
 pub fn moveaxis_one(input: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
     movedim_one(input, source, destination)
 }
 
-/// Transposed in the last two dimensions, and conjugated where that means something (a view).
+/// Transpose the last two dimensions and conjugate complex elements (a view).
+///
+/// Examples:
+///     >>> torch.adjoint(torch.tensor([[1 + 1j, 2j]]))
+///     tensor([[1.-1.j],
+///             [0.-2.j]])
 #[operator(function, method, sample = "view(lambda draw, shape: T.adjoint, 2)")]
 pub fn adjoint(input: &Tensor) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
@@ -494,7 +594,14 @@ pub fn adjoint(input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Stretched to the shape of `other` (a view).
+/// Expand the tensor to the shape of `other` (a view).
+///
+/// Args:
+///     other: the tensor whose shape is taken.
+///
+/// Examples:
+///     >>> torch.tensor([[1], [2]]).expand_as(torch.zeros(2, 3)).shape
+///     torch.Size([2, 3])
 #[operator(
     method,
     sample = "view(lambda draw, shape: lambda x: x.expand_as(T.zeros(2, *x.shape, device=x.device)))"
@@ -503,25 +610,57 @@ pub fn expand_as(input: &Tensor, #[elsewhere] other: &Tensor) -> Result<Tensor> 
     expand(input, ints(&other.shape()))
 }
 
-/// The shape of `other` (a view, or an error).
+/// Return a view of the tensor with the shape of `other`.
+///
+/// Args:
+///     other: the tensor whose shape is taken.
+///
+/// Examples:
+///     >>> torch.arange(4).view_as(torch.zeros(2, 2))
+///     tensor([[0, 1],
+///             [2, 3]])
 #[operator(method, sample = "view(lambda draw, shape: lambda x: x.contiguous().view_as(x))")]
 pub fn view_as(input: &Tensor, #[elsewhere] other: &Tensor) -> Result<Tensor> {
     View::call(input, infer_shape(&ints(&other.shape()), input.numel())?)
 }
 
-/// The shape of `other`; a copy only where it must be.
+/// Return the tensor with the shape of `other`: a view where possible, else a copy.
+///
+/// Args:
+///     other: the tensor whose shape is taken.
+///
+/// Examples:
+///     >>> torch.arange(4).reshape_as(torch.zeros(2, 2))
+///     tensor([[0, 1],
+///             [2, 3]])
 #[operator(method, sample = "view(lambda draw, shape: lambda x: x.reshape_as(x.flatten()))")]
 pub fn reshape_as(input: &Tensor, #[elsewhere] other: &Tensor) -> Result<Tensor> {
     view::reshape_to(input, &ints(&other.shape()))
 }
 
-/// Stretched to `size` (a view).
+/// Broadcast the tensor to a shape (a view).
+///
+/// Args:
+///     size: the shape; -1 keeps the size of a dimension.
+///
+/// Examples:
+///     >>> torch.broadcast_to(torch.tensor([1, 2, 3]), (2, 3))
+///     tensor([[1, 2, 3],
+///             [1, 2, 3]])
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.broadcast_to((2, *x.shape)))")]
 pub fn broadcast_to(input: &Tensor, size: Sizes) -> Result<Tensor> {
     expand(input, size.0)
 }
 
-/// One dimension made several.
+/// Split one dimension into several.
+///
+/// Args:
+///     dim: dimension to split.
+///     sizes: sizes of the new dimensions; one may be -1, to be inferred.
+///
+/// Examples:
+///     >>> torch.unflatten(torch.zeros(2, 6), 1, (3, -1)).shape
+///     torch.Size([2, 3, 2])
 #[operator(function, method, composite, sample = "fixed([(2, 4)], lambda x: x.unflatten(1, (2, -1)))")]
 pub fn unflatten(input: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     let mut shape = input.shape();
@@ -542,7 +681,11 @@ pub fn unflatten(input: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     if viewable { View::call(input, shape) } else { reshape(input, &shape) }
 }
 
-/// All elements in one dimension.
+/// Flatten the tensor into a vector: a view where possible, else a copy.
+///
+/// Examples:
+///     >>> torch.ravel(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([1, 2, 3, 4])
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.ravel())")]
 pub fn ravel(input: &Tensor) -> Result<Tensor> {
     View::call(&contiguous(input, None)?, smallvec![input.numel()])
@@ -568,7 +711,20 @@ fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<
     sums::Sum1::call(&passed, smallvec![1], false)
 }
 
-/// Each element (or slice across `dim`) repeated in place, so many times each.
+/// Repeat each element, or each slice along a dimension, right after itself.
+///
+/// With `repeats` alone, return the indices that such a repetition takes: index `i`, `repeats[i]` times.
+///
+/// Args:
+///     repeats: how often: one number for all, or a tensor with one for each.
+///     dim: dimension along which to repeat; without it, the flattened tensor is taken.
+///     output_size: total size of the result along `dim`, if known, which saves counting.
+///
+/// Examples:
+///     >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
+///     tensor([1, 1, 2, 2])
+///     >>> torch.repeat_interleave(torch.tensor([1, 2]), torch.tensor([1, 3]))
+///     tensor([1, 2, 2, 2])
 #[operator(
     function,
     method,
@@ -653,7 +809,14 @@ fn repeated(input: &Tensor, at: usize, times: i64) -> Result<Tensor> {
     View::call(&clone_dense(&expanded)?, whole)
 }
 
-/// The sum to a shape that broadcasts to this one's.
+/// Sum over the dimensions that broadcasting from `size` would expand.
+///
+/// Args:
+///     size: shape of the result, which can be broadcast to that of the tensor.
+///
+/// Examples:
+///     >>> torch.ones(2, 3).sum_to_size(1, 3)
+///     tensor([[2., 2., 2.]])
 #[operator(method, composite, sample = "view(lambda draw, shape: lambda x: x.sum_to_size([1] * x.dim()))")]
 pub fn sum_to_size(input: &Tensor, size: Sizes) -> Result<Tensor> {
     let shape = dims_of(&size.0)?;

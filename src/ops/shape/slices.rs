@@ -80,7 +80,15 @@ impl Unfold {
     }
 }
 
-/// One slice across a dimension (a view).
+/// Return one slice along a dimension, without that dimension (a view).
+///
+/// Args:
+///     dim: dimension to index.
+///     index: which slice.
+///
+/// Examples:
+///     >>> torch.select(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+///     tensor([3, 4])
 #[operator(
     function,
     method,
@@ -101,7 +109,15 @@ pub fn narrow(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tenso
     Narrow::call(input, dim, start, length)
 }
 
-/// The diagonal of two dimensions, as the last one (a view).
+/// Return the diagonal of two dimensions, as the last dimension of the result (a view).
+///
+/// Args:
+///     offset: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///     dim1, dim2: the two dimensions. Default: `0` and `1`
+///
+/// Examples:
+///     >>> torch.diagonal(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([1, 4])
 #[operator(function, method, sample = "view(diagonal, 2)")]
 pub fn diagonal(
     input: &Tensor,
@@ -114,7 +130,18 @@ pub fn diagonal(
     Diagonal::call(input, offset, dim1, dim2)
 }
 
-/// Sliding windows along a dimension (a view).
+/// Return sliding windows along a dimension; their elements are a new last dimension (a view).
+///
+/// Args:
+///     dimension: dimension along which the window slides.
+///     size: size of the window.
+///     step: step between neighboring windows.
+///
+/// Examples:
+///     >>> torch.arange(5).unfold(0, 3, 1)
+///     tensor([[0, 1, 2],
+///             [1, 2, 3],
+///             [2, 3, 4]])
 #[operator(method, sample = "view(window, 1)")]
 pub fn unfold(input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
     Unfold::call(input, dimension, size, step)

@@ -160,7 +160,21 @@ fn as_number(given: Arg) -> Result<Arg> {
     }
 }
 
-/// Views of parts along a dimension: of this size, or of these sizes.
+/// Split a tensor into parts along a dimension (views).
+///
+/// Args:
+///     tensor: the tensor to split.
+///     split_size_or_sections: size of each part (the last may be smaller), or a list of sizes.
+///     dim: dimension along which to split.
+///
+/// Returns:
+///     A tuple of tensors.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.split(torch.arange(5), 2)]
+///     [[0, 1], [2, 3], [4]]
+///     >>> [part.tolist() for part in torch.split(torch.arange(5), [1, 4])]
+///     [[0], [1, 2, 3, 4]]
 #[operator(
     function,
     sample = "view(lambda draw, shape: (lambda d: lambda x: T.split(x, 1, d))(dim_of(draw, shape)), 1)"
@@ -179,7 +193,11 @@ pub fn split(tensor: &Tensor, split_size_or_sections: Arg, #[default(0)] dim: i6
     }
 }
 
-/// The method, whose argument has another name.
+/// Split the tensor into parts along a dimension (views).
+///
+/// Args:
+///     split_size: size of each part (the last may be smaller), or a list of sizes.
+///     dim: dimension along which to split.
 #[operator(
     method,
     name = "split",
@@ -189,7 +207,15 @@ pub fn split_method(input: &Tensor, split_size: Arg, #[default(0)] dim: i64) -> 
     split(input, split_size, dim)
 }
 
-/// Views of parts of the given sizes along a dimension.
+/// Split a tensor into parts of the given sizes along a dimension (views).
+///
+/// Args:
+///     split_sizes: sizes of the parts, which add up to that of the dimension.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.split_with_sizes(torch.arange(5), [1, 4])]
+///     [[0], [1, 2, 3, 4]]
 #[operator(
     function,
     method,
@@ -200,7 +226,17 @@ pub fn split_with_sizes(input: &Tensor, split_sizes: &[i64], #[default(0)] dim: 
     SplitWithSizes::call(input, split_sizes, dim)
 }
 
-/// `chunks` views of nearly equal parts along a dimension; fewer when it is short.
+/// Split a tensor into at most `chunks` parts of equal size along a dimension (views).
+///
+/// The last part may be smaller, and there may be fewer parts.
+///
+/// Args:
+///     chunks: number of parts.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.chunk(torch.arange(5), 3)]
+///     [[0, 1], [2, 3], [4]]
 #[operator(
     function,
     method,
@@ -214,7 +250,17 @@ pub fn chunk(input: &Tensor, #[strict] chunks: i64, #[default(0)] dim: i64) -> R
     }
 }
 
-/// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
+/// Split a tensor like `torch.chunk`, without tracking that the parts are views of the same tensor.
+///
+/// Each part may be written in place, but then only that part should be used.
+///
+/// Args:
+///     chunks: number of parts.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.unsafe_chunk(torch.arange(5), 3)]
+///     [[0, 1], [2, 3], [4]]
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.unsafe_chunk(2), 1)")]
 pub fn unsafe_chunk(input: &Tensor, #[strict] chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     match chunks_of(input, chunks, dim)? {
@@ -223,14 +269,34 @@ pub fn unsafe_chunk(input: &Tensor, #[strict] chunks: i64, #[default(0)] dim: i6
     }
 }
 
-/// The parts of `split`, see `unsafe_chunk`.
+/// Split a tensor like `torch.split`, without tracking that the parts are views of the same tensor.
+///
+/// Each part may be written in place, but then only that part should be used.
+///
+/// Args:
+///     split_size: size of each part; the last may be smaller.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.unsafe_split(torch.arange(5), 2)]
+///     [[0, 1], [2, 3], [4]]
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.unsafe_split(2), 1)")]
 pub fn unsafe_split(input: &Tensor, split_size: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     check_size(input, split_size, dim)?;
     UnsafeSplit::call(input, split_size, dim)
 }
 
-/// The parts of `split_with_sizes`, see `unsafe_chunk`.
+/// Split a tensor like `torch.split_with_sizes`, without tracking that the parts are views of the same tensor.
+///
+/// Each part may be written in place, but then only that part should be used.
+///
+/// Args:
+///     split_sizes: sizes of the parts, which add up to that of the dimension.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.unsafe_split_with_sizes(torch.arange(5), [2, 3])]
+///     [[0, 1], [2, 3, 4]]
 #[operator(
     function,
     method,
@@ -275,7 +341,19 @@ fn cuttable(input: &Tensor, dim: i64) -> Result<i64> {
     Ok(wrap_dim(dim, input.ndim())? as i64)
 }
 
-/// Views of nearly equal parts, or of the parts between these indices, which a tensor holds.
+/// Split a tensor into parts of nearly equal size, or at the given indices (views).
+///
+/// Args:
+///     tensor_indices_or_sections: the number of parts or the indices, in a tensor on the CPU.
+///     sections: number of parts; the first ones are larger by one where sizes do not divide evenly.
+///     indices: where the parts after the first begin.
+///     dim: dimension along which to split.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.tensor_split(torch.arange(5), 3)]
+///     [[0, 1], [2, 3], [4]]
+///     >>> [part.tolist() for part in torch.tensor_split(torch.arange(5), (1, 3))]
+///     [[0], [1, 2], [3, 4]]
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.tensor_split(2), 1)")]
 pub fn tensor_split(
     input: &Tensor,
@@ -307,14 +385,14 @@ pub fn tensor_split(
     cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 
-/// Views of nearly equal parts.
+/// Split a tensor into parts of nearly equal size (views).
 #[overload(tensor_split.sections)]
 pub fn split_into_sections(input: &Tensor, sections: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     let at = cuttable(input, dim)?;
     cut(input, &section_starts(input, sections, at)?, at)
 }
 
-/// Views of the parts between these indices.
+/// Split a tensor at the given indices (views).
 #[overload(tensor_split.indices)]
 pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     cut(input, &indices, cuttable(input, dim)?)
@@ -344,39 +422,63 @@ fn equal_parts(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usiz
     split_into_sections(input, sections, dim as i64)
 }
 
-/// `tensor_split` along the columns.
+/// Split a tensor horizontally: along the second dimension, vectors along the first (views).
+///
+/// Args:
+///     sections: number of equal parts.
+///     indices: where the parts after the first begin.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.hsplit(torch.arange(4), 2)]
+///     [[0, 1], [2, 3]]
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.hsplit(1), 1)")]
 pub fn hsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
     equal_parts("hsplit", input, 1, sections, usize::from(input.ndim() > 1))
 }
 
-/// `tensor_split` along the columns, at these indices.
+/// Split a tensor horizontally at the given indices (views).
 #[overload(hsplit.array)]
 pub fn hsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
     check_rank("hsplit", input, 1)?;
     split_at_indices(input, indices, i64::from(input.ndim() > 1))
 }
 
-/// `tensor_split` along the rows.
+/// Split a tensor vertically: along the first dimension (views).
+///
+/// Args:
+///     sections: number of equal parts.
+///     indices: where the parts after the first begin.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.vsplit(torch.tensor([[1, 2], [3, 4]]), 2)]
+///     [[[1, 2]], [[3, 4]]]
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.vsplit(1), 2)")]
 pub fn vsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
     equal_parts("vsplit", input, 2, sections, 0)
 }
 
-/// `tensor_split` along the rows, at these indices.
+/// Split a tensor vertically at the given indices (views).
 #[overload(vsplit.array)]
 pub fn vsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
     check_rank("vsplit", input, 2)?;
     split_at_indices(input, indices, 0)
 }
 
-/// `tensor_split` along the third dimension.
+/// Split a tensor depthwise: along the third dimension (views).
+///
+/// Args:
+///     sections: number of equal parts.
+///     indices: where the parts after the first begin.
+///
+/// Examples:
+///     >>> [part.shape for part in torch.dsplit(torch.zeros(2, 3, 4), 2)]
+///     [torch.Size([2, 3, 2]), torch.Size([2, 3, 2])]
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.dsplit(1), 3)")]
 pub fn dsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
     equal_parts("dsplit", input, 3, sections, 2)
 }
 
-/// `tensor_split` along the third dimension, at these indices.
+/// Split a tensor depthwise at the given indices (views).
 #[overload(dsplit.array)]
 pub fn dsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
     check_rank("dsplit", input, 3)?;

@@ -15,7 +15,15 @@ pub fn squeeze(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
     }
 }
 
-/// A dimension of size 1 put in (a view).
+/// Insert a dimension of size 1 (a view).
+///
+/// Args:
+///     dim: place of the new dimension in the result.
+///
+/// Examples:
+///     >>> torch.unsqueeze(torch.tensor([1, 2]), 1)
+///     tensor([[1],
+///             [2]])
 #[operator(
     function,
     method,
@@ -26,7 +34,7 @@ pub fn unsqueeze(input: &Tensor, dim: i64) -> Result<Tensor> {
     Unsqueeze::call(input, dim)
 }
 
-/// A dimension of size 1 put into the tensor itself.
+/// Insert a dimension of size 1 into the tensor itself.
 #[inplace(unsqueeze)]
 pub fn unsqueeze_(input: &Tensor, dim: i64) -> Result<()> {
     become_view(input, |x| unsqueeze(x, dim))
@@ -40,7 +48,15 @@ fn squeeze_by_ints(input: &Tensor, dims: &[i64]) -> Option<Result<Tensor>> {
     }
 }
 
-/// Dimensions of size 1 taken out: all, or those named (a view).
+/// Remove dimensions of size 1: all of them, or those given (a view).
+///
+/// Args:
+///     dim: dimension or dimensions to remove; those of other sizes stay.
+///
+/// Examples:
+///     >>> x = torch.zeros(2, 1, 2, 1)
+///     >>> torch.squeeze(x).shape, torch.squeeze(x, 1).shape
+///     (torch.Size([2, 2]), torch.Size([2, 2, 1]))
 #[operator(
     function,
     method,
@@ -52,31 +68,31 @@ pub fn squeeze_all(input: &Tensor) -> Result<Tensor> {
     Squeeze::call(input)
 }
 
-/// One dimension of size 1 taken out (a view).
+/// Remove one dimension of size 1 (a view).
 #[overload(squeeze_all.dim)]
 pub fn squeeze_one(input: &Tensor, dim: i64) -> Result<Tensor> {
     Squeeze1::call(input, dim)
 }
 
-/// Dimensions of size 1 taken out (a view).
+/// Remove the given dimensions of size 1 (a view).
 #[overload(squeeze_all.dims)]
 pub fn squeeze_many(input: &Tensor, dim: Ints) -> Result<Tensor> {
     Squeeze2::call(input, dim)
 }
 
-/// Dimensions of size 1 taken out of the tensor itself: all, or those named.
+/// Remove dimensions of size 1 from the tensor itself: all of them, or those given.
 #[inplace(squeeze_all)]
 pub fn squeeze_(input: &Tensor) -> Result<()> {
     become_view(input, squeeze_all)
 }
 
-/// One dimension of size 1 taken out of the tensor itself.
+/// Remove one dimension of size 1 from the tensor itself.
 #[overload(squeeze_.dim)]
 pub fn squeeze_one_(input: &Tensor, dim: i64) -> Result<()> {
     become_view(input, |x| squeeze_one(x, dim))
 }
 
-/// Dimensions of size 1 taken out of the tensor itself.
+/// Remove the given dimensions of size 1 from the tensor itself.
 #[overload(squeeze_.dims)]
 pub fn squeeze_many_(input: &Tensor, dim: Ints) -> Result<()> {
     become_view(input, |x| squeeze_many(x, dim))

@@ -217,7 +217,17 @@ fn triu_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
     write_expanded(target, args, false)
 }
 
-/// The lower triangle of matrices, zeros above the `diagonal`.
+/// Return the lower triangular part of matrices, with zeros above the given diagonal.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     diagonal: which diagonal to keep up to: 0 the main one, positive ones above it, negative ones below.
+///
+/// Examples:
+///     >>> torch.tril(torch.ones(3, 3, dtype=torch.int64))
+///     tensor([[1, 0, 0],
+///             [1, 1, 0],
+///             [1, 1, 1]])
 #[operator(
     function,
     method,
@@ -230,7 +240,17 @@ pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
     Tril::call(input, diagonal)
 }
 
-/// The upper triangle of matrices, zeros below the `diagonal`.
+/// Return the upper triangular part of matrices, with zeros below the given diagonal.
+///
+/// Args:
+///     input: matrix or batch of matrices.
+///     diagonal: which diagonal to keep from: 0 the main one, positive ones above it, negative ones below.
+///
+/// Examples:
+///     >>> torch.triu(torch.ones(3, 3, dtype=torch.int64))
+///     tensor([[1, 1, 1],
+///             [0, 1, 1],
+///             [0, 0, 1]])
 #[operator(
     function,
     method,
@@ -243,7 +263,16 @@ pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
     Triu::call(input, diagonal)
 }
 
-/// Matrices of zeros with the last dimension of `input` on a diagonal.
+/// Build matrices with the last dimension of `input` on a diagonal, and zeros elsewhere.
+///
+/// Args:
+///     offset: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///     dim1, dim2: dimensions of the matrices in the result. Default: `-2` and `-1`
+///
+/// Examples:
+///     >>> torch.diag_embed(torch.tensor([1, 2]))
+///     tensor([[1, 0],
+///             [0, 2]])
 #[operator(
     function,
     method,
@@ -260,7 +289,11 @@ pub fn diag_embed(
     DiagEmbed::call(input, offset, dim1, dim2)
 }
 
-/// Sum of a matrix' diagonal.
+/// Sum the main diagonal of a matrix.
+///
+/// Examples:
+///     >>> torch.trace(torch.tensor([[1, 2], [3, 4]]))
+///     tensor(5)
 #[operator(
     function,
     method,
@@ -271,7 +304,18 @@ pub fn trace(input: &Tensor) -> Result<Tensor> {
     Trace::call(input)
 }
 
-/// A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix.
+/// Build a diagonal matrix from a vector, or extract a diagonal of a matrix.
+///
+/// Args:
+///     input: a vector or a matrix.
+///     diagonal: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///
+/// Examples:
+///     >>> torch.diag(torch.tensor([1, 2]))
+///     tensor([[1, 0],
+///             [0, 2]])
+///     >>> torch.diag(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([1, 4])
 #[operator(
     function,
     method,
@@ -286,7 +330,15 @@ pub fn diag(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
     }
 }
 
-/// A matrix with the flattened elements on a diagonal.
+/// Build a diagonal matrix from the flattened elements of a tensor.
+///
+/// Args:
+///     offset: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///
+/// Examples:
+///     >>> torch.diagflat(torch.tensor([[1], [2]]))
+///     tensor([[1, 0],
+///             [0, 2]])
 #[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.diagflat(1))")]
 pub fn diagflat(
     input: &Tensor,
@@ -297,7 +349,18 @@ pub fn diagflat(
     diag_embed(&reshaped(input, &[input.numel()])?, offset, -2, -1)
 }
 
-/// Rows and columns of the places in a lower triangle.
+/// Return the row and column indices of the lower triangle of a matrix.
+///
+/// Args:
+///     row: number of rows of the matrix.
+///     col: number of columns of the matrix.
+///     offset: which diagonal to include up to: 0 the main one, positive ones above it.
+///     dtype: data type of the indices; int64 if not given.
+///
+/// Examples:
+///     >>> torch.tril_indices(2, 2)
+///     tensor([[0, 1, 1],
+///             [0, 0, 1]])
 #[operator(function)]
 pub fn tril_indices(
     row: i64,
@@ -315,7 +378,18 @@ pub fn tril_indices(
     places(row, col, offset, true, dtype, device)
 }
 
-/// Rows and columns of the places in an upper triangle.
+/// Return the row and column indices of the upper triangle of a matrix.
+///
+/// Args:
+///     row: number of rows of the matrix.
+///     col: number of columns of the matrix.
+///     offset: which diagonal to include from: 0 the main one, positive ones above it.
+///     dtype: data type of the indices; int64 if not given.
+///
+/// Examples:
+///     >>> torch.triu_indices(2, 2)
+///     tensor([[0, 0, 1],
+///             [0, 1, 1]])
 #[operator(function)]
 pub fn triu_indices(
     row: i64,

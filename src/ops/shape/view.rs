@@ -126,25 +126,55 @@ fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
     })
 }
 
-/// A view with another shape, or an error.
+/// Return a view of the same elements with another shape, or of the same memory with another data type.
+///
+/// Args:
+///     size: the shape; one number may be -1, to be inferred.
+///     dtype: if given instead, the data type that the bytes are read as.
+///
+/// Raises:
+///     RuntimeError: if the strides do not allow a view with this shape; `reshape` copies then.
+///
+/// Examples:
+///     >>> torch.arange(6).view(2, -1)
+///     tensor([[0, 1, 2],
+///             [3, 4, 5]])
+///     >>> torch.tensor([1.0]).view(torch.int32)
+///     tensor([1065353216], dtype=torch.int32)
 #[operator(method, int_args = as_shape, sample = "view(lambda draw, shape: lambda x: x.contiguous().view(-1))")]
 pub fn view(input: &Tensor, size: Sizes) -> Result<Tensor> {
     View::call(input, infer_shape(&size.0, input.numel())?)
 }
 
-/// A view of the bytes as elements of another dtype.
+/// Return a view of the bytes as elements of another dtype.
 #[overload(view.dtype)]
 pub fn view_of_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if dtype == input.dtype() && !input.is_conj_or_neg() { alias(input) } else { view_as_dtype(input, dtype) }
 }
 
-/// The elements with another shape: a view where strides allow, else a copy.
+/// Return the elements with another shape: a view where strides allow, else a copy.
+///
+/// Args:
+///     shape: the new shape; one number may be -1, to be inferred.
+///
+/// Examples:
+///     >>> torch.reshape(torch.arange(6), (2, 3))
+///     tensor([[0, 1, 2],
+///             [3, 4, 5]])
+///     >>> torch.reshape(torch.tensor([[1, 2], [3, 4]]), (-1,))
+///     tensor([1, 2, 3, 4])
 #[operator(function, method, int_args, name = "reshape", sample = "view(reshaped)")]
 pub fn reshape_to(input: &Tensor, shape: &[i64]) -> Result<Tensor> {
     reshaped(input, &infer_shape(shape, input.numel())?)
 }
 
 /// Swap two dimensions (a view).
+///
+/// Examples:
+///     >>> torch.transpose(torch.tensor([[1, 2, 3], [4, 5, 6]]), 0, 1)
+///     tensor([[1, 4],
+///             [2, 5],
+///             [3, 6]])
 #[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn transpose(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     Transpose::call(input, dim0, dim1)
@@ -156,7 +186,11 @@ pub fn transpose_(input: &Tensor, dim0: i64, dim1: i64) -> Result<()> {
     become_view(input, |x| transpose(x, dim0, dim1))
 }
 
-/// Swap two dimensions (a view; `transpose`).
+/// Swap two dimensions; the same as `torch.transpose` (a view).
+///
+/// Examples:
+///     >>> torch.swapaxes(torch.zeros(2, 3), 0, 1).shape
+///     torch.Size([3, 2])
 #[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn swapaxes(input: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
     transpose(input, axis0, axis1)
@@ -168,7 +202,11 @@ pub fn swapaxes_(input: &Tensor, axis0: i64, axis1: i64) -> Result<()> {
     transpose_(input, axis0, axis1)
 }
 
-/// Swap two dimensions (a view; `transpose`).
+/// Swap two dimensions; the same as `torch.transpose` (a view).
+///
+/// Examples:
+///     >>> torch.swapdims(torch.zeros(2, 3), 0, 1).shape
+///     torch.Size([3, 2])
 #[operator(function, method, int_args, sample = "two_dims(name)")]
 pub fn swapdims(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     transpose(input, dim0, dim1)
@@ -180,7 +218,15 @@ pub fn swapdims_(input: &Tensor, dim0: i64, dim1: i64) -> Result<()> {
     transpose_(input, dim0, dim1)
 }
 
-/// Swap the dimensions of a matrix (a view).
+/// Transpose a matrix; vectors and single numbers stay as they are (a view).
+///
+/// Args:
+///     input: a tensor with at most two dimensions.
+///
+/// Examples:
+///     >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([[1, 3],
+///             [2, 4]])
 #[operator(
     function,
     method,
@@ -191,25 +237,50 @@ pub fn t(input: &Tensor) -> Result<Tensor> {
     MatrixTranspose::call(input)
 }
 
-/// Swap the dimensions of the matrix itself.
+/// Transpose the matrix itself.
 #[inplace(t)]
 pub fn t_(input: &Tensor) -> Result<()> {
     become_view(input, t)
 }
 
-/// Dimensions in another order (a view).
+/// Rearrange the dimensions of a tensor (a view).
+///
+/// Args:
+///     dims: all dimensions in their new order.
+///
+/// Examples:
+///     >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
+///     torch.Size([4, 2, 3])
 #[operator(function, method, int_args, sample = "view(permutation)")]
 pub fn permute(input: &Tensor, #[strict] dims: Ints) -> Result<Tensor> {
     Permute::call(input, dims)
 }
 
-/// Dimensions of size 1 stretched without a copy (a view).
+/// Expand dimensions of size 1 to larger sizes without copying (a view).
+///
+/// All elements of an expanded dimension are the same place in memory.
+///
+/// Args:
+///     size: the shape; -1 keeps the size of a dimension, and new dimensions may stand in front.
+///
+/// Examples:
+///     >>> torch.tensor([[1], [2]]).expand(-1, 3)
+///     tensor([[1, 1, 1],
+///             [2, 2, 2]])
 #[operator(method, int_args, sample = "view(lambda draw, shape: lambda x: x.expand(2, *x.shape))")]
 pub fn expand(input: &Tensor, #[strict] size: Ints) -> Result<Tensor> {
     Expand::call(input, size)
 }
 
-/// Dimensions `start_dim` to `end_dim` made one.
+/// Flatten a range of dimensions into one: a view where possible, else a copy.
+///
+/// Args:
+///     start_dim: first dimension to flatten.
+///     end_dim: last dimension to flatten.
+///
+/// Examples:
+///     >>> torch.flatten(torch.zeros(2, 3, 4), start_dim=1).shape
+///     torch.Size([2, 12])
 #[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.flatten())")]
 pub fn flatten(input: &Tensor, #[default(0)] start_dim: i64, #[default(-1)] end_dim: i64) -> Result<Tensor> {
     let shape = input.shape();

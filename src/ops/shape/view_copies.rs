@@ -67,13 +67,21 @@ impl DetachCopy {
     }
 }
 
-/// A copy of the elements under another shape.
+/// Copy the tensor with another shape, or its bytes as another data type; see `Tensor.view`.
+///
+/// Args:
+///     size: the shape; one number may be -1, to be inferred.
+///
+/// Examples:
+///     >>> torch.view_copy(torch.arange(4), (2, 2))
+///     tensor([[0, 1],
+///             [2, 3]])
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.view_copy(x, (-1,)))")]
 pub fn view_copy(input: &Tensor, size: Sizes) -> Result<Tensor> {
     ViewCopy::call(input, infer_shape(&size.0, input.numel())?)
 }
 
-/// A copy of the elements as another dtype.
+/// Copy the bytes as elements of another data type.
 #[overload(view_copy.dtype)]
 pub fn view_copy_as(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if dtype == input.dtype() {
@@ -83,7 +91,11 @@ pub fn view_copy_as(input: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// A copy of the diagonal of two dimensions, as the last one.
+/// Return a copy of the diagonal of two dimensions; see `torch.diagonal`.
+///
+/// Examples:
+///     >>> torch.diagonal_copy(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([1, 4])
 #[operator(
     function,
     out(declared),
@@ -100,7 +112,12 @@ pub fn diagonal_copy(
     slices::Diagonal::copy(input, offset, dim1, dim2)
 }
 
-/// A copy of the storage read with any sizes and strides.
+/// Return a copy of the tensor's memory read with any sizes and strides; see `torch.as_strided`.
+///
+/// Examples:
+///     >>> torch.as_strided_copy(torch.arange(6), (2, 2), (1, 2))
+///     tensor([[0, 2],
+///             [1, 3]])
 #[operator(
     function,
     out(declared),
@@ -116,7 +133,15 @@ pub fn as_strided_copy(
     strided::AsStrided::copy(input, size, stride, storage_offset, input_layout)
 }
 
-/// A copy with dimensions of size 1 stretched.
+/// Return a copy with dimensions of size 1 expanded; see `Tensor.expand`.
+///
+/// Args:
+///     implicit: not used.
+///
+/// Examples:
+///     >>> torch.expand_copy(torch.tensor([[1], [2]]), (2, 2))
+///     tensor([[1, 1],
+///             [2, 2]])
 #[operator(
     function,
     out(declared),
@@ -133,7 +158,11 @@ pub fn expand_copy(
     views::Expand::copy(input, size)
 }
 
-/// A copy with the dimensions in another order.
+/// Return a copy with rearranged dimensions; see `torch.permute`.
+///
+/// Examples:
+///     >>> torch.permute_copy(torch.zeros(2, 3), (1, 0)).shape
+///     torch.Size([3, 2])
 #[operator(
     function,
     out(declared),
@@ -143,7 +172,11 @@ pub fn permute_copy(input: &Tensor, #[strict] dims: Ints) -> Result<Tensor> {
     views::Permute::copy(input, dims)
 }
 
-/// A copy of one slice across a dimension.
+/// Return a copy of one slice along a dimension; see `torch.select`.
+///
+/// Examples:
+///     >>> torch.select_copy(torch.tensor([[1, 2], [3, 4]]), 0, 1)
+///     tensor([3, 4])
 #[operator(
     function,
     out(declared),
@@ -154,7 +187,16 @@ pub fn select_copy(input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     view_part::Select::copy(input, dim, index)
 }
 
-/// A copy of every `step`-th slice from `start` to `end`.
+/// Return a copy of every `step`-th slice along a dimension, from `start` up to `end`.
+///
+/// Args:
+///     start: index of the first slice; 0 if not given.
+///     end: index after the last slice; the size of the dimension if not given.
+///     step: step between the slices.
+///
+/// Examples:
+///     >>> torch.slice_copy(torch.arange(6), 0, 1, 5, 2)
+///     tensor([1, 3])
 #[operator(
     function,
     out(declared),
@@ -174,14 +216,29 @@ pub fn slice_copy(
     slices::Slice::copy(input, dim, start, end, step)
 }
 
-/// Copies of parts of `split_size` along a dimension.
+/// Return copies of the parts of a tensor along a dimension; see `torch.split`.
+///
+/// Args:
+///     split_size: size of each part; the last may be smaller.
+///     out: tensors to write the results into.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.split_copy(torch.arange(5), 2)]
+///     [[0, 1], [2, 3], [4]]
 #[operator(function, out, sample = "view(lambda draw, shape: lambda x: T.split_copy(x, 2), 1)")]
 pub fn split_copy(input: &Tensor, split_size: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     split::check_size(input, split_size, dim)?;
     split::Split::copy(input, split_size, dim)
 }
 
-/// Copies of parts of the given sizes along a dimension.
+/// Return copies of parts of the given sizes; see `torch.split_with_sizes`.
+///
+/// Args:
+///     out: tensors to write the results into.
+///
+/// Examples:
+///     >>> [part.tolist() for part in torch.split_with_sizes_copy(torch.arange(5), [1, 4])]
+///     [[0], [1, 2, 3, 4]]
 #[operator(
     function,
     out(declared),
@@ -196,32 +253,48 @@ pub fn split_with_sizes_copy(
     split::SplitWithSizes::copy(input, &split_sizes, dim)
 }
 
-/// Copies of every slice across a dimension.
+/// Return copies of all slices along a dimension; see `torch.unbind`.
+///
+/// Args:
+///     out: tensors to write the results into.
+///
+/// Examples:
+///     >>> torch.unbind_copy(torch.tensor([[1, 2], [3, 4]]))
+///     (tensor([1, 2]), tensor([3, 4]))
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.unbind_copy(x), 1)")]
 pub fn unbind_copy(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     check_unbind(input)?;
     Unbind::copy(input, dim)
 }
 
-/// A copy without the dimensions of size 1.
+/// Return a copy without dimensions of size 1; see `torch.squeeze`.
+///
+/// Examples:
+///     >>> torch.squeeze_copy(torch.zeros(2, 1)).shape
+///     torch.Size([2])
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.squeeze_copy(x))")]
 pub fn squeeze_copy(input: &Tensor) -> Result<Tensor> {
     views::Squeeze::copy(input)
 }
 
-/// A copy without a dimension, where that has size 1.
+/// Return a copy without one dimension of size 1.
 #[overload(squeeze_copy.dim)]
 pub fn squeeze_copy_dim(input: &Tensor, dim: i64) -> Result<Tensor> {
     views::Squeeze1::copy(input, dim)
 }
 
-/// A copy without those of these dimensions that have size 1.
+/// Return a copy without the given dimensions of size 1.
 #[overload(squeeze_copy.dims)]
 pub fn squeeze_copy_dims(input: &Tensor, dim: Ints) -> Result<Tensor> {
     views::Squeeze2::copy(input, dim)
 }
 
-/// A copy of a matrix with its dimensions swapped.
+/// Return a transposed copy of a matrix; see `torch.t`.
+///
+/// Examples:
+///     >>> torch.t_copy(torch.tensor([[1, 2], [3, 4]]))
+///     tensor([[1, 3],
+///             [2, 4]])
 #[operator(
     function,
     out(declared),
@@ -231,7 +304,11 @@ pub fn t_copy(input: &Tensor) -> Result<Tensor> {
     view::MatrixTranspose::copy(input)
 }
 
-/// A copy with two dimensions swapped.
+/// Return a copy with two dimensions swapped; see `torch.transpose`.
+///
+/// Examples:
+///     >>> torch.transpose_copy(torch.zeros(2, 3), 0, 1).shape
+///     torch.Size([3, 2])
 #[operator(
     function,
     out(declared),
@@ -241,7 +318,12 @@ pub fn transpose_copy(input: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
     view::Transpose::copy(input, dim0, dim1)
 }
 
-/// A copy of sliding windows along a dimension.
+/// Return a copy of the sliding windows along a dimension; see `Tensor.unfold`.
+///
+/// Examples:
+///     >>> torch.unfold_copy(torch.arange(4), 0, 2, 2)
+///     tensor([[0, 1],
+///             [2, 3]])
 #[operator(
     function,
     out(declared),
@@ -251,25 +333,41 @@ pub fn unfold_copy(input: &Tensor, dimension: i64, size: i64, step: i64) -> Resu
     slices::Unfold::copy(input, dimension, size, step)
 }
 
-/// A copy with a dimension of size 1 put in.
+/// Return a copy with a new dimension of size 1; see `torch.unsqueeze`.
+///
+/// Examples:
+///     >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 0)
+///     tensor([[1, 2]])
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.unsqueeze_copy(x, -1))")]
 pub fn unsqueeze_copy(input: &Tensor, dim: i64) -> Result<Tensor> {
     views::Unsqueeze::copy(input, dim)
 }
 
-/// A copy.
+/// Return a copy of the tensor.
+///
+/// Examples:
+///     >>> torch.alias_copy(torch.tensor([1, 2]))
+///     tensor([1, 2])
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.alias_copy(x))")]
 pub fn alias_copy(input: &Tensor) -> Result<Tensor> {
     views::Alias::copy(input)
 }
 
-/// A copy that no gradient flows through: to ask for one is an error.
+/// Return a copy of the tensor; its gradient cannot be computed, as in PyTorch.
+///
+/// Examples:
+///     >>> torch.detach_copy(torch.tensor([1, 2]))
+///     tensor([1, 2])
 #[operator(function, out(declared), unrecorded)]
 pub fn detach_copy(input: &Tensor) -> Result<Tensor> {
     DetachCopy::call(input)
 }
 
-/// A copy of complex numbers as pairs of real ones.
+/// Return a copy of complex numbers as pairs of real ones; see `torch.view_as_real`.
+///
+/// Examples:
+///     >>> torch.view_as_real_copy(torch.tensor([1 + 2j]))
+///     tensor([[1., 2.]])
 #[operator(
     function,
     out(declared),
@@ -279,7 +377,11 @@ pub fn view_as_real_copy(input: &Tensor) -> Result<Tensor> {
     complex_views::ViewAsReal::copy(input)
 }
 
-/// A copy of pairs of real numbers as complex ones.
+/// Return a copy of pairs of real numbers as complex ones; see `torch.view_as_complex`.
+///
+/// Examples:
+///     >>> torch.view_as_complex_copy(torch.tensor([[1.0, 2.0]]))
+///     tensor([1.+2.j])
 #[operator(function, out(declared), unrecorded)]
 pub fn view_as_complex_copy(input: &Tensor) -> Result<Tensor> {
     let made = complex::view_as_complex(input)?;
@@ -287,20 +389,20 @@ pub fn view_as_complex_copy(input: &Tensor) -> Result<Tensor> {
     clone_dense(&made)
 }
 
-/// A copy of the complex conjugate.
+/// Return a copy of the complex conjugate.
 #[operator(function, out(declared), unrecorded)]
 pub fn _conj_copy(input: &Tensor) -> Result<Tensor> {
     refuse_complex("_conj_copy", input)?;
     clone_dense(&complex::conj(input)?)
 }
 
-/// A copy of the opposite.
+/// Return a copy of the negated elements.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T._neg_view_copy(x))")]
 pub fn _neg_view_copy(input: &Tensor) -> Result<Tensor> {
     complex_views::NegView::copy(input)
 }
 
-/// A copy of the elements under another shape and strides.
+/// Return a copy of the elements with another shape and strides.
 #[operator(
     function,
     out(declared),

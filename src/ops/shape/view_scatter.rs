@@ -109,7 +109,16 @@ fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
     copies::to_device(&copies::to_dtype(src, input.dtype())?, input.device())
 }
 
-/// A copy of `input` with `src` as one slice across `dim`.
+/// Return a copy of `input` in which one slice along a dimension is replaced by `src`.
+///
+/// Args:
+///     src: the slice to embed, of the shape of `input.select(dim, index)`.
+///     index: which slice.
+///
+/// Examples:
+///     >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
+///     tensor([[0., 0.],
+///             [1., 1.]])
 #[operator(
     function,
     method,
@@ -120,7 +129,17 @@ pub fn select_scatter(input: &Tensor, #[elsewhere] src: &Tensor, dim: i64, index
     SelectScatter::call(input, &src, dim, index)
 }
 
-/// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
+/// Return a copy of `input` in which a range of slices along a dimension is replaced by `src`.
+///
+/// Args:
+///     src: the slices to embed, of the shape of `input[start:end:step]` along `dim`.
+///     start: index of the first slice; 0 if not given.
+///     end: index after the last slice; the size of the dimension if not given.
+///     step: step between the slices.
+///
+/// Examples:
+///     >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
+///     tensor([0., 1., 1., 0.])
 #[operator(
     function,
     method,
@@ -139,7 +158,17 @@ pub fn slice_scatter(
     SliceScatter::call(input, &src, dim, start, end, step)
 }
 
-/// A copy of `input` with `src` as a diagonal.
+/// Return a copy of `input` in which a diagonal is replaced by `src`.
+///
+/// Args:
+///     src: the diagonal to embed, of the shape of `input.diagonal(offset, dim1, dim2)`.
+///     offset: which diagonal: 0 the main one, positive ones above it, negative ones below.
+///     dim1, dim2: the two dimensions. Default: `0` and `1`
+///
+/// Examples:
+///     >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
+///     tensor([[1., 0.],
+///             [0., 1.]])
 #[operator(
     function,
     method,

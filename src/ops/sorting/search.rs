@@ -180,8 +180,24 @@ fn goes_right(side: Option<&str>, right: bool) -> Result<bool> {
     }
 }
 
-/// Where each value of `input` would be put into the sorted last dimension of `sorted_sequence`: before elements that are
-/// equal, or with `right` behind them.
+/// Find where values would be inserted into a sorted sequence so that it stays sorted.
+///
+/// For a result `i`: `seq[i - 1] < value <= seq[i]`, or with `right=True` `seq[i - 1] <= value < seq[i]`.
+///
+/// Args:
+///     sorted_sequence: sequences that are sorted along their last dimension.
+///     input: the values to insert; the dimensions before the last are those of the sequences, unless there is one only.
+///     self_: a number to insert, instead of `input`.
+///     out_int32: whether the indices are int32, else int64.
+///     right: whether to insert after equal elements, else before them.
+///     side: `"left"` or `"right"`; another way to give `right`.
+///     sorter: indices that sort `sorted_sequence`, if it is not sorted itself.
+///
+/// Examples:
+///     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
+///     tensor([1, 3])
+///     >>> torch.searchsorted(torch.tensor([1, 3, 5]), 3, right=True)
+///     tensor(2)
 #[operator(
     function,
     out(
@@ -203,7 +219,7 @@ pub fn searchsorted(
     search(sorted_sequence, input, out_int32, right, sorter)
 }
 
-/// Where a number would be put.
+/// Find where a number would be inserted into a sorted sequence.
 #[overload(searchsorted.Scalar)]
 pub fn searchsorted_number(
     sorted_sequence: &Tensor,
@@ -226,7 +242,21 @@ fn check_boundaries(boundaries: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("boundaries tensor must be 1 dimension, but got dim({})", boundaries.ndim())))
 }
 
-/// Between which of the sorted `boundaries` each value lies: the number of the upper one.
+/// Find the index of the bucket, between sorted boundaries, that each value belongs to.
+///
+/// For a result `i`: `boundaries[i - 1] < value <= boundaries[i]`, or with `right=True`
+/// `boundaries[i - 1] <= value < boundaries[i]`.
+///
+/// Args:
+///     input: the values.
+///     self_: a number, instead of `input`.
+///     boundaries: sorted vector of the boundaries.
+///     out_int32: whether the indices are int32, else int64.
+///     right: whether a value that equals a boundary belongs to the bucket above it.
+///
+/// Examples:
+///     >>> torch.bucketize(torch.tensor([0, 3, 9]), torch.tensor([1, 3, 5]))
+///     tensor([0, 1, 3])
 #[operator(
     function,
     out(
@@ -246,7 +276,7 @@ pub fn bucketize(
     search(boundaries, input, out_int32, right, None)
 }
 
-/// Between which of the sorted `boundaries` a number lies.
+/// Find the index of the bucket that a number belongs to.
 #[overload(bucketize.Scalar)]
 pub fn bucketize_number(
     self_: Scalar,
@@ -294,8 +324,17 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
     if invert { unary::logical_not(&found) } else { Ok(found) }
 }
 
-/// Whether each of `elements` is among `test_elements`; with `invert`, whether it is not. (What is known to be unique need
-/// not be told: it saves nothing here.)
+/// Tell for each of `elements` whether it is among `test_elements`.
+///
+/// Args:
+///     elements, element: the values that are asked about; a tensor or a number.
+///     test_elements, test_element: the values to compare with; a tensor or a number.
+///     assume_unique: whether both hold no value twice; of no use here.
+///     invert: whether to tell which are not among them.
+///
+/// Examples:
+///     >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2, 3, 4]))
+///     tensor([False,  True,  True])
 #[operator(function, out(declared), unrecorded)]
 pub fn isin(
     elements: &Tensor,
@@ -309,7 +348,7 @@ pub fn isin(
     among(elements, test_elements, invert)
 }
 
-/// Whether each of `elements` is one number.
+/// Tell for each of `elements` whether it equals a number.
 #[overload(isin.Tensor_Scalar)]
 pub fn isin_number(
     elements: &Tensor,
@@ -323,7 +362,7 @@ pub fn isin_number(
     among(elements, &typed(elements, test_element)?, invert)
 }
 
-/// Whether a number is among `test_elements`.
+/// Tell whether a number is among `test_elements`.
 #[overload(isin.Scalar_Tensor)]
 pub fn number_isin(
     element: Scalar,

@@ -293,7 +293,20 @@ fn checked(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
     check_not_empty(op, &input.body(), Some(&[dim]))
 }
 
-/// The elements in order along `dim`, and where they were.
+/// Sort the elements along a dimension.
+///
+/// Args:
+///     dim: dimension along which to sort.
+///     descending: whether the largest element comes first.
+///     stable: whether equal elements keep their order.
+///
+/// Returns:
+///     A named tuple `(values, indices)`: the sorted elements, and where they were.
+///
+/// Examples:
+///     >>> values, indices = torch.sort(torch.tensor([3, 1, 2]))
+///     >>> values, indices
+///     (tensor([1, 2, 3]), tensor([1, 2, 0]))
 #[operator(
     function,
     method,
@@ -313,7 +326,16 @@ pub fn sort(
     Sort::call(input, dim, descending)
 }
 
-/// The indices that sort `input` along `dim`.
+/// Return the indices that sort a tensor along a dimension.
+///
+/// Args:
+///     dim: dimension along which to sort.
+///     descending: whether the largest element comes first.
+///     stable: whether equal elements keep their order.
+///
+/// Examples:
+///     >>> torch.argsort(torch.tensor([3, 1, 2]))
+///     tensor([1, 2, 0])
 #[operator(function, method, unrecorded)]
 pub fn argsort(
     input: &Tensor,
@@ -333,13 +355,32 @@ pub fn argsort(
     Ok(Tensor::new(indices))
 }
 
-/// The elements in order along the first dimension.
+/// Sort the elements along the first dimension.
+///
+/// Examples:
+///     >>> torch.msort(torch.tensor([[3, 1], [2, 4]]))
+///     tensor([[2, 1],
+///             [3, 4]])
 #[operator(function, method, out(declared, called = "sort"), sample = "elements(name)")]
 pub fn msort(input: &Tensor) -> Result<Tensor> {
     Sort::call(input, 0, false).map(|[values, _]| values)
 }
 
-/// The `k` largest (or smallest) elements along `dim`, best first, and where they were.
+/// Return the `k` largest or smallest elements along a dimension, and their indices.
+///
+/// Args:
+///     k: number of elements.
+///     dim: dimension along which to search.
+///     largest: whether to return the largest elements, else the smallest.
+///     sorted: whether the elements have to be in order; they are in any case.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> values, indices = torch.topk(torch.tensor([1.0, 4.0, 2.0, 3.0]), 2)
+///     >>> values, indices
+///     (tensor([4., 3.]), tensor([1, 3]))
 #[operator(
     function,
     method,
@@ -365,7 +406,18 @@ pub fn topk(
     Topk::call(input, k, dim, largest)
 }
 
-/// The `k`-th smallest element along `dim`, counted from 1, and where it was.
+/// Return the `k`-th smallest element along a dimension, and its index.
+///
+/// Args:
+///     k: which element, counted from 1.
+///     dim: dimension to reduce.
+///
+/// Returns:
+///     A named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> torch.kthvalue(torch.tensor([5, 3, 4]), 2).values
+///     tensor(4)
 #[operator(
     function,
     method,
@@ -399,26 +451,56 @@ fn check_median(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
     }
 }
 
-/// The lower median of all elements; along `dim` also where it was.
+/// Return the median of all elements, or with `dim` the medians along it and their indices.
+///
+/// Of two middle elements the lower one is taken. The median is NaN where an element is.
+///
+/// Args:
+///     dim: dimension to reduce.
+///     keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+///     out: with `dim`, two tensors to write values and indices into.
+///
+/// Returns:
+///     A tensor, or with `dim` a named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> torch.median(torch.tensor([3.0, 1.0, 2.0, 4.0]))
+///     tensor(2.)
+///     >>> torch.median(torch.tensor([[3, 1, 2]]), dim=1).indices
+///     tensor([2])
 #[operator(function, method, sample = "extreme(name)")]
 pub fn median(input: &Tensor) -> Result<Tensor> {
     Median::call(input)
 }
 
-/// The lower medians along `dim`, and where they were.
+/// Return the medians along `dim` and their indices.
 #[overload(median.dim, out(declared), returns(values, indices))]
 pub fn median_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("median", input, dim)?;
     Median1::call(input, dim, keepdim)
 }
 
-/// The lower median of the elements that are not NaN; along `dim` also where it was.
+/// Return the median of the elements that are not NaN, of all or along a dimension.
+///
+/// Of two middle elements the lower one is taken.
+///
+/// Args:
+///     dim: dimension to reduce.
+///     keepdim: whether the reduced dimension stays in the result, with size 1. Default: `False`
+///     out: with `dim`, two tensors to write values and indices into.
+///
+/// Returns:
+///     A tensor, or with `dim` a named tuple `(values, indices)`.
+///
+/// Examples:
+///     >>> torch.nanmedian(torch.tensor([3.0, float("nan"), 1.0, 2.0]))
+///     tensor(2.)
 #[operator(function, method, sample = "extreme(name)")]
 pub fn nanmedian(input: &Tensor) -> Result<Tensor> {
     Nanmedian::call(input)
 }
 
-/// The lower medians of the elements along `dim` that are not NaN, and where they were.
+/// Return the medians along `dim` of the elements that are not NaN, and their indices.
 #[overload(nanmedian.dim, out(declared), returns(values, indices))]
 pub fn nanmedian_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("nanmedian", input, dim)?;

@@ -195,8 +195,22 @@ fn check(op: &'static str, input: &Tensor) -> Result<()> {
     }
 }
 
-/// The different elements in order, or the different slices across `dim`; on request where each went, and how often each
-/// occurs.
+/// Return the different elements of a tensor, or the different slices along a dimension.
+///
+/// Args:
+///     sorted: whether the result has to be sorted; it is in any case.
+///     return_inverse: whether to return, for each element, its index in the result.
+///     return_counts: whether to return how often each result occurs.
+///     dim: dimension along which slices are compared; without it, the tensor is flattened.
+///
+/// Returns:
+///     A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+///
+/// Examples:
+///     >>> torch.unique(torch.tensor([2, 1, 2]))
+///     tensor([1, 2])
+///     >>> torch.unique(torch.tensor([2, 1, 2]), return_counts=True)
+///     (tensor([1, 2]), tensor([1, 2]))
 #[operator(function, method, sample = "underived")]
 pub fn unique(
     input: &Tensor,
@@ -222,8 +236,19 @@ pub fn unique(
     runs.outputs(recorded, input, return_inverse.then(inverse), return_counts)
 }
 
-/// The first of each run of equal elements, or of equal slices across `dim`; on request which run each is in, and how long
-/// each run is.
+/// Remove repeated elements, or slices along a dimension, that directly follow an equal one.
+///
+/// Args:
+///     return_inverse: whether to return, for each element, its index in the result.
+///     return_counts: whether to return how long each run of equal elements is.
+///     dim: dimension along which slices are compared; without it, the tensor is flattened.
+///
+/// Returns:
+///     A tensor, or a tuple of it with the inverse indices and the counts that are asked for.
+///
+/// Examples:
+///     >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]), return_counts=True)
+///     (tensor([1, 2, 1]), tensor([2, 1, 1]))
 #[operator(function, method, sample = "underived")]
 pub fn unique_consecutive(
     input: &Tensor,

@@ -14,7 +14,11 @@ impl SpecialBesselJ0 {
     }
 }
 
-/// The Bessel function of order 0.
+/// Compute the Bessel function of the first kind of order 0.
+///
+/// Examples:
+///     >>> torch.special.bessel_j0(torch.tensor([0.0, 1.0, 5.0]))
+///     tensor([ 1.0000,  0.7652, -0.1776])
 #[operator(
     function,
     space = "special",
@@ -41,7 +45,11 @@ impl SpecialBesselJ1 {
     }
 }
 
-/// The Bessel function of order 1.
+/// Compute the Bessel function of the first kind of order 1.
+///
+/// Examples:
+///     >>> torch.special.bessel_j1(torch.tensor([0.5, 1.0, 5.0]))
+///     tensor([ 0.2423,  0.4401, -0.3276])
 #[operator(
     function,
     space = "special",
@@ -63,7 +71,11 @@ impl SpecialBesselY0 {
     }
 }
 
-/// The Bessel function of the second kind of order 0.
+/// Compute the Bessel function of the second kind of order 0.
+///
+/// Examples:
+///     >>> torch.special.bessel_y0(torch.tensor([0.5, 1.0, 5.0]))
+///     tensor([-0.4445,  0.0883, -0.3085])
 #[operator(
     function,
     space = "special",
@@ -87,7 +99,11 @@ impl SpecialBesselY1 {
     }
 }
 
-/// The Bessel function of the second kind of order 1.
+/// Compute the Bessel function of the second kind of order 1.
+///
+/// Examples:
+///     >>> torch.special.bessel_y1(torch.tensor([0.5, 1.0, 5.0]))
+///     tensor([-1.4715, -0.7812,  0.1479])
 #[operator(
     function,
     space = "special",
@@ -109,7 +125,11 @@ impl SpecialModifiedBesselK0 {
     }
 }
 
-/// The modified Bessel function of the second kind of order 0.
+/// Compute the modified Bessel function of the second kind of order 0.
+///
+/// Examples:
+///     >>> torch.special.modified_bessel_k0(torch.tensor([0.5, 1.0]))
+///     tensor([0.9244, 0.4210])
 #[operator(
     function,
     space = "special",
@@ -133,7 +153,11 @@ impl SpecialModifiedBesselK1 {
     }
 }
 
-/// The modified Bessel function of the second kind of order 1.
+/// Compute the modified Bessel function of the second kind of order 1.
+///
+/// Examples:
+///     >>> torch.special.modified_bessel_k1(torch.tensor([0.5, 1.0]))
+///     tensor([1.6564, 0.6019])
 #[operator(
     function,
     space = "special",
@@ -159,7 +183,11 @@ impl SpecialScaledModifiedBesselK0 {
     }
 }
 
-/// The modified Bessel function of the second kind of order 0 by `exp(input)`.
+/// Compute the modified Bessel function of the second kind of order 0, scaled by `exp(input)`.
+///
+/// Examples:
+///     >>> torch.special.scaled_modified_bessel_k0(torch.tensor([0.5, 1.0]))
+///     tensor([1.5241, 1.1445])
 #[operator(
     function,
     space = "special",
@@ -185,7 +213,11 @@ impl SpecialScaledModifiedBesselK1 {
     }
 }
 
-/// The modified Bessel function of the second kind of order 1 by `exp(input)`.
+/// Compute the modified Bessel function of the second kind of order 1, scaled by `exp(input)`.
+///
+/// Examples:
+///     >>> torch.special.scaled_modified_bessel_k1(torch.tensor([0.5, 1.0]))
+///     tensor([2.7310, 1.6362])
 #[operator(
     function,
     space = "special",
@@ -218,7 +250,11 @@ impl SpecialAiryAi {
     }
 }
 
-/// Airy's function.
+/// Compute the Airy function Ai.
+///
+/// Examples:
+///     >>> torch.special.airy_ai(torch.tensor([0.0, 1.0]))
+///     tensor([0.3550, 0.1353])
 #[operator(
     function,
     space = "special",

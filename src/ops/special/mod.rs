@@ -106,7 +106,11 @@ impl BesselI0 {
     }
 }
 
-/// The modified Bessel function of order 0.
+/// Compute the modified Bessel function of the first kind of order 0.
+///
+/// Examples:
+///     >>> torch.i0(torch.tensor([0.0, 1.0, 2.0]))
+///     tensor([1.0000, 1.2661, 2.2796])
 #[operator(
     function,
     method,
@@ -129,7 +133,11 @@ impl SpecialI0E {
     }
 }
 
-/// The modified Bessel function of order 0, times `exp(-|input|)`.
+/// Compute the modified Bessel function of the first kind of order 0, scaled by `exp(-|input|)`.
+///
+/// Examples:
+///     >>> torch.special.i0e(torch.tensor([0.0, 1.0, 2.0]))
+///     tensor([1.0000, 0.4658, 0.3085])
 #[operator(
     function,
     space = "special",
@@ -153,7 +161,11 @@ impl SpecialI1 {
     }
 }
 
-/// The modified Bessel function of order 1.
+/// Compute the modified Bessel function of the first kind of order 1.
+///
+/// Examples:
+///     >>> torch.special.i1(torch.tensor([0.0, 1.0, 2.0]))
+///     tensor([0.0000, 0.5652, 1.5906])
 #[operator(
     function,
     space = "special",
@@ -177,7 +189,11 @@ impl SpecialI1E {
     }
 }
 
-/// The modified Bessel function of order 1, times `exp(-|input|)`.
+/// Compute the modified Bessel function of the first kind of order 1, scaled by `exp(-|input|)`.
+///
+/// Examples:
+///     >>> torch.special.i1e(torch.tensor([0.0, 1.0, 2.0]))
+///     tensor([0.0000, 0.2079, 0.2153])
 #[operator(
     function,
     space = "special",
@@ -199,7 +215,11 @@ impl SpecialErfcx {
     }
 }
 
-/// `exp(input²) erfc(input)`.
+/// Compute the scaled complementary error function, `exp(input**2) * erfc(input)`.
+///
+/// Examples:
+///     >>> torch.special.erfcx(torch.tensor([0.0, 10.0]))
+///     tensor([1.0000, 0.0561])
 #[operator(
     function,
     space = "special",
@@ -221,7 +241,11 @@ impl SpecialLogNdtr {
     }
 }
 
-/// The logarithm of the share of the normal distribution below `input`.
+/// Compute the logarithm of the cumulative distribution function of the standard normal distribution.
+///
+/// Examples:
+///     >>> torch.special.log_ndtr(torch.tensor([-10.0, 0.0]))
+///     tensor([-53.2313,  -0.6931])
 #[operator(
     function,
     space = "special",
@@ -243,7 +267,14 @@ impl SpecialNdtri {
     }
 }
 
-/// Below which the normal distribution has the share `input`.
+/// Compute the quantile function of the standard normal distribution, the inverse of `ndtr`.
+///
+/// Args:
+///     input: probabilities between 0 and 1.
+///
+/// Examples:
+///     >>> torch.special.ndtri(torch.tensor([0.025, 0.975]))
+///     tensor([-1.9600,  1.9600])
 #[operator(
     function,
     space = "special",
@@ -255,7 +286,11 @@ pub fn special_ndtri(input: &Tensor) -> Result<Tensor> {
     SpecialNdtri::call(&floating("ndtri_cpu", input)?)
 }
 
-/// `input * log(input)` with the sign turned; 0 at 0.
+/// Compute the entropy `-input * log(input)`; 0 at 0, and minus infinity for negative elements.
+///
+/// Examples:
+///     >>> torch.special.entr(torch.tensor([-0.5, 0.0, 0.5]))
+///     tensor([  -inf, 0.0000, 0.3466])
 #[operator(
     function,
     space = "special",
@@ -267,7 +302,11 @@ pub fn special_entr(input: &Tensor) -> Result<Tensor> {
     u::entr(input)
 }
 
-/// The share of the normal distribution below `input`.
+/// Compute the cumulative distribution function of the standard normal distribution.
+///
+/// Examples:
+///     >>> torch.special.ndtr(torch.tensor([-2.0, 0.0, 2.0]))
+///     tensor([0.0228, 0.5000, 0.9772])
 #[operator(
     function,
     space = "special",
@@ -279,7 +318,11 @@ pub fn special_ndtr(input: &Tensor) -> Result<Tensor> {
     ((1.0 + erf(x)) * 0.5).tensor()
 }
 
-/// `input * log1p(other)`; 0 where `input` is.
+/// Compute `input * log1p(other)`, with 0 where `input` is 0.
+///
+/// Examples:
+///     >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
+///     tensor([0.0000, 1.3863])
 #[operator(
     function,
     space = "special",
@@ -312,7 +355,15 @@ impl SpecialZeta {
     }
 }
 
-/// The sum of `(k + other) ** -input` over all whole k from 0 on.
+/// Compute the Hurwitz zeta function: the sum of `(k + other) ** -input` for `k` = 0, 1, 2 ….
+///
+/// Args:
+///     input: the exponents, a tensor or a number.
+///     other: the offsets, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.special.zeta(torch.tensor([2.0]), 1.0)
+///     tensor([1.6449])
 #[operator(function, space = "special", out, elementwise, sample = "underived")]
 pub fn special_zeta(input: Operand, other: Operand) -> Result<Tensor> {
     let [x, y] = pair("zeta_cpu", input, other)?;
@@ -361,14 +412,30 @@ impl Igammac {
     }
 }
 
-/// The part of the gamma function of `input` below `other`.
+/// Compute the regularized lower incomplete gamma function.
+///
+/// Args:
+///     input: the shape parameters, which are positive.
+///     other: the upper limits of the integral, not negative.
+///
+/// Examples:
+///     >>> torch.igamma(torch.tensor([1.0]), torch.tensor([2.0]))
+///     tensor([0.8647])
 #[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn igamma(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igamma_cpu", input.into(), other.into())?;
     Igamma::call(&x, &y)
 }
 
-/// The part of the gamma function of `input` above `other`.
+/// Compute the regularized upper incomplete gamma function, `1 - igamma(input, other)`.
+///
+/// Args:
+///     input: the shape parameters, which are positive.
+///     other: the lower limits of the integral, not negative.
+///
+/// Examples:
+///     >>> torch.igammac(torch.tensor([1.0]), torch.tensor([2.0]))
+///     tensor([0.1353])
 #[operator(function, method, inplace, out, elementwise, sample = "underived")]
 pub fn igammac(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let [x, y] = pair("igammac_cpu", input.into(), other.into())?;
@@ -386,7 +453,14 @@ fn derivative_of_digamma(n: i64, input: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// The `n`th derivative of digamma.
+/// Compute the polygamma function, the `n`-th derivative of the digamma function.
+///
+/// Args:
+///     n: order of the derivative.
+///
+/// Examples:
+///     >>> torch.polygamma(1, torch.tensor([1.0, 2.0]))
+///     tensor([1.6449, 0.6449])
 #[operator(
     function,
     name = "polygamma",
@@ -398,7 +472,15 @@ pub fn polygamma_of(n: i64, input: &Tensor) -> Result<Tensor> {
     derivative_of_digamma(n, input)
 }
 
-/// The logarithm of the gamma function of `p` dimensions.
+/// Compute the logarithm of the multivariate gamma function of dimension `p`.
+///
+/// Args:
+///     input: the arguments, greater than `(p - 1) / 2`.
+///     p: the dimension.
+///
+/// Examples:
+///     >>> torch.mvlgamma(torch.tensor([2.0, 3.0]), 2)
+///     tensor([0.4516, 1.5502])
 #[operator(
     function,
     method,

@@ -33,7 +33,7 @@ impl SpecialPolynomial {
     }
 }
 
-/// The polynomials of a name, of the orders `order`.
+/// Compute polynomials of a family, given by its name, of the orders `order`.
 #[operator(
     function,
     space = "special",

@@ -154,7 +154,19 @@ pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: &str) -> Py
 
 #[pymethods]
 impl PyTensor {
-    /// Computes the gradients of this tensor and adds them to `grad` of the leaves that it depends on.
+    /// Compute the gradients of this tensor and add them to the `grad` of the leaves that it was computed from.
+    ///
+    /// Args:
+    ///     gradient: gradient with respect to this tensor; may be left out for a single number, where it is 1.
+    ///     retain_graph: whether to keep the graph for another call; `create_graph` if not given.
+    ///     create_graph: whether the gradients are recorded, for derivatives of higher order. Default: `False`
+    ///     inputs: leaves whose gradients are computed; all if not given.
+    ///
+    /// Examples:
+    ///     >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+    ///     >>> (x * x).sum().backward()
+    ///     >>> x.grad
+    ///     tensor([2., 4.])
     #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
     fn backward(
         slf: &Bound<'_, PyTensor>,
@@ -290,7 +302,12 @@ pub fn run_grad<'py>(
     to_tuple(py, found.len(), found.into_iter().map(object))
 }
 
-/// Returns true if operators are recorded in this thread.
+/// Tell whether autograd records operations in this thread.
+///
+/// Examples:
+///     >>> with torch.no_grad():
+///     ...     torch.is_grad_enabled()
+///     False
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_switch()
@@ -380,7 +397,12 @@ fn new_switch<'py>(
     }
 }
 
-/// Returns true if this thread is inside `inference_mode`.
+/// Tell whether this thread is inside `torch.inference_mode`.
+///
+/// Examples:
+///     >>> with torch.inference_mode():
+///     ...     torch.is_inference_mode_enabled()
+///     True
 #[pyfunction]
 pub fn is_inference_mode_enabled() -> bool {
     mode::inference()
@@ -425,7 +447,14 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
     }
 }
 
-/// Returns true if a tensor was made in inference mode.
+/// Tell whether a tensor was made in inference mode.
+///
+/// Args:
+///     input: the tensor.
+///
+/// Examples:
+///     >>> torch.is_inference(torch.zeros(1))
+///     False
 #[pyfunction]
 pub fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
     input.get().tensor.is_inference()

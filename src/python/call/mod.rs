@@ -1,6 +1,7 @@
 //! Calls from Python: argument parsing, dispatch to the rows, and the results.
 
 pub mod deprecated_signatures;
+pub mod docs;
 pub mod out;
 pub mod overrides;
 pub mod parse;

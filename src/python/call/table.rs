@@ -6,12 +6,13 @@ use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Forms, IntArgs, Kind, Operand, Param, Row};
 use crate::ops;
 use crate::python::call::deprecated_signatures;
+use crate::python::call::docs::{self, Style};
 use crate::python::call::out;
 use crate::python::call::overrides::OverrideCall;
 use crate::python::call::parse::{Args, choose, parse};
 use crate::python::call::run::{LONG, result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
-use crate::python::call::signature::merge;
+use crate::python::call::signature::{merge_params, push_merged};
 use crate::python::entry::guard;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
@@ -30,16 +31,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use pyo3::{PyTypeInfo, ffi};
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::sync::OnceLock;
-
-/// The form of a callable.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Function,
-    Method,
-    Inplace,
-}
 
 struct Entry {
     row: &'static Row,
@@ -48,9 +41,9 @@ struct Entry {
     pointwise: Option<&'static Pointwise>,
     int_args: Option<IntArgs>,
     style: Style,
-    name: String,
-    c_name: CString,
-    doc: CString,
+    name: &'static str,
+    c_name: &'static CStr,
+    doc: &'static CStr,
 }
 
 type Stub = unsafe extern "C" fn(
@@ -185,12 +178,12 @@ fn asked<'py, R>(
 ) -> R {
     let function = || {
         if entry.style != Style::Function {
-            return PyTensor::type_object(py).getattr(&*entry.name);
+            return PyTensor::type_object(py).getattr(entry.name);
         }
         let core = py.import(intern!(py, "gradiron._core"))?;
         match entry.row.forms.has(Forms::NN) {
-            true => core.getattr("_nn")?.getattr(&*entry.name),
-            false => core.getattr(&*entry.name),
+            true => core.getattr("_nn")?.getattr(entry.name),
+            false => core.getattr(entry.name),
         }
     };
     then(&OverrideCall { py, function: &function, receiver, given, keywords })
@@ -200,7 +193,7 @@ fn asked<'py, R>(
 #[pyfunction]
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
-    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
+    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| entry.name).collect()
 }
 
 /// Reads the keyword arguments, which follow the positional ones.
@@ -245,7 +238,7 @@ fn call<'py>(
     }
     try_alloc::check_list(given.len())?;
     let mut args = Args::new();
-    let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
+    let call = Call { py, name: entry.name, receiver, positional: given, keywords };
     let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
     let (own, extra) = match read {
         Ok(read) => read,
@@ -276,7 +269,7 @@ fn call<'py>(
                 // Writes to `out=` are neither recorded nor reported to hooks.
                 let unrecorded = |args: &[Arg]| mode::with_grad(false, || (row.call)(args));
                 let made = run_or(py, row, &args, &refused, unrecorded)?;
-                return out::write(py, (own, &entry.name), &args, made, target);
+                return out::write(py, (own, entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)
         }
@@ -432,11 +425,11 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
             }
         };
         match entry.style {
-            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
+            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(entry.name, made)?,
             // Functions of a namespace (`linalg`, …) are hidden here; their Python modules export them.
-            Style::Function if !entry.row.space.is_empty() => module.setattr(&*entry.name, made)?,
-            Style::Function => module.add(&*entry.name, made)?,
-            _ => class.setattr(&*entry.name, made)?,
+            Style::Function if !entry.row.space.is_empty() => module.setattr(entry.name, made)?,
+            Style::Function => module.add(entry.name, made)?,
+            _ => class.setattr(entry.name, made)?,
         }
     }
     module.setattr("_nn", nn)
@@ -445,9 +438,15 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn collect() -> Vec<Entry> {
     let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
-    let c = |s: &str| CString::new(s).unwrap_or_default();
-    let mut entries = Vec::new();
+    // The texts lie one after the other, each with a zero at its end: so loading them takes no time.
+    let mut texts = String::with_capacity(1 << 19);
+    let mut places = Vec::with_capacity(STUBS);
+    let mut entries = Vec::with_capacity(STUBS);
     let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
+    let mut named = std::collections::HashMap::<&str, Vec<&'static Row>>::new();
+    for row in ops::rows().filter(|row| row.forms.0 != 0) {
+        named.entry(row.name).or_default().push(row);
+    }
     for row in ops::rows().filter(|row| row.overloads.is_none()) {
         let more =
             others.iter().copied().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
@@ -455,31 +454,50 @@ fn collect() -> Vec<Entry> {
         // They are tried in the order of the source.
         signatures.sort_by_key(|row| row.at);
         let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
-        let mut add = |style: Style, name: String| {
-            let doc =
-                format!("{name}{}\n--\n\n{}", merge(signatures, style == Style::Function), row.doc.trim());
+        let params = merge_params(signatures);
+        let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
+        // Docstrings take entries of other signatures and forms, and of the view whose copy it is.
+        let alike = [Some(row.name), row.name.strip_suffix("_copy")];
+        let others = alike.into_iter().flatten().filter_map(|name| named.get(name)).flatten();
+        let said = docs::parts(row, signatures.iter().chain(others).copied());
+        let mut add = |style: Style, name: &'static str| {
+            let end = if style == Style::Inplace { "_" } else { "" };
+            let from = texts.len();
+            texts.extend([name, end, "\0"]);
+            places.push([from, texts.len()]);
+            texts.extend([name, end]);
+            push_merged(&mut texts, signatures, &params, forms, style == Style::Function);
+            texts.push_str("\n--\n\n");
+            docs::docstring(&mut texts, name, style, row, &params, forms, &said);
+            texts.push('\0');
             entries.push(Entry {
                 row,
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
                 int_args: row.int_args.filter(|_| style == Style::Method),
                 style,
-                c_name: c(&name),
-                doc: c(&doc),
+                c_name: c"",
+                doc: c"",
                 name,
             });
         };
         for name in std::iter::once(row.name).chain(row.aliases.iter().copied()) {
             if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
-                add(Style::Function, name.into());
+                add(Style::Function, name);
             }
             if row.forms.has(Forms::METHOD) {
-                add(Style::Method, name.into());
+                add(Style::Method, name);
             }
             if row.forms.has(Forms::INPLACE) {
-                add(Style::Inplace, format!("{name}_"));
+                add(Style::Inplace, name);
             }
         }
+    }
+    let texts: &'static str = texts.leak();
+    let text = |from: usize| CStr::from_bytes_until_nul(&texts.as_bytes()[from..]).unwrap_or_default();
+    for (entry, [name, doc]) in entries.iter_mut().zip(places) {
+        (entry.c_name, entry.doc) = (text(name), text(doc));
+        entry.name = entry.c_name.to_str().unwrap_or_default();
     }
     entries
 }

@@ -206,7 +206,15 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     ArrayInfo::of(object)?.tensor(object)
 }
 
-/// Makes a tensor over the memory of a NumPy array.
+/// Return a tensor that shares the memory of a NumPy array.
+///
+/// Args:
+///     array: the array.
+///
+/// Examples:
+///     >>> import numpy
+///     >>> torch.from_numpy(numpy.array([1.0, 2.0]))
+///     tensor([1., 2.], dtype=torch.float64)
 #[pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !is_array(array)? {

@@ -167,8 +167,18 @@ unsafe extern "C" fn drop_capsule<M: Capsuled>(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// Makes a capsule over the memory of a CPU tensor; a versioned one has flags for a copy and for read-only
-/// memory.
+/// Return a DLPack capsule that shares the memory of a CPU tensor.
+///
+/// Args:
+///     tensor: the tensor.
+///     versioned: whether to make a capsule of DLPack 1.0, which tells the following two. Default: `False`
+///     copied: whether the memory is a copy. Default: `False`
+///     read_only: whether the memory may not be written. Default: `False`
+///
+/// Examples:
+///     >>> capsule = torch.to_dlpack(torch.tensor([1, 2]))
+///     >>> torch.from_dlpack(capsule)
+///     tensor([1, 2])
 #[pyfunction]
 #[pyo3(signature = (tensor, versioned = false, copied = false, read_only = false))]
 pub fn to_dlpack<'py>(
@@ -301,7 +311,10 @@ fn read_tensor(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
     Ok((dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize), bytes, layout, dtype))
 }
 
-/// Makes a tensor over the memory of a capsule.
+/// Return a tensor that shares the memory of a DLPack capsule.
+///
+/// Args:
+///     capsule: the capsule, which can be used once.
 #[pyfunction]
 pub fn from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: the call accepts any object.

@@ -173,7 +173,13 @@ pub fn swap_contents<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// Replaces the tensor's memory by that of another tensor or of a storage; without arguments, by none.
+    /// Make the tensor use the memory of another tensor or of a storage; without arguments, none.
+    ///
+    /// Args:
+    ///     source: the tensor or storage.
+    ///     storage_offset: place of the first element, in elements.
+    ///     size: new shape.
+    ///     stride: new strides.
     #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]
     fn set_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -225,7 +231,11 @@ impl PyTensor {
         over.end(edge)?;
         Ok(slf.clone())
     }
-    /// Changes the sizes, and enlarges the storage if necessary; new elements are uninitialized.
+    /// Change the shape of the tensor itself, with more memory if needed; new elements are uninitialized.
+    ///
+    /// Args:
+    ///     size: new shape: a sequence, or the sizes one by one.
+    ///     memory_format: memory format of the result.
     #[pyo3(signature = (*size, memory_format = None))]
     fn resize_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -241,7 +251,11 @@ impl PyTensor {
         reorder(target, format)?;
         Ok(slf.clone())
     }
-    /// Changes the sizes to those of another tensor; see `resize_`.
+    /// Change the shape of the tensor itself to that of another one; see `resize_`.
+    ///
+    /// Args:
+    ///     the_template: the tensor whose shape is taken.
+    ///     memory_format: memory format of the result.
     #[pyo3(signature = (the_template, memory_format = None))]
     fn resize_as_<'py>(
         slf: &Bound<'py, PyTensor>,

@@ -12,7 +12,12 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A node of the graph: the `grad_fn` of the tensors that it produced.
+/// An operation in the autograd graph; `grad_fn` of the tensors that it computed.
+///
+/// Examples:
+///     >>> x = torch.ones(2, requires_grad=True)
+///     >>> (x * 2).grad_fn.name()
+///     'MulBackward0'
 #[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, subclass)]
 pub struct PyNode {
     pub node: NodeRef,

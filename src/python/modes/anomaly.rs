@@ -22,13 +22,21 @@ pub fn set_anomaly(on: bool, check_nan: bool) {
     anomaly::set(on, check_nan);
 }
 
-/// Returns true if anomaly mode is on.
+/// Tell whether anomaly detection is on; see `torch.autograd.set_detect_anomaly`.
+///
+/// Examples:
+///     >>> torch.is_anomaly_enabled()
+///     False
 #[pyfunction]
 pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
-/// Returns true if anomaly mode, when on, checks gradients for NaN.
+/// Tell whether anomaly detection, where it is on, looks for NaN in gradients.
+///
+/// Examples:
+///     >>> torch.is_anomaly_check_nan_enabled()
+///     True
 #[pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::would_check_nan()

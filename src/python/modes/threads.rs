@@ -7,13 +7,25 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
-/// Returns the number of threads that a kernel may use.
+/// Return the number of threads that computations on the CPU may use.
+///
+/// Examples:
+///     >>> torch.get_num_threads() >= 1
+///     True
 #[pyfunction]
 pub fn get_num_threads() -> usize {
     par::threads()
 }
 
-/// Sets the number of threads that a kernel may use. Results do not depend on it, not even in the last bit.
+/// Set the number of threads that computations on the CPU may use.
+///
+/// Results do not depend on it, not even in their last bit.
+///
+/// Args:
+///     n: number of threads, at least 1.
+///
+/// Examples:
+///     >>> torch.set_num_threads(torch.get_num_threads())
 #[pyfunction]
 pub fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
     if !n.is_instance_of::<PyInt>() || n.is_instance_of::<PyBool>() {

@@ -175,7 +175,7 @@ impl PyTensor {
     fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
         register(slf.clone());
     }
-    /// A view with the dimensions in reverse order.
+    /// The tensor with its dimensions in reverse order: the transpose of a matrix (a view).
     #[getter(T)]
     fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let t = &slf.get().tensor;
@@ -192,21 +192,22 @@ impl PyTensor {
         }
         wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
     }
-    /// A view with the last two dimensions swapped.
+    /// The transpose of each matrix: the last two dimensions swapped (a view).
     #[getter(mT)]
     fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mT", true)
     }
-    /// A view of the conjugate transpose of a matrix.
+    /// The conjugate transpose of a matrix (a view).
     #[getter(H)]
     fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "H", false)
     }
+    /// The conjugate transpose of each matrix, in the last two dimensions (a view).
     #[getter(mH)]
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mH", true)
     }
-    /// A view of the real part.
+    /// The real part (a view).
     #[getter(real)]
     fn real_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if !slf.get().tensor.dtype().is_complex() {
@@ -218,7 +219,7 @@ impl PyTensor {
     fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         write_part(&PyTensor::real_part(slf)?, value)
     }
-    /// A view of the imaginary part.
+    /// The imaginary part (a view).
     #[getter(imag)]
     fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         wrap(slf.py(), ops::complex::imag(&slf.get().tensor)?)
@@ -233,7 +234,15 @@ fn known_operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
     operand(object).ok_or_else(|| PyTypeError::new_err("expected a tensor or a number"))
 }
 
-/// Returns the dtype that type promotion gives for arithmetic on these two.
+/// Return the data type that arithmetic on two operands gives.
+///
+/// Args:
+///     tensor: first operand, a tensor or a number.
+///     other: second operand, a tensor or a number.
+///
+/// Examples:
+///     >>> torch.result_type(torch.tensor([1, 2]), 1.0)
+///     torch.float32
 #[pyfunction]
 pub fn result_type(
     py: Python<'_>,
@@ -252,7 +261,15 @@ pub fn result_type(
     }
 }
 
-/// Returns true if type promotion permits writing a result of one dtype into another.
+/// Tell whether values of one data type may be written into another by the promotion rules.
+///
+/// Args:
+///     from_: the data type of the values.
+///     to: the data type to write into.
+///
+/// Examples:
+///     >>> torch.can_cast(torch.float64, torch.int32), torch.can_cast(torch.float64, torch.float32)
+///     (False, True)
 #[pyfunction]
 pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     let from = dtype_argument("can_cast", "from_", Some(1), from_)?;

@@ -435,19 +435,34 @@ impl PyTensor {
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("Tensor does not support deleting items"))
     }
-    /// Calls `hook(grad)` whenever this tensor's gradient is computed. If the hook returns a tensor, that
-    /// replaces the gradient.
+    /// Register a function that is called with the gradient of this tensor whenever it is computed.
+    ///
+    /// Args:
+    ///     hook: called as `hook(grad)`; what it returns, if not None, replaces the gradient.
+    ///
+    /// Returns:
+    ///     A handle with a method `remove()`.
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         backward::tensor_hook(slf, hook)
     }
-    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf's `grad`.
+    /// Register a function that is called after a gradient was added to the `grad` of this leaf.
+    ///
+    /// Args:
+    ///     hook: called as `hook(tensor)`.
+    ///
+    /// Returns:
+    ///     A handle with a method `remove()`.
     fn register_post_accumulate_grad_hook<'py>(
         slf: &Bound<'py, PyTensor>,
         hook: Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         backward::accumulate_hook(slf, hook)
     }
-    /// Copies the values of `src`, cast and broadcast, into this tensor.
+    /// Copy the elements of another tensor into this one, converted and broadcast.
+    ///
+    /// Args:
+    ///     src: the tensor to copy from.
+    ///     non_blocking: not used.
     #[pyo3(signature = (src, non_blocking = None))]
     fn copy_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -474,7 +489,7 @@ impl PyTensor {
         running(slf.py(), target.numel() >= LONG, || crate::operator::inplace::copy_into(target, &source))?;
         Ok(slf.clone())
     }
-    /// Returns the elements as nested lists, or as a number.
+    /// Return the elements as nested lists, or as a number.
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         nested_lists::tolist(slf)
     }

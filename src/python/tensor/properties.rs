@@ -61,12 +61,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for OptionalArg<'py> {
 
 #[pymethods]
 impl PyTensor {
-    /// The sizes of all dimensions.
+    /// The size of each dimension.
     #[getter]
     fn shape<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         shape_attribute(slf)
     }
-    /// Returns the sizes of all dimensions, or the size of one.
+    /// Return the size of each dimension, or of one.
+    ///
+    /// Args:
+    ///     dim: which dimension; all if not given.
     #[pyo3(signature = (dim = None))]
     fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dim.map(|d| dim_argument("size", d)).transpose()? {
@@ -80,7 +83,10 @@ impl PyTensor {
             }
         }
     }
-    /// Returns the strides in elements, of all dimensions or of one.
+    /// Return the step in memory between neighboring elements of each dimension, in elements, or of one.
+    ///
+    /// Args:
+    ///     dim: which dimension; all if not given.
     #[pyo3(signature = (dim = None))]
     fn stride<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -97,33 +103,33 @@ impl PyTensor {
             }
         }
     }
-    /// Returns the offset of the first element in the storage, in elements.
+    /// Return the place of the first element in the storage, in elements.
     fn storage_offset(&self) -> ToObject<usize> {
         ToObject(self.tensor.body().layout.offset)
     }
-    /// Returns the number of elements.
+    /// Return the number of elements.
     fn numel(&self) -> ToObject<usize> {
         ToObject(self.tensor.numel())
     }
-    /// Returns the number of elements; an alias of `numel`.
+    /// Return the number of elements; the same as `numel`.
     fn nelement(&self) -> ToObject<usize> {
         ToObject(self.tensor.numel())
     }
-    /// Returns the size of an element in bytes.
+    /// Return the number of bytes of one element.
     fn element_size(&self) -> ToObject<usize> {
         ToObject(self.tensor.dtype().size())
     }
-    /// The size of an element in bytes.
+    /// The number of bytes of one element.
     #[getter]
     fn itemsize(&self) -> ToObject<usize> {
         ToObject(self.tensor.dtype().size())
     }
-    /// The size of all elements in bytes.
+    /// The number of bytes of all elements.
     #[getter]
     fn nbytes(&self) -> ToObject<usize> {
         ToObject(self.tensor.numel() * self.tensor.dtype().size())
     }
-    /// Returns the number of dimensions.
+    /// Return the number of dimensions.
     fn dim(&self) -> ToObject<usize> {
         ToObject(self.tensor.ndim())
     }
@@ -132,8 +138,10 @@ impl PyTensor {
     fn ndim(&self) -> ToObject<usize> {
         ToObject(self.tensor.ndim())
     }
-    /// Returns true if the elements lie in memory in order and without gaps, or in the order of the memory
-    /// format.
+    /// Tell whether the elements lie in order in memory, without gaps.
+    ///
+    /// Args:
+    ///     memory_format: the order that is asked about; `torch.contiguous_format` if not given.
     #[pyo3(signature = (*args, memory_format = None))]
     fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&str>) -> PyResult<bool> {
         let format = memory_format.map_or(Ok(MemoryFormat::Contiguous), types::memory_format)?;
@@ -145,11 +153,11 @@ impl PyTensor {
             ))),
         }
     }
-    /// Returns true if the dtype is a floating point type.
+    /// Tell whether the data type is a floating point one.
     fn is_floating_point(&self) -> bool {
         self.tensor.dtype().is_float()
     }
-    /// Returns the address of the first element.
+    /// Return the address of the first element.
     fn data_ptr(&self) -> PyResult<ToObject<usize>> {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
@@ -164,32 +172,32 @@ impl PyTensor {
     fn _storage_bytes(&self) -> ToObject<usize> {
         ToObject(self.tensor.body().storage.len())
     }
-    /// The dtype of the elements.
+    /// The data type of the elements.
     #[getter]
     fn dtype(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyDType>> {
         dtype_object(slf.py(), slf.get().tensor.dtype())
     }
-    /// The device of the tensor.
+    /// The device on which the elements lie.
     #[getter(device)]
     fn place<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Py<types::PyDevice>> {
         device_object(slf.py(), slf.get().tensor.device())
     }
-    /// True if the tensor is on the GPU.
+    /// Whether the elements lie on a GPU.
     #[getter]
     fn is_cuda(&self) -> bool {
         self.tensor.device().is_gpu()
     }
-    /// True if the tensor is in host memory.
+    /// Whether the elements lie in the memory of the CPU.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor.device().is_cpu()
     }
-    /// True if the tensor has sizes and a dtype but no data.
+    /// Whether the tensor has a shape and a data type, but no elements.
     #[getter]
     fn is_meta(&self) -> bool {
         self.tensor.device().is_meta()
     }
-    /// Returns the index of the GPU; -1 for other devices.
+    /// Return the index of the GPU; -1 for the CPU.
     #[pyo3(name = "get_device")]
     fn device_index(&self) -> i64 {
         match self.tensor.device() {
@@ -197,13 +205,13 @@ impl PyTensor {
             crate::base::Device::Gpu(_, index) => i64::from(index),
         }
     }
-    /// True if no recorded operator made this tensor.
+    /// Whether the tensor is a leaf of the graph: no recorded operation computed it.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.tensor.check_view()?;
         Ok(transform::is_leaf(&self.tensor))
     }
-    /// True if operators on this tensor are recorded.
+    /// Whether autograd records operations on this tensor.
     #[getter]
     fn requires_grad(&self) -> bool {
         transform::requires_grad(&self.tensor)
@@ -232,7 +240,10 @@ impl PyTensor {
     fn delete_requires_grad(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("requires_grad must be a bool"))
     }
-    /// Sets whether operators on this tensor are recorded.
+    /// Set whether autograd records operations on this tensor, and return it.
+    ///
+    /// Args:
+    ///     requires_grad: whether to record them. Default: `True`
     #[pyo3(signature = (requires_grad = OptionalArg(None)), text_signature = "($self, requires_grad=True)")]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -243,7 +254,7 @@ impl PyTensor {
         slf.get().tensor.set_requires_grad(on.transpose()?.unwrap_or(true))?;
         Ok(slf.clone())
     }
-    /// The gradient accumulated by `backward`, or None.
+    /// The gradient that `backward` has accumulated, or None.
     #[getter]
     fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
@@ -298,7 +309,7 @@ impl PyTensor {
     fn delete_grad(&self, py: Python<'_>) {
         self.put_grad(py, None);
     }
-    /// The dtype of this tensor's gradients; None if any dtype is accepted. It can be set on leaves.
+    /// The data type of this tensor's gradients, or None for any; can be set on leaves.
     #[getter]
     fn grad_dtype(&self, py: Python<'_>) -> PyResult<Option<Py<PyDType>>> {
         self.tensor.grad_dtype().map(|dtype| dtype_object(py, dtype)).transpose()
@@ -334,7 +345,7 @@ impl PyTensor {
         self.tensor.set_grad_type(kind);
         Ok(())
     }
-    /// The node of the graph that made this tensor; None for leaves.
+    /// The node of the graph that computed this tensor; None for leaves.
     #[getter]
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let t = &slf.get().tensor;
@@ -346,12 +357,12 @@ impl PyTensor {
     fn output_nr(&self) -> ToObject<u32> {
         ToObject(transform::history(&self.tensor).map_or(0, |edge| edge.output))
     }
-    /// True if this non-leaf tensor keeps its gradient.
+    /// Whether this tensor is not a leaf and keeps its gradient in `grad`.
     #[getter]
     fn retains_grad(&self) -> bool {
         self.tensor.retains_grad()
     }
-    /// Makes a non-leaf tensor keep its gradient in `grad`.
+    /// Make a tensor that is not a leaf keep its gradient in `grad`.
     fn retain_grad(&self) -> PyResult<()> {
         if self.tensor.requires_grad() {
             vmap::refuse_in_transform("retain_grad", "")?;
@@ -361,7 +372,7 @@ impl PyTensor {
         }
         Ok(self.tensor.retain_grad()?)
     }
-    /// The version counter: the number of in-place writes to the storage.
+    /// How often the elements were changed in place.
     #[getter]
     fn _version(&self) -> PyResult<ToObject<u32>> {
         if self.tensor.version() == UNTRACKED {
@@ -369,11 +380,11 @@ impl PyTensor {
         }
         Ok(ToObject(if is_sample(&self.tensor) { 0 } else { self.tensor.version() }))
     }
-    /// Returns true if the tensor was made in inference mode.
+    /// Tell whether the tensor was made in inference mode.
     fn is_inference(&self) -> bool {
         self.tensor.is_inference()
     }
-    /// Returns true if the tensor is a view of another.
+    /// Tell whether the tensor is a view of another one.
     fn _is_view(&self) -> bool {
         self.tensor.as_view().is_some()
     }
@@ -382,8 +393,7 @@ impl PyTensor {
     fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
     }
-    /// A detached tensor over the same memory. In-place writes to it do not change the version counter of
-    /// the original.
+    /// The same elements without history; autograd does not see what is written through it.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         if slf.get().tensor.is_batched() {
@@ -418,7 +428,7 @@ impl PyTensor {
     fn delete_data(&self) -> PyResult<()> {
         Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!"))
     }
-    /// Returns a view that is detached from the graph.
+    /// Return a view of the same elements that is detached from the graph.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let name = ops::creation::factories::DETACH.name;
         let mut _span = None;
@@ -430,7 +440,7 @@ impl PyTensor {
         }
         wrap(slf.py(), detached::shallow(&slf.get().tensor))
     }
-    /// Detaches the tensor from the graph, in place.
+    /// Detach the tensor itself from the graph.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         func::check_write(t, &[], || format!("aten::{}_", ops::creation::factories::DETACH.name))?;
@@ -454,7 +464,7 @@ impl PyTensor {
         t.set_requires_grad(false)?;
         Ok(slf.clone())
     }
-    /// Returns the only element as a Python number.
+    /// Return the only element as a number of Python's.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Ok(match slf.get().tensor.item()? {

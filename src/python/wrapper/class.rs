@@ -9,7 +9,14 @@ use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::Ordering;
 
-/// A multi-dimensional array of elements of one dtype, with support for automatic differentiation.
+/// A multi-dimensional array of numbers of one data type, whose operations autograd can record.
+///
+/// `torch.tensor` makes one of Python's numbers.
+///
+/// Examples:
+///     >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+///     >>> x.shape, x.dtype, x.device
+///     (torch.Size([2, 2]), torch.float32, device(type='cpu'))
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
 pub struct PyTensor {
     pub tensor: Tensor,

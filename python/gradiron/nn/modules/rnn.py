@@ -18,7 +18,7 @@ from .module import Module
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 # The number of weight rows for each hidden unit, and the function.
-_MODES = {
+_MODES: dict[str, tuple[int, Any]] = {
     "LSTM": (4, _core.lstm),
     "GRU": (3, _core.gru),
     "RNN_TANH": (1, _core.rnn_tanh),

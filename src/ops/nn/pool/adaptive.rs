@@ -141,8 +141,8 @@ fn in_format(means: Tensor, input: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! operators {
-    ($($dims:literal $avg:ident $max:ident $Avg:ident $Max:ident $what:literal $(, $cast:ident)?;)*) => { $(
-        #[doc = concat!("The means of the nearly equal parts that ", $what, " is divided into.")]
+    ($($dims:literal $avg:ident $max:ident $Avg:ident $Max:ident $(, $cast:ident)?;)*) => { $(
+        #[doc = concat!("Average over nearly equal parts of the last ", $dims, " dimensions.")]
         #[operator(nn, out(declared), $(autocast = $cast,)? sample = "pooled(name)")]
         pub fn $avg(input: &Tensor, output_size: Ints) -> Result<Tensor> {
             let name = stringify!($avg);
@@ -167,7 +167,7 @@ macro_rules! operators {
             $Avg::call(input, &sizes)
         }
 
-        #[doc = concat!("The largest elements of the nearly equal parts that ", $what, " is divided into, and their places.")]
+        #[doc = concat!("Take the maxima over nearly equal parts of the last ", $dims, " dimensions, and their indices.")]
         #[operator(nn, out(declared), $(autocast = $cast,)? sample = "pooled(name)")]
         pub fn $max(input: &Tensor, output_size: Ints) -> Result<[Tensor; 2]> {
             let name = stringify!($max);
@@ -182,11 +182,19 @@ macro_rules! operators {
     )* };
 }
 operators! {
-    2 adaptive_avg_pool2d adaptive_max_pool2d AdaptiveAvgPool2D AdaptiveMaxPool2D "a plane";
-    3 adaptive_avg_pool3d adaptive_max_pool3d AdaptiveAvgPool3D AdaptiveMaxPool3D "space", single;
+    2 adaptive_avg_pool2d adaptive_max_pool2d AdaptiveAvgPool2D AdaptiveMaxPool2D;
+    3 adaptive_avg_pool3d adaptive_max_pool3d AdaptiveAvgPool3D AdaptiveMaxPool3D, single;
 }
 
-/// The means of the nearly equal parts that a line is divided into.
+/// Average over `output_size` nearly equal parts of the last dimension.
+///
+/// Args:
+///     input: the input, `(N, C, L)` or `(C, L)`.
+///     output_size: size of the output.
+///
+/// Examples:
+///     >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+///     tensor([[1.5000, 3.5000]])
 #[operator(function, composite, sample = "pooled(name)")]
 pub fn adaptive_avg_pool1d(input: &Tensor, output_size: Ints) -> Result<Tensor> {
     check_rank("adaptive_avg_pool1d", input)?;
@@ -194,7 +202,15 @@ pub fn adaptive_avg_pool1d(input: &Tensor, output_size: Ints) -> Result<Tensor> 
     as_line(&as_plane(input, |x| adaptive_avg_pool2d(x, smallvec![1, size]))?)
 }
 
-/// The largest elements of the nearly equal parts that a line is divided into, and their places.
+/// Take the maxima over `output_size` nearly equal parts of the last dimension, and their indices.
+///
+/// Args:
+///     input: the input, `(N, C, L)` or `(C, L)`.
+///     output_size: size of the output.
+///
+/// Examples:
+///     >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 2.0, 3.0, 4.0]]), 2)
+///     (tensor([[2., 4.]]), tensor([[1, 3]]))
 #[operator(function, composite, sample = "pooled(name)")]
 pub fn adaptive_max_pool1d(input: &Tensor, output_size: Ints) -> Result<[Tensor; 2]> {
     check_rank("adaptive_max_pool1d", input)?;

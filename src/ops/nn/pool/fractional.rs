@@ -130,7 +130,7 @@ fn check_random(
 }
 
 macro_rules! pools {
-    ($($dims:literal $name:ident $Random:ident $RandomBack:ident $what:literal;)*) => { $(
+    ($($dims:literal $name:ident $Random:ident $RandomBack:ident;)*) => { $(
         #[primitive(tangent = fn, results(result0, result1))]
         impl $Random {
             fn forward(
@@ -188,7 +188,7 @@ macro_rules! pools {
             }
         }
 
-        #[doc = concat!("The largest elements of windows that begin at random places of ", $what, ", and their places.")]
+        #[doc = concat!("Take the maxima of windows at random places of the last ", $dims, " dimensions, and their indices.")]
         #[operator(nn, autocast = single, sample = "pooled(name)")]
         pub fn $name(
             input: &Tensor,
@@ -204,6 +204,6 @@ macro_rules! pools {
     )* };
 }
 pools! {
-    2 fractional_max_pool2d FractionalMaxPool2D FractionalMaxPool2DBackward "a plane";
-    3 fractional_max_pool3d FractionalMaxPool3D FractionalMaxPool3DBackward "space";
+    2 fractional_max_pool2d FractionalMaxPool2D FractionalMaxPool2DBackward;
+    3 fractional_max_pool3d FractionalMaxPool3D FractionalMaxPool3DBackward;
 }

@@ -333,8 +333,8 @@ fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> 
 
 macro_rules! operators {
     ($($dims:literal $max:ident $max_name:literal $both:ident $avg:ident $avg_name:literal $Max:ident $Avg:ident $says:literal
-       $what:literal $(, $cast:ident)?;)*) => { $(
-        #[doc = concat!("The largest elements of windows that slide over ", $what, ", and their places.")]
+       $four:literal $two:literal $(, $cast:ident)?;)*) => { $(
+        #[doc = concat!("Take the maxima of windows that slide over the last ", $dims, " dimensions, and their indices.")]
         #[operator(nn, out(declared), sample = "pooled(name)")]
         pub fn $both(
             input: &Tensor,
@@ -358,7 +358,16 @@ macro_rules! operators {
             $Max::call(input, &kernel, &stride, &padding, &dilation, ceil_mode)
         }
 
-        #[doc = concat!("The largest elements of windows that slide over ", $what, ".")]
+        #[doc = concat!("Take the maxima of windows that slide over the last ", $dims, " dimensions.")]
+        ///
+        /// Args:
+        ///     input: the input, `(N, C, *)` or `(C, *)`.
+        ///     stride: step between neighboring windows; the size of the window if not given.
+        ///     padding: number of elements to add on both sides, which are never the maximum.
+        ///
+        /// Examples:
+        #[doc = concat!("     >>> torch.", $max_name, "(torch.ones(1, 3, ", $four, "), 2).shape")]
+        #[doc = concat!("     torch.Size([1, 3, ", $two, "])")]
         #[operator(function, composite, $(autocast = $cast,)? sample = "pooled(name)")]
         pub fn $max(
             input: &Tensor,
@@ -371,7 +380,18 @@ macro_rules! operators {
             $both(input, kernel_size, stride, padding, dilation, ceil_mode).map(|[values, _]| values)
         }
 
-        #[doc = concat!("The means of windows that slide over ", $what, ".")]
+        #[doc = concat!("Average the elements of windows that slide over the last ", $dims, " dimensions.")]
+        ///
+        /// Args:
+        ///     input: the input, `(N, C, *)` or `(C, *)`.
+        ///     stride: step between neighboring windows; the size of the window if not given.
+        ///     padding: number of zeros to add on both sides.
+        ///     count_include_pad: whether the added zeros count in the averages.
+        ///     divisor_override: what sums are divided by, instead of the number of elements.
+        ///
+        /// Examples:
+        #[doc = concat!("     >>> F.", $avg_name, "(torch.ones(1, 3, ", $four, "), 2).shape")]
+        #[doc = concat!("     torch.Size([1, 3, ", $two, "])")]
         #[operator(nn, out(declared), $(autocast = $cast,)? sample = "pooled(name)")]
         pub fn $avg(
             input: &Tensor,
@@ -400,8 +420,8 @@ macro_rules! operators {
     )* };
 }
 operators! {
-    2 max_pool2d "max_pool2d" max_pool2d_with_indices avg_pool2d "avg_pool2d" MaxPool2DWithIndices AvgPool2D "either be" "a plane";
-    3 max_pool3d "max_pool3d" max_pool3d_with_indices avg_pool3d "avg_pool3d" MaxPool3DWithIndices AvgPool3D "be" "space", single;
+    2 max_pool2d "max_pool2d" max_pool2d_with_indices avg_pool2d "avg_pool2d" MaxPool2DWithIndices AvgPool2D "either be" "4, 4" "2, 2";
+    3 max_pool3d "max_pool3d" max_pool3d_with_indices avg_pool3d "avg_pool3d" MaxPool3DWithIndices AvgPool3D "be" "4, 4, 4" "2, 2, 2", single;
 }
 
 /// Checks the windows over one dimension, in PyTorch's order of refusals.
@@ -420,7 +440,16 @@ fn of_line(
     Ok([kernel, stride, single(name, "padding", padding)?, single(name, "dilation", dilation)?])
 }
 
-/// The largest elements of windows that slide over a line, and their places.
+/// Take the maxima of windows that slide over the last dimension, and their indices.
+///
+/// Args:
+///     input: the input, `(N, C, L)` or `(C, L)`.
+///     stride: step between neighboring windows; the size of the window if not given.
+///     padding: number of elements to add on both sides, which are never the maximum.
+///
+/// Examples:
+///     >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+///     (tensor([[3., 4.]]), tensor([[1, 3]]))
 #[operator(function, composite, sample = "pooled(name)")]
 pub fn max_pool1d_with_indices(
     input: &Tensor,
@@ -448,7 +477,16 @@ pub fn max_pool1d_with_indices(
     Ok([as_line(&values)?, as_line(&indices)?])
 }
 
-/// The largest elements of windows that slide over a line.
+/// Take the maxima of windows that slide over the last dimension.
+///
+/// Args:
+///     input: the input, `(N, C, L)` or `(C, L)`.
+///     stride: step between neighboring windows; the size of the window if not given.
+///     padding: number of elements to add on both sides, which are never the maximum.
+///
+/// Examples:
+///     >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+///     tensor([[3., 4.]])
 #[operator(function, composite, sample = "pooled(name)")]
 pub fn max_pool1d(
     input: &Tensor,
@@ -517,7 +555,17 @@ pub fn max_pool1d(
         .map(|[values, _]| values)
 }
 
-/// The means of windows that slide over a line.
+/// Average the elements of windows that slide over the last dimension.
+///
+/// Args:
+///     input: the input, `(N, C, L)` or `(C, L)`.
+///     stride: step between neighboring windows; the size of the window if not given.
+///     padding: number of zeros to add on both sides.
+///     count_include_pad: whether the added zeros count in the averages.
+///
+/// Examples:
+///     >>> F.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
+///     tensor([[2., 3.]])
 #[operator(function, composite, sample = "pooled(name)")]
 pub fn avg_pool1d(
     input: &Tensor,

@@ -59,7 +59,7 @@ fn check_unpool(input: &Tensor, indices: &Tensor, sizes: &Ints, dims: usize) -> 
 }
 
 macro_rules! unpools {
-    ($($dims:literal $unpool:ident $Unpool:ident $what:literal;)*) => { $(
+    ($($dims:literal $unpool:ident $Unpool:ident;)*) => { $(
         #[primitive(tangent = fn)]
         impl $Unpool {
             fn forward(input: &Tensor, indices: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
@@ -76,7 +76,7 @@ macro_rules! unpools {
             }
         }
 
-        #[doc = concat!("Values at the places that they were taken from in ", $what, ", and zeros elsewhere.")]
+        #[doc = concat!("Put maxima back where pooling over ", $dims, " dimensions found them, and zeros elsewhere.")]
         #[operator(nn, out(declared), autocast = single, sample = "unpooled(name)")]
         pub fn $unpool(
             input: &Tensor,
@@ -98,6 +98,6 @@ macro_rules! unpools {
     )* };
 }
 unpools! {
-    2 max_unpool2d MaxUnpool2D "a plane";
-    3 max_unpool3d MaxUnpool3D "space";
+    2 max_unpool2d MaxUnpool2D;
+    3 max_unpool3d MaxUnpool3D;
 }
