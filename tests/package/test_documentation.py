@@ -10,7 +10,6 @@ pytestmark = pytest.mark.gradiron
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 ROW = """```rust
-/// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     …
