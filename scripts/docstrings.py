@@ -19,7 +19,11 @@ from typing import Any
 import gradiron
 
 # The namespaces whose docstrings are complete.
-COMPLETE: list[str] = []
+COMPLETE: list[str] = [
+    "optim",
+    "optim.lr_scheduler",
+    "optim.swa_utils",
+]
 
 
 def public(namespace: str) -> Iterator[tuple[str, Any]]:
