@@ -20,9 +20,17 @@ import gradiron
 
 # The namespaces whose docstrings are complete.
 COMPLETE: list[str] = [
+    "amp",
+    "autograd",
+    "autograd.forward_ad",
+    "autograd.functional",
+    "func",
     "optim",
     "optim.lr_scheduler",
     "optim.swa_utils",
+    "sparse",
+    "utils.data",
+    "viz",
 ]
 
 
@@ -44,6 +52,8 @@ def parameters(item: Any) -> dict[str, inspect.Parameter]:
     """What a caller may pass; nothing for exceptions and for classes that Python code does not construct."""
     if isinstance(item, type) and issubclass(item, BaseException):
         return {}
+    if isinstance(item, type) and isinstance(vars(item).get("__new__"), types.BuiltinFunctionType):
+        return {}  # Here inspect would find the signature of a base class.
     try:
         found = inspect.signature(item).parameters
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Products in half precision, the rest in float32: `autocast`, and what custom Functions say of it."""
+"""Automatic mixed precision: matrix products in half precision, the rest in float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core import bfloat16, dtype, float16
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-# Devices whose names are PyTorch's, too; there is nothing of them here.
+# Names of devices that PyTorch knows and gradiron does not support.
 _STRANGE = frozenset("ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan meta hpu mtia privateuseone".split())
 _KINDS = ("cpu", "cuda", "mps", "gpu", "wgpu")
 _CPU = (bfloat16, float16)
@@ -38,23 +38,31 @@ _state = _State()
 
 def _kind(device_type: str) -> str:
     if device_type not in _KINDS and device_type not in _STRANGE:
-        # In the words of whatever else takes a device.
+        # Raises the usual error for an unknown device.
         _core.device(device_type)
     return device_type
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is anything that autocast could do on such a device: the GPU computes in float32."""
+    """Return whether autocast has an effect on a device; that is the CPU only.
+
+    Args:
+        device_type: type of the device, such as `"cpu"`.
+
+    Examples:
+        >>> torch.amp.is_autocast_available("cpu")
+        True
+    """
     return _kind(device_type) == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether operators on such a device convert their operands now."""
+    """Return whether autocast is enabled for a type of device."""
     return _state.on.get(_kind(device_type), False)
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """`set_autocast_enabled(device_type, enabled)`; of `cuda` without the first."""
+    """Enable or disable autocast, `set_autocast_enabled(device_type, enabled)`; without a type, for `"cuda"`."""
     kind, on = args if len(args) == 2 else ("cuda", *args)
     if kind == "cpu" or not on:
         _state.on[_kind(kind)] = bool(on)
@@ -64,12 +72,12 @@ def set_autocast_enabled(*args: Any) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """What operands are converted to on such a device."""
+    """Return the dtype that autocast converts to on a type of device."""
     return _state.dtypes.get(_kind(device_type), float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Chooses what operands are converted to."""
+    """Set the dtype that autocast converts to on a type of device."""
     _state.dtypes[_kind(device_type)] = dtype
     _state.apply()
 
@@ -109,7 +117,7 @@ def set_autocast_gpu_dtype(dtype: dtype) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether weights are converted once, not each time."""
+    """Return whether autocast keeps converted weights, to convert them only once."""
     return _state.cache
 
 
@@ -119,7 +127,7 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
 
 
 def clear_autocast_cache() -> None:
-    """Drops the converted weights."""
+    """Drop the converted weights that autocast has kept."""
     _core.clear_autocast_weights()
 
 
@@ -134,7 +142,7 @@ def autocast_decrement_nesting() -> int:
 
 
 def autocast_decorator(autocast_instance: autocast, func: Any) -> Any:
-    """The function as it runs inside of the autocast."""
+    """Wrap a function so that it runs inside of an `autocast` instance."""
 
     @functools.wraps(func)
     def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -145,9 +153,22 @@ def autocast_decorator(autocast_instance: autocast, func: Any) -> Any:
 
 
 class autocast:
-    """Inside, products of floating point tensors are computed in `dtype`, and losses in float32.
+    """Run matrix products and convolutions in lower precision, and losses in float32.
 
-    A context manager and a decorator. On the GPU there is nothing to gain, since that computes in float32: it says so once.
+    Use it as a context manager or as a decorator, around the forward pass. On a GPU it warns once and has no effect.
+
+    Args:
+        device_type: type of the device, such as `"cpu"`.
+        dtype: `torch.bfloat16` or `torch.float16`; `get_autocast_dtype(device_type)` if `None`.
+        enabled: whether autocast is enabled inside. Default: `True`
+        cache_enabled: convert each weight only once; unchanged if `None`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     y = model(torch.ones(4, 2))
+        >>> y.dtype
+        torch.bfloat16
     """
 
     _told_of_gpu = False
@@ -228,7 +249,28 @@ def _checked(device_type: Any) -> str:
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
 ) -> Callable[..., Any]:
-    """For `forward` of a custom Function: runs it in the autocast that is on, or without any on inputs of `cast_inputs`."""
+    """Decorate the `forward` of a custom Function for use under autocast.
+
+    Args:
+        fwd: static method `forward`.
+        device_type: type of the device.
+        cast_inputs: under autocast, convert floating point tensors to this dtype and run `fwd` without autocast.
+
+    Examples:
+        >>> class Double(torch.autograd.Function):
+        ...     @staticmethod
+        ...     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @torch.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad
+        >>> with torch.autocast("cpu"):
+        ...     y = Double.apply(torch.ones(2, dtype=torch.bfloat16))
+        >>> y.dtype
+        torch.float32
+    """
     kind = _checked(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -251,7 +293,17 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """For `backward` of a custom Function: runs it in the autocast that its forward ran in."""
+    """Decorate the `backward` of a custom Function to run in the autocast state of its `forward`.
+
+    The `forward` needs `custom_fwd`, whose example shows both.
+
+    Args:
+        bwd: static method `backward`.
+        device_type: type of the device.
+
+    Examples:
+        >>> backward = torch.amp.custom_bwd(lambda ctx, grad: 2 * grad, device_type="cpu")
+    """
     kind = _checked(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

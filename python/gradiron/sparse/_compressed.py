@@ -382,7 +382,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def mm_reduce(input: Any, other: Tensor, reduce: str) -> Tensor:
-    """The rows of `other` that each row of a sparse matrix names, times its values: their sum, mean, least or greatest."""
+    """Multiply a CSR and a dense matrix, and reduce the products of each row by sum, mean, minimum or maximum."""
     if reduce not in ("sum", "mean", "amax", "amin", "max", "min"):
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
     if not is_compressed(input) or input.layout != sparse_csr:
@@ -401,7 +401,21 @@ def mm_reduce(input: Any, other: Tensor, reduce: str) -> Tensor:
 
 
 def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None) -> Tensor:
-    """`beta * input + alpha * mat1 @ mat2`, where `input`, which is compressed, has values."""
+    """Compute `beta * input + alpha * (mat1 @ mat2)` at the specified elements of a sparse `input` only.
+
+    Args:
+        input: sparse CSR matrix of shape `(n, p)`.
+        mat1: dense matrix of shape `(n, m)`.
+        mat2: dense matrix of shape `(m, p)`.
+        beta: factor of `input`. Default: `1.0`
+        alpha: factor of the product. Default: `1.0`
+        out: not supported.
+
+    Examples:
+        >>> torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.ones(2, 3), torch.ones(3, 2)).to_dense()
+        tensor([[4., 0.],
+                [0., 4.]])
+    """
     if not is_compressed(input):
         raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, but got {layout_name(input)}")
     if out is not None:
