@@ -24,6 +24,7 @@ COMPLETE: list[str] = [
     "autograd",
     "autograd.forward_ad",
     "autograd.functional",
+    "distributions",
     "func",
     "optim",
     "optim.lr_scheduler",

@@ -204,11 +204,28 @@ class _Off:
 
 
 class DisableTorchFunctionSubclass(_Off):
-    """Inside, classes do not override; modes do."""
+    """Disable overrides of classes by `__torch_function__` in a `with` block; modes still apply.
+
+    Examples:
+        >>> with torch.DisableTorchFunctionSubclass():
+        ...     y = torch.ones(1) + 1
+    """
 
 
 class DisableTorchFunction(_Off):
-    """Inside, neither classes nor modes override."""
+    """Disable all overrides by `__torch_function__`, of classes and modes, in a `with` block.
+
+    Examples:
+        >>> class Loud(torch.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "loud"
+        >>> x = torch.ones(1).as_subclass(Loud)
+        >>> with torch.DisableTorchFunction():
+        ...     y = torch.add(x, 1)
+        >>> torch.add(x, 1), type(y).__name__
+        ('loud', 'Tensor')
+    """
 
     _level = _ALL
 

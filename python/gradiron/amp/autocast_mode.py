@@ -57,12 +57,30 @@ def is_autocast_available(device_type: str) -> bool:
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Return whether autocast is enabled for a type of device."""
+    """Return whether autocast is enabled for a type of device.
+
+    Args:
+        device_type: type of the device. Default: `"cuda"`
+
+    Examples:
+        >>> with torch.autocast("cpu"):
+        ...     torch.is_autocast_enabled("cpu")
+        True
+    """
     return _state.on.get(_kind(device_type), False)
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """Enable or disable autocast, `set_autocast_enabled(device_type, enabled)`; without a type, for `"cuda"`."""
+    """Enable or disable autocast, called as `set_autocast_enabled(device_type, enabled)`.
+
+    Without a type of device it means `"cuda"`.
+
+    Args:
+        args: type of the device and whether to enable.
+
+    Examples:
+        >>> torch.set_autocast_enabled("cpu", False)
+    """
     kind, on = args if len(args) == 2 else ("cuda", *args)
     if kind == "cpu" or not on:
         _state.on[_kind(kind)] = bool(on)
@@ -72,12 +90,28 @@ def set_autocast_enabled(*args: Any) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """Return the dtype that autocast converts to on a type of device."""
+    """Return the dtype that autocast converts to on a type of device.
+
+    Args:
+        device_type: type of the device.
+
+    Examples:
+        >>> torch.get_autocast_dtype("cpu")
+        torch.bfloat16
+    """
     return _state.dtypes.get(_kind(device_type), float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Set the dtype that autocast converts to on a type of device."""
+    """Set the dtype that autocast converts to on a type of device.
+
+    Args:
+        device_type: type of the device.
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
+    """
     _state.dtypes[_kind(device_type)] = dtype
     _state.apply()
 
@@ -87,56 +121,127 @@ def _deprecated(name: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
+    """Return whether autocast is enabled on the CPU; deprecated, use `is_autocast_enabled("cpu")`.
+
+    Examples:
+        >>> torch.is_autocast_cpu_enabled()
+        False
+    """
     _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Enable or disable autocast on the CPU; deprecated, use `set_autocast_enabled("cpu", enabled)`.
+
+    Args:
+        enabled: whether to enable.
+
+    Examples:
+        >>> torch.set_autocast_cpu_enabled(False)
+    """
     _deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> dtype:
+    """Return the dtype of autocast on the CPU; deprecated, use `get_autocast_dtype("cpu")`.
+
+    Examples:
+        >>> torch.get_autocast_cpu_dtype()
+        torch.bfloat16
+    """
     _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Set the dtype of autocast on the CPU; deprecated, use `set_autocast_dtype("cpu", dtype)`.
+
+    Args:
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_cpu_dtype(torch.bfloat16)
+    """
     _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
+    """Return the dtype of autocast on the GPU; deprecated, use `get_autocast_dtype("cuda")`.
+
+    Examples:
+        >>> torch.get_autocast_gpu_dtype()
+        torch.float16
+    """
     _deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Set the dtype of autocast on the GPU; deprecated, use `set_autocast_dtype("cuda", dtype)`.
+
+    Args:
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_gpu_dtype(torch.float16)
+    """
     _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether autocast keeps converted weights, to convert them only once."""
+    """Return whether autocast keeps converted weights, to convert them only once.
+
+    Examples:
+        >>> torch.is_autocast_cache_enabled()
+        True
+    """
     return _state.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set whether autocast keeps converted weights, to convert them only once.
+
+    Args:
+        enabled: whether to keep them.
+
+    Examples:
+        >>> torch.set_autocast_cache_enabled(True)
+    """
     _state.cache = bool(enabled)
     _state.apply()
 
 
 def clear_autocast_cache() -> None:
-    """Drop the converted weights that autocast has kept."""
+    """Drop the converted weights that autocast has kept.
+
+    Examples:
+        >>> torch.clear_autocast_cache()
+    """
     _core.clear_autocast_weights()
 
 
 def autocast_increment_nesting() -> int:
+    """Increment the depth of nested autocast regions and return it.
+
+    Examples:
+        >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.nesting += 1
     return _state.nesting
 
 
 def autocast_decrement_nesting() -> int:
+    """Decrement the depth of nested autocast regions and return it.
+
+    Examples:
+        >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.nesting -= 1
     return _state.nesting
 

@@ -175,7 +175,12 @@ class TracerWarning(Warning):
 
 
 class ScriptModule(Module):
-    """A module; `isinstance` knows no other by this name."""
+    """Class of compiled modules in TorchScript: nothing is compiled, so no module is an instance.
+
+    Examples:
+        >>> isinstance(nn.Linear(2, 1), torch.ScriptModule)
+        False
+    """
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:

@@ -53,7 +53,19 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 def mm(input: Any, mat2: Any) -> Tensor:
-    """Multiply two matrices, of which one or both are sparse; the result is sparse if both are."""
+    """Multiply two matrices, of which one or both may be sparse.
+
+    The result is sparse if both are.
+
+    Args:
+        input: matrix of shape `(n, m)`.
+        mat2: matrix of shape `(m, p)`.
+
+    Examples:
+        >>> torch.dsmm(torch.eye(2).to_sparse(), torch.ones(2, 2))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     for name, given in (("input", input), ("mat2", mat2)):
         if not isinstance(given, Tensor):
             raise TypeError(f"mm(): argument '{name}' must be Tensor, not {type(given).__name__}")
