@@ -6,6 +6,7 @@ lines that doctest runs (with `torch`, `nn` and `F` imported). Without arguments
 
 import contextlib
 import doctest
+import enum
 import importlib
 import inspect
 import io
@@ -24,12 +25,16 @@ COMPLETE: list[str] = [
     "autograd",
     "autograd.forward_ad",
     "autograd.functional",
+    "cuda",
+    "distributed",
     "distributions",
     "func",
     "optim",
     "optim.lr_scheduler",
     "optim.swa_utils",
     "sparse",
+    "testing",
+    "utils.checkpoint",
     "utils.data",
     "viz",
 ]
@@ -50,8 +55,8 @@ def public(namespace: str) -> Iterator[tuple[str, Any]]:
 
 
 def parameters(item: Any) -> dict[str, inspect.Parameter]:
-    """What a caller may pass; nothing for exceptions and for classes that Python code does not construct."""
-    if isinstance(item, type) and issubclass(item, BaseException):
+    """What a caller may pass; nothing for exceptions, enums and classes that Python code does not construct."""
+    if isinstance(item, type) and issubclass(item, BaseException | enum.Enum):
         return {}
     if isinstance(item, type) and isinstance(vars(item).get("__new__"), types.BuiltinFunctionType):
         return {}  # Here inspect would find the signature of a base class.
