@@ -109,7 +109,8 @@ def tensor(
     """Create a tensor with a copy of `data`.
 
     Args:
-        data: number, nested sequences of numbers, NumPy array, or another library's tensor. Default: `_NOTHING`
+        data: number, nested sequences of numbers, NumPy array, or another library's tensor. Default: none, it is
+            required
         dtype: dtype; inferred from `data` if `None`.
         device: device of the result.
         requires_grad: whether the result requires a gradient. Default: `False`
