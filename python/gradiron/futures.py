@@ -96,7 +96,17 @@ class Future:
 
 
 def collect_all(futures: list[Future]) -> Future:
-    """Return a future of the list of futures, which is complete when all of them are."""
+    """Return a future of the list of futures, which is complete when all of them are.
+
+    Args:
+        futures: list of futures.
+
+    Examples:
+        >>> future = torch.futures.Future()
+        >>> future.set_result(1)
+        >>> [f.value() for f in torch.futures.collect_all([future]).wait()]
+        [1]
+    """
     futures = list(futures)
     every = Future()
     left = [len(futures)]
@@ -117,5 +127,15 @@ def collect_all(futures: list[Future]) -> Future:
 
 
 def wait_all(futures: list[Future]) -> list[Any]:
-    """Wait for all futures and return their results, or raise the first exception among them."""
+    """Wait for all futures and return their results, or raise the first exception among them.
+
+    Args:
+        futures: list of futures.
+
+    Examples:
+        >>> future = torch.futures.Future()
+        >>> future.set_result(1)
+        >>> torch.futures.wait_all([future])
+        [1]
+    """
     return [future.wait() for future in collect_all(futures).wait()]

@@ -45,4 +45,9 @@ class SymBool:
 
 
 class Storage:
-    """Type of any storage, for annotations."""
+    """Type of any storage, for annotations.
+
+    Examples:
+        >>> def size(storage: torch.types.Storage) -> int:
+        ...     return storage.nbytes()
+    """

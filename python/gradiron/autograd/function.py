@@ -16,12 +16,20 @@ class FunctionCtx:
     """The context of a custom Function: `ctx` in `forward`, `setup_context` and `backward`.
 
     An instance made by hand only notes what it is told, for calls of `forward` without `apply`.
+
+    Examples:
+        >>> ctx = torch.autograd.function.FunctionCtx()
+        >>> ctx.save_for_backward(torch.ones(1))
+        >>> ctx.to_save
+        (tensor([1.]),)
     """
 
     def save_for_backward(self, *tensors: Any) -> None:
+        """Save tensors for `backward`, which reads them from `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
+        """Save tensors for `jvp`."""
         if not all(t is None or isinstance(t, _core.Tensor) for t in tensors):
             raise AssertionError(
                 "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
@@ -29,12 +37,15 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
+        """Declare inputs that `forward` modified in place."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
+        """Declare outputs that have no gradient."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Set whether missing gradients of outputs are passed to `backward` as zeros."""
         self.materialize_grads = value
 
     def mark_shared_storage(self, *pairs: Any) -> None:
@@ -50,7 +61,17 @@ class FunctionCtx:
 
 
 class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[override] # stubs tell of no setters
-    """Base class of a custom Function's context, which is also its node in the graph."""
+    """Base class of a custom Function's context, which is also its node in the graph.
+
+    Examples:
+        >>> class Same(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x.clone()
+        >>> y = Same.apply(torch.ones(1, requires_grad=True))
+        >>> isinstance(y.grad_fn, torch.autograd.function.BackwardCFunction)
+        True
+    """
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
@@ -90,7 +111,15 @@ class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[overr
 
 
 class FunctionMeta(type):
-    """Metaclass that gives each custom Function its class of contexts."""
+    """Metaclass that gives each custom Function its class of contexts.
+
+    Args:
+        name, bases, namespace: as for `type`.
+
+    Examples:
+        >>> type(torch.autograd.Function) is torch.autograd.function.FunctionMeta
+        True
+    """
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
@@ -253,7 +282,15 @@ def _placed(forward: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> t
 
 
 class InplaceFunction(Function):
-    """A custom Function with a flag `inplace`, which some older programs derive from."""
+    """A custom Function with a flag `inplace`, which some older programs derive from.
+
+    Args:
+        inplace: value of the flag. Default: `False`
+
+    Examples:
+        >>> issubclass(torch.autograd.function.InplaceFunction, torch.autograd.Function)
+        True
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -265,6 +302,17 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     Args:
         fn: static method `backward` of a custom Function.
+
+    Examples:
+        >>> class Square(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @torch.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return 2 * ctx.saved_tensors[0] * grad
     """
     import functools
 

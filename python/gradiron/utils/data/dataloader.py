@@ -153,12 +153,11 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes are started."""
+        """Context in which the worker processes are started."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
     def multiprocessing_context(self, given: Any) -> None:
-        """Context in which the worker processes are started."""
         if given is not None:
             if self.num_workers == 0:
                 raise ValueError(
