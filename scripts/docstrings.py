@@ -21,11 +21,33 @@ import gradiron
 
 # The namespaces whose docstrings are complete.
 COMPLETE: list[str] = [
+    "__config__",
+    "accelerator",
+    "amp",
+    "autograd",
+    "autograd.forward_ad",
+    "autograd.function",
+    "autograd.functional",
+    "compiler",
+    "cpu",
+    "cuda",
+    "distributed",
+    "distributions",
+    "fft",
+    "func",
+    "futures",
+    "hub",
+    "jit",
+    "library",
     "linalg",
+    "masked",
+    "mps",
+    "multiprocessing",
     "nn",
     "nn.attention",
     "nn.attention.bias",
     "nn.attention.flex_attention",
+    "nn.functional",
     "nn.grad",
     "nn.init",
     "nn.modules",
@@ -38,6 +60,28 @@ COMPLETE: list[str] = [
     "nn.utils.prune",
     "nn.utils.rnn",
     "nn.utils.stateless",
+    "onnx",
+    "ops",
+    "optim",
+    "optim.lr_scheduler",
+    "optim.swa_utils",
+    "overrides",
+    "quasirandom",
+    "signal.windows",
+    "sparse",
+    "special",
+    "testing",
+    "torch",
+    "types",
+    "utils",
+    "utils.benchmark",
+    "utils.checkpoint",
+    "utils.collect_env",
+    "utils.data",
+    "utils.dlpack",
+    "utils.flop_counter",
+    "viz",
+    "xpu",
 ]
 
 
@@ -59,6 +103,8 @@ def parameters(item: Any) -> dict[str, inspect.Parameter]:
     """What a caller may pass; nothing for exceptions, enumerations and classes that Python code does not construct."""
     if isinstance(item, type) and issubclass(item, BaseException | enum.Enum):
         return {}
+    if isinstance(item, type) and isinstance(vars(item).get("__new__"), types.BuiltinFunctionType):
+        return {}  # Here inspect would find the signature of a base class.
     try:
         found = inspect.signature(item).parameters
     except (TypeError, ValueError):

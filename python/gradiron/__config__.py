@@ -1,4 +1,4 @@
-"""How the library was built, in a form that programs search for flags of PyTorch's."""
+"""How the library was built, in the form that programs search for flags of PyTorch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """What the library is made of; programs look for flags such as `USE_CUDA=ON`, of which it has none."""
+    """Describe the build, with flags such as `USE_CUDA=OFF`.
+
+    Examples:
+        >>> "USE_CUDA=OFF" in torch.__config__.show()
+        True
+    """
     flags = ("CUDA", "CUDNN", "MKL", "MKLDNN", "MPI", "NCCL", "NNPACK", "OPENMP", "ROCM")
     off = ", ".join(f"USE_{name}=OFF" for name in flags)
     made = f"gradiron {version.gradiron}\n  - Build settings: TORCH_VERSION={version.__version__}, {off}"
@@ -16,5 +21,10 @@ def show() -> str:
 
 
 def parallel_info() -> str:
-    """How many threads compute."""
+    """Describe the threads in use.
+
+    Examples:
+        >>> "get_num_threads()" in torch.__config__.parallel_info()
+        True
+    """
     return f"gradiron {version.gradiron}\n\tget_num_threads() : {_core.get_num_threads()}\n"

@@ -1,4 +1,4 @@
-"""`torch` as a second name of gradiron: for a program that the launcher runs, or between the lines of `as_torch`."""
+"""`torch` as a second name of gradiron, for programs that run by `gradiron-run` or call `as_torch`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import gradiron
 
 
 def is_torch(name: str) -> bool:
-    """Whether a module's name is PyTorch's."""
+    """Return whether a module's name is PyTorch's."""
     return name == "torch" or name.startswith("torch.")
 
 
@@ -97,9 +97,17 @@ def _prepared(original: Any) -> Any:
 
 
 class as_torch:
-    """From this call on, `import torch` and what lies below it give gradiron, also in child processes of `multiprocessing`.
+    """Make `import torch` import gradiron, from this call on or inside of a `with` block.
 
-    In a `with` statement only until its end. A PyTorch that is loaded already comes back then; what has imported it keeps it.
+    It includes submodules and child processes of `multiprocessing`. After a `with` block, a PyTorch that had been
+    imported
+    before is back; modules that imported gradiron as `torch` keep it.
+
+    Examples:
+        >>> with torch.as_torch():
+        ...     import torch as other
+        >>> other is torch
+        True
     """
 
     _active: as_torch | None = None

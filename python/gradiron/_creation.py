@@ -1,4 +1,7 @@
-"""Functions that make tensors from data, and rules of dtypes. (`zeros`, `arange`, `rand` and the like are rows of the core.)"""
+"""Functions that create tensors from data, and rules of dtypes.
+
+`zeros`, `arange`, `rand` and the like are operators of the core.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,12 @@ __all__ = [
 
 
 class layout(str):
-    """How a tensor's elements are stored: all of them, or those that are not zero."""
+    """Type of the layouts of tensors: `torch.strided`, `torch.sparse_coo`, `torch.sparse_csr` and `torch.sparse_csc`.
+
+    Examples:
+        >>> torch.ones(2).layout
+        torch.strided
+    """
 
     def __repr__(self) -> str:
         return "torch." + str.__str__(self)
@@ -54,7 +62,12 @@ class layout(str):
 
 
 class memory_format(str):
-    """The order of dimensions in memory that a copy should have."""
+    """Type of memory formats, such as `torch.contiguous_format` and `torch.channels_last`.
+
+    Examples:
+        >>> torch.zeros(1, 2, 3, 3).contiguous(memory_format=torch.channels_last).stride()
+        (18, 1, 6, 2)
+    """
 
     def __repr__(self) -> str:
         return "torch." + str.__str__(self)
@@ -93,7 +106,21 @@ def tensor(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A new tensor with a copy of `data`: nested sequences, numbers, arrays or a tensor."""
+    """Create a tensor with a copy of `data`.
+
+    Args:
+        data: number, nested sequences of numbers, NumPy array, or another library's tensor. Default: none, it is
+            required
+        dtype: dtype; inferred from `data` if `None`.
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+        pin_memory: accepted for compatibility. Default: `False`
+
+    Examples:
+        >>> torch.tensor([[1, 2], [3, 4]])
+        tensor([[1, 2],
+                [3, 4]])
+    """
     if data is _NOTHING:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if data is ...:
@@ -129,19 +156,53 @@ def _dtype_argument(function: str, given: Any) -> Any:
 
 
 def from_numpy(array: Any) -> Tensor:
-    """A tensor over the memory of a NumPy array."""
+    """Create a tensor that shares memory with a NumPy array.
+
+    Args:
+        array: writable array of a supported dtype.
+
+    Examples:
+        >>> import numpy
+        >>> array = numpy.zeros(2)
+        >>> torch.from_numpy(array).fill_(1)
+        tensor([1., 1.], dtype=torch.float64)
+        >>> array
+        array([1., 1.])
+    """
     return _core.from_numpy(array)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of another library's, by DLPack."""
+    """Create a tensor that shares memory with another library's, by the DLPack protocol.
+
+    Args:
+        ext_tensor: object with `__dlpack__`, or a DLPack capsule.
+        device: device to copy to, if it is another one.
+        copy: always copy (true), never copy (false), or only if needed (`None`).
+
+    Examples:
+        >>> x = torch.ones(2)
+        >>> torch.from_dlpack(x).data_ptr() == x.data_ptr()
+        True
+    """
     from .utils.dlpack import from_dlpack
 
     return from_dlpack(ext_tensor, device=device, copy=copy)
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
-    """`data` as a tensor; shared where no conversion is needed."""
+    """Convert data to a tensor, which shares memory with it where possible.
+
+    Args:
+        data: tensor, array, number or nested sequences of numbers.
+        dtype: dtype of the result; that of `data` if `None`.
+        device: device of the result.
+
+    Examples:
+        >>> x = torch.ones(2)
+        >>> torch.as_tensor(x) is x
+        True
+    """
     dtype = _dtype_argument("as_tensor", dtype)
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
@@ -210,9 +271,18 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool | None = None,
 ) -> Tensor:
-    """`obj` as a tensor: tensors, arrays, DLPack objects, buffers, nested sequences; copied when `copy` says so.
+    """Convert an object to a tensor, with control over copying and the graph.
 
-    Without `requires_grad` a tensor keeps its history; with False it is cut off from it.
+    Args:
+        obj: tensor, array, DLPack capsule, buffer, number or nested sequences of numbers.
+        dtype: dtype of the result; inferred if `None`.
+        device: device of the result.
+        copy: always copy (true), never copy (false), or only if needed (`None`).
+        requires_grad: whether the result requires a gradient; false detaches a tensor, `None` keeps its graph.
+
+    Examples:
+        >>> torch.asarray(bytearray([1, 2, 3]), dtype=torch.uint8)
+        tensor([1, 2, 3], dtype=torch.uint8)
     """
     dtype = _dtype_argument("asarray", dtype)
     if type(obj).__name__ == "PyCapsule" or _shares_by_dlpack(obj):
@@ -275,7 +345,19 @@ _CODES = {
 
 
 def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
-    """A vector over the memory of an object with the buffer protocol."""
+    """Create a vector that shares memory with an object of Python's buffer protocol.
+
+    Args:
+        buffer: object such as `bytearray`; a read-only one is copied, with a warning.
+        dtype: dtype of the elements.
+        count: number of elements; all if negative. Default: `-1`
+        offset: number of bytes to skip. Default: `0`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
+        tensor([1, 2], dtype=torch.int16)
+    """
     import ctypes
 
     dtype = _dtype_argument("frombuffer", dtype)
@@ -284,7 +366,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     except TypeError as error:
         raise ValueError("object does not implement Python buffer protocol.") from error
     name = str(dtype).removeprefix("torch.")
-    if name == "bfloat16":  # The core knows it by no code of NumPy's.
+    if name == "bfloat16":  # NumPy has no type code for it.
         return frombuffer(buffer, dtype=_core.int16, count=count, offset=offset).view(dtype).requires_grad_(requires_grad)
     if name not in _CODES:
         raise ValueError(f"frombuffer() does not share memory as {dtype}")
@@ -320,7 +402,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
 def new_tensor(
     self: Tensor, data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of `data` with this tensor's dtype and device."""
+    """Create a tensor with a copy of `data`, of this tensor's dtype and device unless given."""
     if isinstance(data, Tensor):
         import warnings
 
@@ -336,7 +418,19 @@ def new_tensor(
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
-    """Sums of products over `dims` dimensions: so many, or a pair of lists."""
+    """Contract two tensors over several dimensions.
+
+    Args:
+        a, b: tensors.
+        dims: number of last dimensions of `a` and first ones of `b`, or a pair of lists of dimensions. Default: `2`
+        out: tensor to write to.
+
+    Examples:
+        >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
+        torch.Size([2, 5])
+        >>> torch.tensordot(torch.ones(2, 3), torch.ones(2, 5), dims=([0], [0])).shape
+        torch.Size([3, 5])
+    """
     if isinstance(dims, Tensor):
         if dims.numel() > 1 and dims.shape[0] != 2:
             raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims.shape[0]}")
@@ -358,17 +452,43 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Views with at least one dimension: of a tensor, or a tuple of those of several."""
+    """Return views with at least one dimension.
+
+    Args:
+        tensors: one or several tensors, or a sequence of them; several give a tuple.
+
+    Examples:
+        >>> torch.atleast_1d(torch.tensor(1))
+        tensor([1])
+    """
     return _each(_core.atleast_1d, tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Views with at least two dimensions: of a tensor, or a tuple of those of several."""
+    """Return views with at least two dimensions, which are added in front.
+
+    Args:
+        tensors: one or several tensors, or a sequence of them; several give a tuple.
+
+    Examples:
+        >>> torch.atleast_2d(torch.ones(3)).shape
+        torch.Size([1, 3])
+    """
     return _each(_core.atleast_2d, tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Views with at least three dimensions: of a tensor, or a tuple of those of several."""
+    """Return views with at least three dimensions.
+
+    A vector of size `n` becomes `(1, n, 1)`, a matrix `(m, n, 1)`.
+
+    Args:
+        tensors: one or several tensors, or a sequence of them; several give a tuple.
+
+    Examples:
+        >>> torch.atleast_3d(torch.ones(3)).shape
+        torch.Size([1, 3, 1])
+    """
     return _each(_core.atleast_3d, tensors)
 
 
@@ -385,7 +505,21 @@ def _each(view: Any, tensors: tuple[Any, ...]) -> Any:
 
 
 def einsum(*args: Any) -> Tensor:
-    """Sums of products: an equation and its operands, or each operand with the list of its subscripts, and the result's."""
+    """Sum products of elements along dimensions named by Einstein's summation convention.
+
+    Call it with an equation and operands, or with operands each followed by a list of subscripts, and optionally by
+    the
+    list of the output. Dimensions that are missing in the output are summed.
+
+    Args:
+        args: equation such as `"ij,jk->ik"`, and the operands.
+
+    Examples:
+        >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 4)).shape
+        torch.Size([2, 4])
+        >>> torch.einsum("ii", torch.eye(3))
+        tensor(3.)
+    """
     if len(args) < 2:
         raise ValueError(
             "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
@@ -413,7 +547,18 @@ def _subscripts(numbers: Any) -> str:
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:
-    """Every combination of an element of each vector, as rows."""
+    """Return the Cartesian product of vectors, one combination per row.
+
+    Args:
+        tensors: vectors.
+
+    Examples:
+        >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
     if len(tensors) == 1:
         return tensors[0]
     grids = _core.meshgrid(tensors, indexing="ij")
@@ -421,7 +566,18 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 
 def broadcast_shapes(*shapes: Any) -> Size:
-    """The shape that all of these broadcast to."""
+    """Return the shape that the given shapes broadcast to.
+
+    Args:
+        shapes: shapes, or integers for shapes of one dimension.
+
+    Raises:
+        RuntimeError: if they do not broadcast.
+
+    Examples:
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
     result: list[int] = []
     for at, shape in enumerate(shapes):
         shape = [shape] if isinstance(shape, int) else list(shape)
@@ -440,7 +596,15 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether an object is a tensor."""
+    """Return whether an object is a tensor.
+
+    Args:
+        obj: object to test.
+
+    Examples:
+        >>> torch.is_tensor(torch.ones(1)), torch.is_tensor(1.0)
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
@@ -456,19 +620,44 @@ def _tensor_argument(name: str, value: Any) -> Tensor:
 
 
 def is_floating_point(input: Tensor) -> bool:
-    """Whether a tensor's dtype is a floating point one."""
+    """Return whether the dtype of a tensor is a floating point one.
+
+    Args:
+        input: tensor.
+
+    Examples:
+        >>> torch.is_floating_point(torch.ones(1))
+        True
+    """
     _need_tensor("is_floating_point", input)
     return _tensor_argument("is_floating_point", input).dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> bool:
-    """Whether a tensor's dtype is a complex one."""
+    """Return whether the dtype of a tensor is complex.
+
+    Args:
+        input: tensor.
+
+    Examples:
+        >>> torch.is_complex(torch.ones(1))
+        False
+    """
     _need_tensor("is_complex", input)
     return _tensor_argument("is_complex", input).dtype.is_complex
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
-    """Whether the promotion rules allow a result of one dtype to be written into another."""
+    """Return whether a result of one dtype may be written to a tensor of another.
+
+    Args:
+        from_: dtype of the result.
+        to: dtype of the tensor.
+
+    Examples:
+        >>> torch.can_cast(torch.int64, torch.float32), torch.can_cast(torch.float32, torch.int64)
+        (True, False)
+    """
     return _core.can_cast(from_, to)
 
 
@@ -488,7 +677,7 @@ class _LegacyType(type):
 def legacy_type(name: str, place: str) -> Any:
     """`FloatTensor` or one of its sisters, for tensors on `place`."""
     kind = getattr(_core, LEGACY[name])
-    doc = f"Makes tensors of {kind} on {place}, and stands for their type."
+    doc = f"Former type of tensors of {kind} on {place}: `isinstance` works, and calls create tensors."
     module = "torch" if place == "cpu" else "torch.cuda"
     return _LegacyType(name, (), {"kind": kind, "dtype": kind, "place": place, "__doc__": doc, "__module__": module})
 

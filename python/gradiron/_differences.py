@@ -1,4 +1,4 @@
-"""Derivatives of what is known at points only."""
+"""Numerical derivatives of sampled functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,21 @@ from ._core import Tensor
 
 
 def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple[Tensor, ...]:
-    """Slopes along each dimension, by the points on both sides of each; at the ends by one difference, or by three points."""
+    """Estimate the gradient of a sampled function by central differences.
+
+    Args:
+        input: samples of the function on a grid.
+        spacing: distance of the samples, one per dimension, or vectors of coordinates. Default: `1`
+        dim: dimension or dimensions to differentiate along; all if `None`.
+        edge_order: 1 or 2, order of the one-sided differences at the boundary. Default: `1`
+
+    Returns:
+        A tuple with the estimated derivative along each dimension.
+
+    Examples:
+        >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
+        (tensor([3., 4., 6., 7.]),)
+    """
     spacing = 1 if spacing is None else spacing
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")

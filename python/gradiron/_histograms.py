@@ -1,4 +1,4 @@
-"""How many points lie in each bin of a grid."""
+"""Histograms of numbers and of points."""
 
 from __future__ import annotations
 
@@ -19,7 +19,25 @@ def histogram(
     density: bool = False,
     out: Any = None,
 ) -> Any:
-    """How many elements, or how much weight, lies in each bin, and the edges of the bins."""
+    """Compute a histogram of the elements of a tensor.
+
+    The last bin includes its upper edge. Elements outside of the edges are not counted.
+
+    Args:
+        input: tensor, float32 or float64.
+        bins: number of bins of equal width, or a vector of increasing edges. Default: `100`
+        range: pair of the lowest and the highest edge; the extreme elements if `None`.
+        weight: weight of each element.
+        density: normalize so that the integral is 1. Default: `False`
+        out: pair of tensors to write to.
+
+    Returns:
+        A named tuple `(hist, bin_edges)`.
+
+    Examples:
+        >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 4.0)).hist
+        tensor([2., 1.])
+    """
     if isinstance(bins, Tensor) and range is not None:
         raise TypeError("histogram() received an invalid combination of arguments: bins that are edges have no range")
     if out is not None:
@@ -57,7 +75,24 @@ def _check_targets(input: Tensor, out: Any) -> None:
 
 
 def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None, density: bool = False) -> Any:
-    """The same of points, which are the rows of `input`, in a grid of as many dimensions as they have numbers."""
+    """Compute a multi-dimensional histogram of points, the vectors along the last dimension.
+
+    Args:
+        input: tensor of shape `(..., n)`, float32 or float64.
+        bins: number of bins, one number for each of the `n` dimensions, or a vector of edges for each.
+        range: lowest and highest edge of each dimension, `2 * n` numbers; the extreme elements if `None`.
+        weight: weight of each point.
+        density: normalize so that the integral is 1. Default: `False`
+
+    Returns:
+        A named tuple `(hist, bin_edges)`.
+
+    Examples:
+        >>> points = torch.tensor([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+        >>> torch.histogramdd(points, bins=2).hist
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     if input.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     size = input.shape[-1]
@@ -98,7 +133,7 @@ def _counted(points: Tensor, bins: list[Any], limits: Any, weight: Tensor | None
     for column, line in zip(points.unbind(1), edges, strict=True):
         inside &= (column >= line[0]) & (column <= line[-1])
         at = _core.searchsorted(line, column.contiguous(), right=True) - 1
-        # The last bin has both its ends.
+        # The last bin includes its upper edge.
         place = place * (len(line) - 1) + at.clamp(0, len(line) - 2)
     given = _core.ones(count, dtype=points.dtype, device=points.device) if weight is None else weight.detach()
     hist = _core.zeros(math.prod(shape), dtype=points.dtype, device=points.device)

@@ -1,4 +1,4 @@
-"""Places of elements: from flat numbers, of those that are not zero, and by sizes and strides."""
+"""Functions of indices, strides and memory order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,19 @@ from ._core import Tensor
 
 
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Where elements lie along each dimension of `shape`, whose flat numbers are given."""
+    """Convert flat indices to coordinates in a tensor of the given shape.
+
+    Args:
+        indices: tensor of integers.
+        shape: shape of the tensor that they index.
+
+    Returns:
+        A tuple with a tensor of coordinates for each dimension.
+
+    Examples:
+        >>> torch.unravel_index(torch.tensor([1, 5]), (2, 3))
+        (tensor([0, 1]), tensor([1, 2]))
+    """
     if not isinstance(indices, Tensor):
         raise TypeError(f"expected 'indices' to be an integer tensor, but got {type(indices)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype.itemsize == 0:
@@ -31,7 +43,20 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
 
 
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
-    """The places of the first `size` elements that are not zero, and `fill_value` where there are fewer."""
+    """Return the indices of the first `size` nonzero elements, padded to that number.
+
+    Args:
+        input: tensor.
+        size: number of rows of the result.
+        fill_value: value of the rows that are missing. Default: `-1`
+        out: tensor to write to.
+
+    Examples:
+        >>> torch.nonzero_static(torch.tensor([0, 3, 0, 4]), size=3)
+        tensor([[ 1],
+                [ 3],
+                [-1]])
+    """
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     if out is not None and out.dtype != _core.int64:
@@ -42,7 +67,20 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tenso
 
 
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A copy of `input` with `src` where `as_strided` would look."""
+    """Copy a tensor and write `src` to the elements that `as_strided` would select.
+
+    Args:
+        input: tensor.
+        src: values to write, of shape `size`.
+        size: shape of the view.
+        stride: strides of the view.
+        storage_offset: offset of the view; that of `input` if `None`.
+
+    Examples:
+        >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     if tuple(src.shape) != tuple(size):
         raise RuntimeError(
             f"expected src to have a size equal to the slice of self. src size = {list(src.shape)}, slice size = {list(size)}"
@@ -65,7 +103,21 @@ def empty_permuted(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """A tensor without values, whose dimensions lie in memory in this order."""
+    """Create an uninitialized tensor whose dimensions have a given order in memory.
+
+    Args:
+        size: shape of the result.
+        physical_layout: dimensions in memory order, from the outermost to the innermost.
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.empty_permuted((2, 3, 5), (0, 2, 1)).stride()
+        (15, 1, 3)
+    """
     sizes, order = list(size), list(physical_layout)
     if len(sizes) != len(order):
         raise RuntimeError(

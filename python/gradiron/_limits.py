@@ -1,4 +1,4 @@
-"""What numbers a dtype holds: `finfo` and `iinfo`."""
+"""Numeric limits of dtypes: `finfo` and `iinfo`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ._core import dtype
 # Bits of the exponent and of the fraction, and PyTorch's decimal resolution.
 _FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
 
-# Of types that no tensor has here: `eps`, `max`, `min`, `tiny`.
+# Dtypes that no tensor has: their `eps`, `max`, `min`, `tiny`.
 _ABSENT = {
     "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6),
     "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7),
@@ -19,7 +19,7 @@ _ABSENT = {
     "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 2.0**-127),
 }
 
-# Masks ask for them in every step.
+# Cached, since masked models ask in every step.
 _known: dict[dtype, dict[str, Any]] = {}
 
 
@@ -48,7 +48,22 @@ class _Info:
 
 
 class finfo(_Info):
-    """The limits of a floating point dtype: `min`, `max`, `eps`, `tiny`, `smallest_normal`, `resolution`, `bits`."""
+    """Numeric limits of a floating point dtype.
+
+    Args:
+        type: dtype; the default dtype if `None`. A complex one stands for its real part.
+
+    Attributes:
+        bits: size in bits.
+        eps: difference between 1 and the next larger number.
+        max, min: largest and smallest (most negative) number.
+        tiny, smallest_normal: smallest positive normal number.
+        resolution: approximate decimal resolution.
+
+    Examples:
+        >>> torch.finfo(torch.float32).eps
+        1.1920928955078125e-07
+    """
 
     def __init__(self, type: dtype | None = None) -> None:
         kind = _core.get_default_dtype() if type is None else _known_dtype("finfo", type)
@@ -81,7 +96,19 @@ class finfo(_Info):
 
 
 class iinfo(_Info):
-    """The limits of an integer dtype: `min`, `max`, `bits`."""
+    """Numeric limits of an integer dtype.
+
+    Args:
+        type: integer dtype.
+
+    Attributes:
+        bits: size in bits.
+        max, min: largest and smallest number.
+
+    Examples:
+        >>> torch.iinfo(torch.int8).max
+        127
+    """
 
     def __init__(self, type: dtype) -> None:
         type = _known_dtype("iinfo", type)

@@ -1,4 +1,4 @@
-"""A few extreme eigenvalues of a symmetric matrix, by products with it alone: `lobpcg`."""
+"""`lobpcg`: extreme eigenvalues of symmetric matrices by products with them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,31 @@ def lobpcg(
     ortho_fparams: dict[str, float] | None = None,
     ortho_bparams: dict[str, bool] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The `k` largest (or smallest) eigenvalues of `A x = λ B x`, and their vectors: `(E, X)`.
+    """Compute the largest or smallest eigenvalues of `A x = lambda B x` by the LOBPCG method.
 
-    `A` and `B` are symmetric, dense or sparse; `X` holds `n` first guesses, `iK` is a preconditioner. Both methods, "basic" and
-    "ortho", mean the same here: every step looks for the best vectors in the space of the guesses, their residuals and their
-    last moves.
+    Differentiating with respect to `A` uses the whole eigendecomposition instead; `B` is not differentiated.
+
+    Args:
+        A: symmetric matrix, dense or sparse, or a batch of dense ones.
+        k: number of eigenvalues; the number of columns of `X`, or 1, if `None`.
+        B: positive definite matrix; the identity if `None`.
+        X: initial approximations of eigenvectors; random if `None`.
+        n: number of initial vectors, if `X` is not given; `k` if `None`.
+        iK: preconditioner.
+        niter: maximal number of iterations; 1000 if `None`.
+        tol: tolerance of the residuals.
+        largest: compute the largest eigenvalues; true if `None`.
+        method: `"basic"` or `"ortho"`, which give the same here.
+        tracker: not supported.
+        ortho_iparams, ortho_fparams, ortho_bparams: accepted for compatibility.
+
+    Returns:
+        The eigenvalues and a matrix with the eigenvectors as columns.
+
+    Examples:
+        >>> values, vectors = torch.lobpcg(torch.diag(torch.arange(1.0, 10.0)), k=2)
+        >>> values.round(decimals=2), vectors.shape
+        (tensor([9., 8.]), torch.Size([9, 2]))
     """
     if A.shape[-1] != A.shape[-2]:
         raise AssertionError(f"A must be square, got shape {A.shape}")

@@ -1,4 +1,4 @@
-"""A few of a matrix's singular values, by products with random directions."""
+"""Randomized low-rank decompositions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,24 @@ def _basis(A: Tensor, q: int, niter: int, M: Tensor | None) -> Tensor:
 
 
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-    """The `q` largest singular values of `A - M` with their vectors, nearly: `U @ diag(S) @ V.mH`."""
+    """Compute the largest singular values and vectors of a matrix approximately, by a randomized algorithm.
+
+    `A` is close to `U @ diag(S) @ V.mH`.
+
+    Args:
+        A: matrix, or a batch of matrices, of shape `(..., m, n)`.
+        q: number of singular values. Default: `6`
+        niter: number of power iterations. Default: `2`
+        M: matrix that is subtracted from `A`.
+
+    Returns:
+        A tuple `(U, S, V)`.
+
+    Examples:
+        >>> U, S, V = torch.svd_lowrank(torch.randn(8, 5), q=2)
+        >>> U.shape, S.shape, V.shape
+        (torch.Size([8, 2]), torch.Size([2]), torch.Size([5, 2]))
+    """
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     if M is not None:
         M = M.broadcast_to(A.shape)
@@ -38,7 +55,24 @@ def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor |
 
 
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
-    """`svd_lowrank` of `A` less the mean of its rows: the directions in which the rows differ most are the columns of `V`."""
+    """Perform a principal component analysis (PCA) by a randomized low-rank SVD.
+
+    The rows of `A` are samples. The columns of `V` are the principal directions.
+
+    Args:
+        A: matrix, or a batch of matrices, of shape `(..., m, n)`.
+        q: number of components; `min(6, m, n)` if `None`.
+        center: subtract the mean of the rows first. Default: `True`
+        niter: number of power iterations. Default: `2`
+
+    Returns:
+        A tuple `(U, S, V)`, as from `svd_lowrank`.
+
+    Examples:
+        >>> U, S, V = torch.pca_lowrank(torch.randn(8, 5), q=2)
+        >>> V.shape
+        torch.Size([5, 2])
+    """
     m, n = A.shape[-2:]
     if q is None:
         q = min(6, m, n)

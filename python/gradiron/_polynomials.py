@@ -1,4 +1,4 @@
-"""Orthogonal polynomials of `special`, by their recurrences; each element may have an order of its own."""
+"""Orthogonal polynomials, computed by their recurrences; each element may have its own degree."""
 
 from __future__ import annotations
 
@@ -10,6 +10,19 @@ from ._core import Tensor
 from ._creation import tensor
 
 _LARGEST_ORDER = 2**20  # nothing interrupts the steps of an element
+
+
+_DOC = """Compute the {doc}.
+
+Args:
+    input: tensor or number.
+    n: degree, a tensor or number; a negative one gives 0.
+    out: tensor to write to.
+
+Examples:
+    >>> torch.special.{name}(torch.tensor(0.5), 2).item()
+    {value}
+"""
 
 
 def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
@@ -30,7 +43,7 @@ def _pair(name: str, x: Any, n: Any) -> tuple[Tensor, Tensor]:
     return x, n
 
 
-def _polynomial(name: str, doc: str, shifted: bool = False) -> Callable[..., Tensor]:
+def _polynomial(name: str, doc: str, example: float, shifted: bool = False) -> Callable[..., Tensor]:
     of = name.removeprefix("shifted_")
 
     def function(input: Any, n: Any, *, out: Tensor | None = None) -> Tensor:
@@ -46,11 +59,11 @@ def _polynomial(name: str, doc: str, shifted: bool = False) -> Callable[..., Ten
         return found if out is None else _core.add(found, 0, out=out)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    function.__doc__ = _DOC.format(doc=doc, name=name, value=example)
     return function
 
 
-# The first polynomial as `a x + b`, and, of each order, `(a x + b) p - c q` as the next one of the last two.
+# The polynomial of degree 1 as `a x + b`, and for each degree the `a, b, c` of the next one, `(a x + b) p - c q`.
 _RECURRENCES: dict[str, tuple[tuple[int, int], Callable[[int], tuple[float, float, float]]]] = {
     **{
         f"chebyshev_polynomial_{kind}": (first, lambda k: (2, 0, 1))
@@ -76,16 +89,21 @@ def _by_passes(of: str, x: Tensor, order: Tensor, largest: int) -> Tensor:
     return found
 
 
-POLYNOMIALS: dict[str, Callable[..., Tensor]] = {}
-for _kind, _word in {"t": "first", "u": "second", "v": "third", "w": "fourth"}.items():
-    for _shifted in (False, True):
-        _name = f"{'shifted_' if _shifted else ''}chebyshev_polynomial_{_kind}"
-        _doc = f"Chebyshev's polynomials of the {_word} kind{', of 2 x - 1' if _shifted else ''}."
-        POLYNOMIALS[_name] = _polynomial(_name, _doc, _shifted)
-for _name, _doc in {
-    "hermite_polynomial_h": "Hermite's polynomials, as physicists have them.",
-    "hermite_polynomial_he": "Hermite's polynomials, as statisticians have them.",
-    "laguerre_polynomial_l": "Laguerre's polynomials.",
-    "legendre_polynomial_p": "Legendre's polynomials.",
-}.items():
-    POLYNOMIALS[_name] = _polynomial(_name, _doc)
+# What each one is, and its value of degree 2 at 0.5.
+_KINDS = {
+    "chebyshev_polynomial_t": ("Chebyshev polynomial of the first kind", -0.5),
+    "shifted_chebyshev_polynomial_t": ("Chebyshev polynomial of the first kind at `2 * x - 1`", -1.0),
+    "chebyshev_polynomial_u": ("Chebyshev polynomial of the second kind", 0.0),
+    "shifted_chebyshev_polynomial_u": ("Chebyshev polynomial of the second kind at `2 * x - 1`", -1.0),
+    "chebyshev_polynomial_v": ("Chebyshev polynomial of the third kind", -1.0),
+    "shifted_chebyshev_polynomial_v": ("Chebyshev polynomial of the third kind at `2 * x - 1`", -1.0),
+    "chebyshev_polynomial_w": ("Chebyshev polynomial of the fourth kind", 1.0),
+    "shifted_chebyshev_polynomial_w": ("Chebyshev polynomial of the fourth kind at `2 * x - 1`", -1.0),
+    "hermite_polynomial_h": ("physicist's Hermite polynomial", -1.0),
+    "hermite_polynomial_he": ("probabilist's Hermite polynomial", -0.75),
+    "laguerre_polynomial_l": ("Laguerre polynomial", 0.125),
+    "legendre_polynomial_p": ("Legendre polynomial", -0.125),
+}
+POLYNOMIALS: dict[str, Callable[..., Tensor]] = {
+    name: _polynomial(name, doc, value, name.startswith("shifted_")) for name, (doc, value) in _KINDS.items()
+}

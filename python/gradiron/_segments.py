@@ -1,4 +1,4 @@
-"""Reductions of the segments of a dimension: `segment_reduce`."""
+"""Reductions of segments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from . import _core
 from ._core import Tensor
 
-# What an empty segment comes to, and what the scatter calls the reduction.
+# The result of an empty segment, and the name of the reduction in `scatter_reduce`.
 _REDUCTIONS = {
     "sum": (0.0, "sum"),
     "mean": (0.0, "sum"),
@@ -31,7 +31,22 @@ def segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> Tensor:
-    """The sum, mean, product, greatest or least of each segment, which are told by their lengths or by where they begin."""
+    """Reduce each segment of a dimension to its sum, mean, product, maximum or minimum.
+
+    Args:
+        data: floating point tensor.
+        reduce: `"sum"`, `"mean"`, `"prod"`, `"max"` or `"min"`.
+        lengths: length of each segment, an integer tensor of `axis + 1` dimensions.
+        indices: not supported.
+        offsets: start of each segment and end of the last, instead of `lengths`.
+        axis: dimension of the segments, the last one of `lengths` or `offsets`. Default: `0`
+        unsafe: skip the check that the lengths sum to the size. Default: `False`
+        initial: initial value of each reduction.
+
+    Examples:
+        >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([2, 1]))
+        tensor([3., 3.])
+    """
     if reduce not in _REDUCTIONS:
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
@@ -61,7 +76,7 @@ def segment_reduce(
     count = sizes.shape[-1]
     ends = (sizes.cumsum(-1) if starts is None else starts[..., 1:]).contiguous()
     places = _core.arange(data.shape[axis], device=data.device).expand(*data.shape[: axis + 1]).contiguous()
-    # (What is in no segment goes to one that is cut off.)
+    # Elements outside of all segments go to an extra one, which is dropped.
     segment = _core.searchsorted(ends, places, right=True)
     if starts is not None:
         segment = _core.where(places < starts[..., :1], count, segment)

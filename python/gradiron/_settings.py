@@ -1,4 +1,4 @@
-"""Switches that programs set at their beginning: the default device, determinism, the precision of products."""
+"""Global settings: default device, determinism, precision of matrix products."""
 
 from __future__ import annotations
 
@@ -8,30 +8,64 @@ from typing import Any
 from . import _core
 from ._core import device
 
-# What is said stands; that is all: results never depend on any of these.
+# The flags that were set; results never depend on them.
 _said: dict[str, Any] = {"deterministic": False, "warn_only": False, "precision": "highest", "interop": 1, "fill": True}
 
 
 def set_default_device(device: Any) -> None:
-    """Tensors are made on `device` from now on, where nothing else is said; None takes that back. For this thread."""
+    """Set the device on which functions create tensors, for this thread.
+
+    Args:
+        device: device, or `None` for the CPU again.
+
+    Examples:
+        >>> torch.set_default_device("cpu")
+        >>> torch.zeros(2).device
+        device(type='cpu')
+    """
     _core.set_thread_device(None if device is None else _core.device(device))
 
 
 def get_default_device() -> device:
-    """Where tensors are made."""
+    """Return the device on which functions create tensors in this thread.
+
+    Examples:
+        >>> torch.get_default_device()
+        device(type='cpu')
+    """
     return _core.thread_device() or device("cpu")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Every operator is deterministic anyway: the same program gives the same bits."""
+    """Set the flag of deterministic algorithms, which has no effect as all operators are deterministic.
+
+    Args:
+        mode: value of `are_deterministic_algorithms_enabled`.
+        warn_only: value of `is_deterministic_algorithms_warn_only_enabled`. Default: `False`
+
+    Examples:
+        >>> torch.use_deterministic_algorithms(False)
+    """
     _said.update(deterministic=bool(mode), warn_only=bool(warn_only))
 
 
 def are_deterministic_algorithms_enabled() -> bool:
+    """Return the flag that `use_deterministic_algorithms` sets.
+
+    Examples:
+        >>> torch.are_deterministic_algorithms_enabled()
+        False
+    """
     return bool(_said["deterministic"])
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Return the flag `warn_only` that `use_deterministic_algorithms` sets.
+
+    Examples:
+        >>> torch.is_deterministic_algorithms_warn_only_enabled()
+        False
+    """
     return bool(_said["warn_only"])
 
 
@@ -39,7 +73,14 @@ _MODES = ("default", "warn", "error")
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """As `use_deterministic_algorithms`, by a number or a word."""
+    """Call `use_deterministic_algorithms` by a mode.
+
+    Args:
+        debug_mode: `"default"` (0), `"warn"` (1) or `"error"` (2).
+
+    Examples:
+        >>> torch.set_deterministic_debug_mode("default")
+    """
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -53,11 +94,24 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
+    """Return the mode that `set_deterministic_debug_mode` sets, as a number.
+
+    Examples:
+        >>> torch.get_deterministic_debug_mode()
+        0
+    """
     return (1 if _said["warn_only"] else 2) if _said["deterministic"] else 0
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Products of float32 are computed in float32, whatever is allowed."""
+    """Set the precision of float32 matrix products, which has no effect as they are always exact to float32.
+
+    Args:
+        precision: `"highest"`, `"high"` or `"medium"`.
+
+    Examples:
+        >>> torch.set_float32_matmul_precision("highest")
+    """
     if precision not in ("highest", "high", "medium"):
         known = "is not one of 'highest', 'high', or 'medium'"
         message = f"{precision} {known}; the currentsetFloat32MatmulPrecision call has no effect."
@@ -67,11 +121,26 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def get_float32_matmul_precision() -> str:
+    """Return what `set_float32_matmul_precision` was given.
+
+    Examples:
+        >>> torch.get_float32_matmul_precision()
+        'highest'
+    """
     return str(_said["precision"])
 
 
 def set_default_tensor_type(t: Any, /) -> None:
-    """The old way to choose the default dtype and device: `torch.DoubleTensor`, or its name."""
+    """Set the default dtype and device by a tensor type; deprecated.
+
+    Args:
+        t: type such as `torch.DoubleTensor`, or its name.
+
+    Examples:
+        >>> torch.set_default_tensor_type(torch.FloatTensor)
+        >>> torch.get_default_dtype()
+        torch.float32
+    """
     if isinstance(t, str):
         import gradiron
 
@@ -89,23 +158,52 @@ def set_default_tensor_type(t: Any, /) -> None:
 
 
 def set_flush_denormal(mode: bool) -> bool:
-    """Denormal numbers are never flushed: False."""
+    """Ask to flush denormal numbers to zero, which is not supported, and return `False`.
+
+    Args:
+        mode: ignored.
+
+    Examples:
+        >>> torch.set_flush_denormal(True)
+        False
+    """
     return False
 
 
 def get_num_interop_threads() -> int:
+    """Return what `set_num_interop_threads` was given, 1 at first.
+
+    Examples:
+        >>> torch.get_num_interop_threads()
+        1
+    """
     return int(_said["interop"])
 
 
 def set_num_interop_threads(num_threads: int) -> None:
-    """Operators run one after the other: there is nothing to choose."""
+    """Set the number of operators that run in parallel, which has no effect: they run one after the other.
+
+    Args:
+        num_threads: number that `get_num_interop_threads` returns.
+
+    Examples:
+        >>> torch.set_num_interop_threads(1)
+    """
     if num_threads <= 0:
         raise RuntimeError("set_num_interop_threads expects a positive integer")
     _said["interop"] = num_threads
 
 
 def get_device_module(device: Any = None) -> Any:
-    """The module of a kind of device: `torch.cuda`, `torch.cpu`."""
+    """Return the module of a type of device, such as `torch.cuda`.
+
+    Args:
+        device: device, or its type; the default device if `None`.
+
+    Examples:
+        >>> torch.get_device_module("cpu").__name__
+        'gradiron.cpu'
+    """
     import importlib
 
     kind = get_default_device().type if device is None else _core.device(device).type
@@ -114,12 +212,12 @@ def get_device_module(device: Any = None) -> Any:
 
 
 def _assert(condition: Any, message: str) -> None:
-    """An assertion that a compiler would see."""
+    """Assert a condition."""
     assert condition, message
 
 
 def _assert_async(condition: Any, message: str | None = None) -> None:
-    """An assertion about a tensor's one element."""
+    """Raise an error unless a tensor of one element is nonzero."""
     if not condition:
         raise RuntimeError("Expected Tensor with single nonzero value, but got zero" if message is None else message)
 
@@ -128,7 +226,7 @@ _told: set[str] = set()
 
 
 def tell_once(what: str, message: str) -> None:
-    """Warns of something the first time only."""
+    """Warn of something the first time only."""
     if what not in _told:
         _told.add(what)
         warnings.warn(message, stacklevel=3)
@@ -148,7 +246,20 @@ def compile(
     isolate_recompiles: bool = False,
     dynamic_shapes: Any = None,
 ) -> Any:
-    """The function or module itself: gradiron has no compiler, and says so once."""
+    """Return the function or module as it is, since gradiron has no compiler; it warns once.
+
+    The options are PyTorch's and have no effect.
+
+    Args:
+        model: function or module; without one, the result is a decorator.
+        fullgraph, disable, isolate_recompiles: ignored, but `disable` omits the warning. Default: `False`
+        dynamic, backend, mode, options, name, recompile_limit, dynamic_shapes: ignored.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> torch.compile(model) is model
+        True
+    """
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if not disable:

@@ -1,4 +1,4 @@
-"""Windows, and Fourier transforms of one after the other: `hann_window` and its like, `stft`, `istft`."""
+"""Window functions and short-time Fourier transforms."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _window(name: str, length: int, periodic: bool, formula: Any, options: dict[
         made = _core.ones(length, dtype=dtype, device=options["device"])
     else:
         steps = length if periodic else length - 1
-        # In full width: differences of the ends would show.
+        # In double precision, as rounding errors would show at the ends.
         wide = _core.arange(length, dtype=_core.float64, device=options["device"]) / steps
         made = formula(wide).to(dtype)
     return made.requires_grad_(options["requires_grad"])
@@ -51,7 +51,22 @@ def hann_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Half a wave of a cosine, raised."""
+    """Create a Hann window, `0.5 - 0.5 * cos(2 * pi * n / N)`.
+
+    Args:
+        window_length: number of elements.
+        periodic: make a periodic window, `N = window_length`, rather than a symmetric one, `N = window_length - 1`.
+            Default: `True`
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.hann_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("hann_window", window_length, periodic, lambda x: 0.5 - 0.5 * (2 * math.pi * x).cos(), options)
 
@@ -68,7 +83,23 @@ def hamming_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A wave of a cosine of the height `beta`, raised by `alpha`."""
+    """Create a Hamming window, `alpha - beta * cos(2 * pi * n / N)`.
+
+    Args:
+        window_length: number of elements.
+        periodic: make a periodic window, `N = window_length`, rather than a symmetric one, `N = window_length - 1`.
+            Default: `True`
+        alpha, beta: coefficients of the formula. Default: `0.54` and `0.46`
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.hamming_window(4)
+        tensor([0.0800, 0.5400, 1.0000, 0.5400])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("hamming_window", window_length, periodic, lambda x: alpha - beta * (2 * math.pi * x).cos(), options)
 
@@ -83,7 +114,22 @@ def blackman_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The sum of two waves of cosines."""
+    """Create a Blackman window, `0.42 - 0.5 * cos(2 * pi * n / N) + 0.08 * cos(4 * pi * n / N)`.
+
+    Args:
+        window_length: number of elements.
+        periodic: make a periodic window, `N = window_length`, rather than a symmetric one, `N = window_length - 1`.
+            Default: `True`
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.blackman_window(4)[1:]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     formula = lambda x: 0.42 - 0.5 * (2 * math.pi * x).cos() + 0.08 * (4 * math.pi * x).cos()
     return _window("blackman_window", window_length, periodic, formula, options)
@@ -99,7 +145,22 @@ def bartlett_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A line up and a line down."""
+    """Create a Bartlett (triangular) window, `1 - abs(2 * n / N - 1)`.
+
+    Args:
+        window_length: number of elements.
+        periodic: make a periodic window, `N = window_length`, rather than a symmetric one, `N = window_length - 1`.
+            Default: `True`
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.bartlett_window(4)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _window("bartlett_window", window_length, periodic, lambda x: 1.0 - (2.0 * x - 1.0).abs(), options)
 
@@ -115,7 +176,23 @@ def kaiser_window(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Bessel's function of half an ellipse."""
+    """Create a Kaiser window, `i0(beta * sqrt(1 - (2 * n / N - 1)**2)) / i0(beta)`.
+
+    Args:
+        window_length: number of elements.
+        periodic: make a periodic window, `N = window_length`, rather than a symmetric one, `N = window_length - 1`.
+            Default: `True`
+        beta: shape parameter. Default: `12.0`
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.kaiser_window(5, periodic=False).argmax()
+        tensor(2)
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     whole = _core.i0(_core.full((), beta, dtype=_core.float64, device=device))
     formula = lambda x: _core.i0(beta * (1.0 - (2.0 * x - 1.0) ** 2).clamp(min=0.0).sqrt()) / whole
@@ -154,7 +231,28 @@ def stft(
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
 ) -> Tensor:
-    """The Fourier transforms of parts of a signal, one every `hop_length` elements."""
+    """Compute the short-time Fourier transform of a signal.
+
+    Args:
+        input: signal of shape `(L)`, or a batch of shape `(B, L)`.
+        n_fft: size of each Fourier transform.
+        hop_length: distance between frames; `n_fft // 4` if `None`.
+        win_length: size of the window, which is centered in the frame; `n_fft` if `None`.
+        window: window; a rectangular one, with a warning, if `None`.
+        center: pad the signal, so that frames are centered. Default: `True`
+        pad_mode: mode of the padding, as for `nn.functional.pad`. Default: `"reflect"`
+        normalized: divide by `sqrt(n_fft)`. Default: `False`
+        onesided: return half of the frequencies; true for real inputs if `None`.
+        return_complex: return a complex tensor, rather than a real one with a last dimension of size 2.
+        align_to_window: must be `None` if `center` is true.
+
+    Shape:
+        - Output: `(B, N, T)` for `N` frequencies and `T` frames, without `B` for a single signal.
+
+    Examples:
+        >>> torch.stft(torch.randn(64), 16, window=torch.hann_window(16), return_complex=True).shape
+        torch.Size([9, 17])
+    """
     if window is None:
         tell_once("stft", f"{_NO_WINDOW}{_LEAKS}{_TO_KEEP}")
     from .nn import functional
@@ -208,7 +306,28 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The signal of which `stft` made this, where windows overlap."""
+    """Compute the inverse short-time Fourier transform, by the overlap-add method.
+
+    The arguments are those of the `stft` to invert.
+
+    Args:
+        input: complex tensor of shape `(N, T)` or `(B, N, T)`.
+        n_fft: size of each Fourier transform.
+        hop_length: distance between frames; `n_fft // 4` if `None`.
+        win_length: size of the window; `n_fft` if `None`.
+        window: window; a rectangular one, with a warning, if `None`.
+        center: whether the frames were centered. Default: `True`
+        normalized: whether the transform was normalized. Default: `False`
+        onesided: whether `input` has half of the frequencies; found from its shape if `None`.
+        length: length of the result; the whole signal if `None`.
+        return_complex: return a complex signal, from all frequencies. Default: `False`
+
+    Examples:
+        >>> x, window = torch.randn(64), torch.hann_window(16)
+        >>> y = torch.istft(torch.stft(x, 16, window=window, return_complex=True), 16, window=window)
+        >>> torch.allclose(x, y, atol=1e-5)
+        True
+    """
     if window is None:
         tell_once("istft", f"{_NO_WINDOW}{_LOSES}{_TO_KEEP}")
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -234,7 +353,7 @@ def istft(
         raise RuntimeError("Invalid window shape. window has to be 1D and length of `win_length`")
     frames = (input if input.dim() == 3 else input.unsqueeze(0)).transpose(1, 2)
     norm = "ortho" if normalized else None
-    # Of a real signal the second half counts as the mirror image of the first.
+    # For a real signal, the second half of the frequencies mirrors the first.
     real = not return_complex
     parts = _core.fft_irfft(frames[..., : n_fft // 2 + 1], n_fft, norm=norm) if real else _core.fft_ifft(frames, norm=norm)
     if window is None:

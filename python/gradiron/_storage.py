@@ -1,4 +1,4 @@
-"""Copies and pickles of tensors. What shares memory before shares it after, and every dtype keeps its exact bytes."""
+"""Storages, and how tensors are copied and pickled: tensors that share memory still share it in the copy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,19 @@ from ._core import Tensor, device, dtype
 
 
 class UntypedStorage:
-    """The bytes that a tensor and its views share."""
+    """Memory that a tensor and its views share, as bytes.
+
+    Args:
+        source: number of bytes, or a sequence of their values. Default: `0`
+        device: device of the memory.
+
+    Examples:
+        >>> x = torch.ones(3)
+        >>> x.untyped_storage().nbytes()
+        12
+        >>> x[1:].untyped_storage().data_ptr() == x.data_ptr()
+        True
+    """
 
     __slots__ = ("__weakref__", "_seen")
 
@@ -26,7 +38,14 @@ class UntypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
-        """The bytes of a file, read when they are used. What is written goes into the file if they are shared, else nowhere."""
+        """Map the first bytes of a file into memory.
+
+        Args:
+            filename: path of the file.
+            shared: write changes to the file, which is created or extended if needed; otherwise they stay in memory.
+                Default: `False`
+            nbytes: number of bytes. Default: `0`
+        """
         return cls(map_file(filename, shared, nbytes))
 
     @property
@@ -41,35 +60,35 @@ class UntypedStorage:
 
     @property
     def device(self) -> device:
-        """Where the bytes lie."""
+        """The device of the memory."""
         return self._seen.device
 
     def get_device(self) -> int:
-        """The number of the GPU with the bytes, -1 for host memory."""
+        """Return the number of the GPU, or -1 for the CPU."""
         return self._seen.get_device()
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the bytes lie on the GPU."""
+        """Whether the memory is on a GPU."""
         return self.device.type == "cuda"
 
     def nbytes(self) -> int:
-        """How many bytes there are."""
+        """Return the number of bytes."""
         return self._seen._storage_bytes()
 
     def resizable(self) -> bool:
-        """Whether `resize_` works: not on memory that somebody else owns."""
+        """Return whether `resize_` works, which it does not for memory owned by another library."""
         return _core.is_resizable(self._seen)
 
     def resize_(self, size: int) -> UntypedStorage:
-        """Makes the bytes more or fewer, for all tensors over them; what is new is not initialised."""
+        """Change the number of bytes for all tensors that share the memory; new ones are uninitialized."""
         if not isinstance(size, int):
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
         _core.resize_storage(self._seen, size)
         return self
 
     def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
-        """Takes over the bytes of another storage of the same size."""
+        """Copy the bytes of another storage of the same size."""
         if self.nbytes() != source.nbytes():
             sizes = f"self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
             raise RuntimeError(f"size does not match, {sizes}")
@@ -77,35 +96,35 @@ class UntypedStorage:
         return self
 
     def fill_(self, value: int) -> UntypedStorage:
-        """Sets every byte."""
+        """Set all bytes to a value."""
         self._all.fill_(value)
         return self
 
     def element_size(self) -> int:
-        """One: the elements are bytes."""
+        """Return 1, the number of bytes per element."""
         return 1
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        """These bytes on `device`; the storage itself if they are there."""
+        """Copy to a device; returns the storage itself if it is there."""
         # They go as elements of the dtype that they were made with: the GPU has no others.
         kind = self._seen.dtype if self.nbytes() % self._seen.dtype.itemsize == 0 else _core.uint8
         moved = _core.convert(self._as(kind), None, device, False)
         return self if moved._storage_id() == self._seen._storage_id() else UntypedStorage(moved)
 
     def cpu(self) -> UntypedStorage:
-        """These bytes in host memory."""
+        """Copy to the CPU; returns the storage itself if it is there."""
         return self if self.device.type == "cpu" else self.to(device="cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """These bytes on the GPU."""
+        """Copy to a GPU; returns the storage itself if it is there."""
         return self.to(device="cuda:0" if device is None else device)
 
     def new(self) -> UntypedStorage:
-        """An empty storage on the same device."""
+        """Return an empty storage on the same device."""
         return UntypedStorage(0, device=self.device)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The type's name, or the bytes as a storage of elements."""
+        """Return the name of the type, or convert to a storage of elements."""
         from .storage import TypedStorage
 
         if dtype is None:
@@ -113,7 +132,7 @@ class UntypedStorage:
         return TypedStorage(wrap_storage=self, dtype=_core.uint8).type(dtype)
 
     def byteswap(self, dtype: dtype) -> None:
-        """Turns the order of the bytes in each number of `dtype` round, in place."""
+        """Swap the byte order of all numbers of a dtype, in place."""
         import array
 
         size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
@@ -132,13 +151,13 @@ class UntypedStorage:
         return memoryview((ctypes.c_ubyte * count).from_address(start) if start else bytearray()).cast("B")
 
     def is_shared(self) -> bool:
-        """Whether other processes may see the bytes."""
+        """Return whether the memory is shared with other processes."""
         from .multiprocessing._memory import segment_of
 
         return self.is_cuda or segment_of(self) is not None
 
     def share_memory_(self) -> UntypedStorage:
-        """Moves the bytes to where other processes may see them, for all tensors over them. The GPU's stay where they are."""
+        """Move the bytes into memory that other processes can share, for all tensors that use them."""
         from .multiprocessing._memory import share
 
         if self._all.is_meta:
@@ -147,19 +166,19 @@ class UntypedStorage:
         return self
 
     def untyped(self) -> UntypedStorage:
-        """Itself."""
+        """Return the storage itself."""
         return self
 
     def data_ptr(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return self._all.data_ptr()
 
     def tolist(self) -> list[int]:
-        """The bytes as numbers."""
+        """Return the bytes as a list of numbers."""
         return list(_core.to_bytes(self._all))
 
     def clone(self) -> UntypedStorage:
-        """The same bytes elsewhere."""
+        """Return a copy."""
         return UntypedStorage(self._all.clone())
 
     size = __len__ = nbytes
@@ -200,7 +219,7 @@ _known: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The bytes that this tensor and its views share."""
+    """Return the memory that this tensor and its views share."""
     layer = _core.layer(self)
     if layer is not None:
         wrapper = "TensorWrapper" if layer[1] is None else "BatchedTensorImpl"
@@ -212,7 +231,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
 
 
 def map_file(path: Any, shared: bool, size: int) -> Tensor:
-    """The first bytes of a file as memory; a file that is shared is made, and made longer, where that is needed."""
+    """Map the first bytes of a file into memory; a shared file is created or extended if needed."""
     import mmap
     import os
 

@@ -1,4 +1,4 @@
-"""`sym_*`: what programs say of numbers that a trace might not know yet. Here all are known."""
+"""Arithmetic on numbers that PyTorch may not know while it traces; here all are known."""
 
 from __future__ import annotations
 
@@ -8,17 +8,41 @@ from typing import Any
 
 
 def sym_int(a: Any) -> int:
-    """`a` towards zero."""
+    """Convert a number to an integer, toward zero.
+
+    Args:
+        a: number.
+
+    Examples:
+        >>> torch.sym_int(2.7)
+        2
+    """
     return int(a)
 
 
 def sym_float(a: Any) -> float:
-    """`a` with a fraction."""
+    """Convert a number to a float.
+
+    Args:
+        a: number.
+
+    Examples:
+        >>> torch.sym_float(2)
+        2.0
+    """
     return float(a)
 
 
 def sym_not(a: Any) -> bool:
-    """Whether `a` is not so."""
+    """Return `not a`.
+
+    Args:
+        a: boolean.
+
+    Examples:
+        >>> torch.sym_not(True)
+        False
+    """
     return not a
 
 
@@ -28,25 +52,67 @@ def _alike(found: Any, a: Any, b: Any) -> Any:
 
 
 def sym_max(a: Any, b: Any) -> Any:
-    """The larger number."""
+    """Return the larger of two numbers, as a float if either is one.
+
+    Args:
+        a, b: numbers.
+
+    Examples:
+        >>> torch.sym_max(3, 2.5)
+        3.0
+    """
     return _alike(max(a, b), a, b)
 
 
 def sym_min(a: Any, b: Any) -> Any:
-    """The smaller number."""
+    """Return the smaller of two numbers, as a float if either is one.
+
+    Args:
+        a, b: numbers.
+
+    Examples:
+        >>> torch.sym_min(3, 2)
+        2
+    """
     return _alike(min(a, b), a, b)
 
 
 def sym_sqrt(a: Any) -> float:
-    """The square root."""
+    """Return the square root of a number.
+
+    Args:
+        a: number.
+
+    Examples:
+        >>> torch.sym_sqrt(9)
+        3.0
+    """
     return math.sqrt(a)
 
 
 def sym_sum(args: Iterable[Any]) -> Any:
-    """The sum."""
+    """Return the sum of an iterable of numbers.
+
+    Args:
+        args: iterable of numbers.
+
+    Examples:
+        >>> torch.sym_sum([1, 2, 3])
+        6
+    """
     return sum(list(args))  # what only claims to have very many is refused at once
 
 
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
-    """`t` if `b`, else `f`."""
+    """Return `t` if `b` holds, otherwise `f`.
+
+    Args:
+        b: condition.
+        t: value if it holds.
+        f: value if it does not.
+
+    Examples:
+        >>> torch.sym_ite(True, 1, 2)
+        1
+    """
     return t if b else f

@@ -1,4 +1,4 @@
-"""Methods of Tensor that are compositions of others, hung on the class when gradiron is imported."""
+"""Methods of `Tensor` that are written in Python, installed when gradiron is imported."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from .storage import TypedStorage
 
 
-# What no tensor is here: of another device, or not dense.
+# Kinds of tensors that gradiron does not have: `is_mps` and the like are false.
 KINDS = "ipu maia mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
 
 
-# What `to` takes, by what stands first.
+# The parameters of `to`, by its first argument.
 _TO = {
     "device": ("device", "dtype", "non_blocking", "copy"),
     "dtype": ("dtype", "non_blocking", "copy"),
@@ -36,7 +36,10 @@ def _is_dtype(value: Any) -> bool:
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; `copy=True` copies always."""
+    """Convert to a dtype or device: `to(dtype)`, `to(device)`, `to(device, dtype)` or `to(other)`.
+
+    Returns the tensor itself if nothing changes, unless `copy=True`.
+    """
     if len(args) == 1 and not kwargs:
         (arg,) = args  # As in nearly every call.
         if isinstance(arg, dtype):
@@ -50,7 +53,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
-    """The dtype, the device, whether to copy always, and the memory format that the arguments of `to` mean."""
+    """Return the dtype, device, copy flag and memory format that the arguments of `to` mean."""
     first = args[0] if args else kwargs.get("tensor")
     names = _TO["tensor" if isinstance(first, Tensor) else "dtype" if _is_dtype(first) else "device"]
     if len(args) > 4:
@@ -92,26 +95,27 @@ def cast(kind: dtype | _core.AbsentDType) -> Any:
     def convert(self: Tensor, memory_format: str | None = None) -> Tensor:
         return _core.convert(self, kind, None, False, memory_format)
 
-    convert.__doc__ = f"The values as {kind}; the tensor itself if it is that already."
+    convert.__doc__ = f"Convert to `{kind}`; returns the tensor itself if it has that dtype."
     return convert
 
 
 def cpu(self: Tensor, memory_format: str | None = None) -> Tensor:
-    """The values in host memory; the tensor itself if it is there already."""
+    """Copy to the CPU; returns the tensor itself if it is there."""
     return _core.convert(self, None, "cpu", False, memory_format)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: str | None = None) -> Tensor:
-    """The values on the GPU; the tensor itself if it is there already."""
+    """Copy to a GPU; returns the tensor itself if it is there."""
     return _core.convert(self, None, "cuda:0" if device is None else device, False, memory_format)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor itself: uploads go by way of staging memory, so that pinning would gain nothing."""
+    """Return the tensor itself: copies to the GPU go through staging memory, so pinning has no use."""
     return self
 
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Return `False`, as memory is never pinned."""
     return False
 
 
@@ -132,7 +136,7 @@ _NAMES = {
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
-    """The type's name, or the tensor converted to another."""
+    """Return the name of the type, such as `"torch.FloatTensor"`, or convert to another type."""
     if self.layout is not strided:
         return _of_class(self, "type", dtype, non_blocking, **kwargs)
     if dtype is None:
@@ -156,7 +160,7 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:
-    """The tensor as a NumPy array over the same memory."""
+    """Return a NumPy array that shares the tensor's memory; with `force`, of a detached copy on the CPU if needed."""
     try:
         import numpy as np
     except ImportError as error:
@@ -169,7 +173,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    """What `numpy.asarray` asks for."""
+    """Return the array that `numpy.asarray` asks for."""
     shared = numpy(self)
     if dtype is None or dtype == shared.dtype:
         return shared.copy() if copy else shared
@@ -258,17 +262,17 @@ def dlpack_device(self: Tensor) -> tuple[Any, int]:
 
 
 def polygamma(self: Tensor, n: int) -> Tensor:
-    """The `n`th derivative of digamma."""
+    """Compute the `n`-th derivative of the digamma function."""
     return _core.polygamma(n, self)
 
 
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    """The same in place."""
+    """In-place version of `polygamma`."""
     return self.copy_(_core.polygamma(n, self.clone())) if self.requires_grad else _core.polygamma(n, self, out=self)
 
 
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """`float_power` in place, of a tensor that has its dtype."""
+    """In-place version of `float_power`, for a tensor of the dtype of its result."""
     turned = self.is_complex() or (exponent.is_complex() if isinstance(exponent, Tensor) else isinstance(exponent, complex))
     dtype = _core.complex128 if turned else _core.float64
     if self.dtype != dtype:
@@ -278,80 +282,80 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
 
 
 def as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """`as_strided_scatter` of the top."""
+    """See `torch.as_strided_scatter`."""
     from ._indices import as_strided_scatter
 
     return as_strided_scatter(self, src, size, stride, storage_offset)
 
 
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
-    """`nonzero_static` of the top."""
+    """See `torch.nonzero_static`."""
     from ._indices import nonzero_static
 
     return nonzero_static(self, size=size, fill_value=fill_value)
 
 
 def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The Fourier transforms of parts of a signal."""
+    """Compute the short-time Fourier transform, see `torch.stft`."""
     from ._spectral import stft
 
     return stft(self, *args, **kwargs)
 
 
 def histogram(self: Tensor, bins: Any = 100, **options: Any) -> Any:
-    """How many elements, or how much weight, lies in each bin, and the edges of the bins."""
+    """Compute a histogram, see `torch.histogram`."""
     from ._histograms import histogram
 
     return histogram(self, bins, **options)
 
 
 def istft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """The signal of which `stft` made this."""
+    """Compute the inverse short-time Fourier transform, see `torch.istft`."""
     from ._spectral import istft
 
     return istft(self, *args, **kwargs)
 
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The bytes that this tensor and its views share."""
+    """Return the memory that this tensor and its views share."""
     from ._storage import untyped_storage
 
     return untyped_storage(self)
 
 
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes may see the elements."""
+    """Return whether the memory is shared with other processes."""
     return self.is_cuda or self.untyped_storage().is_shared()
 
 
 def share_memory_(self: Tensor) -> Tensor:
-    """Moves the elements to where other processes may see them, with all tensors that share their memory."""
+    """Move the elements into memory that other processes can share, together with views of the tensor."""
     self.untyped_storage().share_memory_()
     return self
 
 
 def storage(self: Tensor) -> TypedStorage:
-    """The elements that this tensor and its views share."""
+    """Return the memory that this tensor and its views share, as a `TypedStorage`."""
     from .storage import typed_storage
 
     return typed_storage(self)
 
 
 def storage_type(self: Tensor) -> type[TypedStorage]:
-    """The old class of storages of this dtype."""
+    """Return the former class of storages of this dtype."""
     from .storage import CLASSES
 
     return CLASSES[self.dtype]
 
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
-    """The same values and history as an instance of `cls`."""
+    """Return the same values with the same graph as an instance of `cls`."""
     _check_subclass(cls)
     return _core.as_subclass(self, cls)
 
 
 def make_subclass(cls: type[Tensor], data: Tensor, require_grad: bool = False) -> Tensor:
-    """A leaf of a class of tensors, over the memory of another tensor."""
+    """Return a leaf of class `cls` that shares the memory of `data`."""
     if not isinstance(data, Tensor):
         raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {type(data).__name__}")
     _check_subclass(cls)
@@ -396,26 +400,26 @@ def torch_function(cls: type[Tensor], func: Any, types: Any, args: Any = (), kwa
 def to_sparse(
     self: Tensor, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
 ) -> Tensor:
-    """The elements that are not zero, in coordinate format; of the first `sparse_dim` dimensions."""
+    """Convert to a sparse tensor of its nonzero elements; `sparse_dim` is the number of dimensions that are sparse."""
     from .sparse._build import from_dense
 
     return from_dense(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
-    """The elements that are not zero, in coordinate format."""
+    """Convert to the sparse COO layout."""
     return to_sparse(self)
 
 
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The elements that are not zero, row after row."""
+    """Convert to the sparse CSR layout."""
     from .sparse._compressed import to_csr
 
     return to_csr(self, dense_dim)
 
 
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
-    """The elements that are not zero, column after column."""
+    """Convert to the sparse CSC layout."""
     from .sparse._compressed import to_csc
 
     return to_csc(self, dense_dim)
@@ -487,24 +491,24 @@ def no_backend(name: str) -> Any:
 
 
 def dense_dim(self: Tensor) -> int:
-    """How many of the dimensions are stored with their zeros: all, if it is not sparse."""
+    """Return the number of dense dimensions: all of a dense tensor."""
     return self.dim() if self.layout is strided else int(_of_class(self, "dense_dim"))
 
 
 def sparse_dim(self: Tensor) -> int:
-    """How many of the dimensions are stored by index: none, if it is not sparse."""
+    """Return the number of sparse dimensions: 0 for a dense tensor."""
     return 0 if self.layout is strided else int(_of_class(self, "sparse_dim"))
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
-    """Replaces each element by what a Python function makes of it; slow."""
+    """Replace each element by the result of a Python function; slow."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
     self.data.copy_(_core.make_tensor(values, self.dtype, None, False).reshape(self.shape))
     return self
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
-    """What `load_state_dict` puts in the place of this parameter or buffer when it swaps."""
+    """Return what replaces this parameter or buffer when `load_state_dict` swaps tensors."""
     from .overrides import handle_torch_function, has_torch_function_variadic
 
     # What is loaded may have a class of its own that says how.
@@ -515,12 +519,12 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 
 def ndimension(self: Tensor) -> int:
-    """How many dimensions there are, see `dim`."""
+    """Return the number of dimensions, like `dim`."""
     return self.dim()
 
 
 def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
-    """Writes one number to the main diagonal; with `wrap`, that of a tall matrix begins again below its last column."""
+    """Fill the main diagonal with a number; with `wrap`, it starts again below the last column of a tall matrix."""
     shape, step = self.shape, sum(self.stride())
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -539,7 +543,7 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
 
 
 def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """A tensor of this one's dtype and device: from sizes, from data, or another tensor's elements; see `new_tensor`."""
+    """Create a tensor of this dtype and device from sizes or data; prefer `new_empty` or `new_tensor`."""
     place = kwargs.pop("device", None)
     if place is not None and device(place).type != self.device.type:
         kinds = f"{self.device.type} but device type: {device(place).type} was passed"
@@ -567,7 +571,23 @@ def keep_history(self: Tensor) -> None:
 
 
 def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
-    """The old name of `linalg.lu_factor`, which tells of no singular matrix."""
+    """Compute the LU factorization; deprecated in favour of `torch.linalg.lu_factor`.
+
+    A singular matrix raises no error.
+
+    Args:
+        self: matrix or batch of matrices.
+        pivot: pivot rows; false works on the GPU only. Default: `True`
+        get_infos: return a tensor of error codes too. Default: `False`
+
+    Returns:
+        A tuple of the packed factors and the pivots, and of the error codes if asked for.
+
+    Examples:
+        >>> LU, pivots = torch.lu(torch.eye(2))
+        >>> pivots
+        tensor([1, 2], dtype=torch.int32)
+    """
     from ._settings import tell_once
 
     tell_once(
@@ -592,24 +612,24 @@ def _mapped(name: str, self: Tensor, others: tuple[Tensor, ...], function: Any) 
 
 
 def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
-    """A function of Python over the elements of two tensors, in place."""
+    """Replace each element by a Python function of it and an element of another tensor; slow."""
     return _mapped("map_", self, (tensor,), callable)
 
 
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
-    """A function of Python over the elements of three tensors, in place."""
+    """Replace each element by a Python function of it and elements of two other tensors; slow."""
     return _mapped("map2_", self, (x, y), callable)
 
 
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Nothing is left to do: the GPU has one queue, so that memory is used again only behind what was asked for before."""
+    """Do nothing: a GPU has one stream, so memory is not reused too early."""
     if not self.is_cuda:
         backend = "Meta" if self.is_meta else "CPU"
         raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the '{backend}' backend.")
 
 
 def volatile(self: Tensor) -> bool:
-    """False, with a warning: `no_grad` has taken its place long ago."""
+    """Return `False`, with a warning: `no_grad` replaces it."""
     import warnings
 
     warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
@@ -617,7 +637,15 @@ def volatile(self: Tensor) -> bool:
 
 
 def is_distributed(self: Tensor) -> bool:
-    """No."""
+    """Return `False`: no tensor is distributed.
+
+    Args:
+        self: tensor.
+
+    Examples:
+        >>> torch.is_distributed(torch.ones(1))
+        False
+    """
     return False
 
 
@@ -707,9 +735,9 @@ def install() -> None:
         "histogram": histogram,
         "layout": strided,
         "volatile": property(volatile),
-        "_cdata": property(id, doc="A number that tells which tensor it is."),
+        "_cdata": property(id, doc="A number that identifies the tensor."),
         "_grad": Tensor.grad,
-        "_grad_fn": property(history, forget, keep_history, "The node that made it; may be set to None."),
+        "_grad_fn": property(history, forget, keep_history, "Same as `grad_fn`; may be set to None."),
         **dict.fromkeys((f"is_{kind}" for kind in KINDS), False),
         "__array_priority__": 1000,
     }

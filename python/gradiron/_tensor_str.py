@@ -47,11 +47,21 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Set how tensors print.
+    """Set how tensors are printed.
 
-    `precision` is the number of digits after the point, `threshold` the number of elements above which only `edgeitems`
-    at each end of a dimension are shown, `linewidth` the column at which rows wrap. `profile` is one of "default", "short"
-    and "full". `sci_mode` forces scientific notation on or off; None, also when left out, lets the values decide.
+    Args:
+        precision: number of digits after the point; 4 at first.
+        threshold: number of elements above which a tensor is summarized; 1000 at first.
+        edgeitems: number of elements at each end of a dimension in a summary; 3 at first.
+        linewidth: number of characters per line; 80 at first.
+        profile: `"default"`, `"short"` or `"full"`, which sets all of the above.
+        sci_mode: use scientific notation; chosen by the values if `None`.
+
+    Examples:
+        >>> torch.set_printoptions(precision=2)
+        >>> torch.tensor(0.12345)
+        tensor(0.12)
+        >>> torch.set_printoptions(profile="default")
     """
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     chosen = PROFILES.get(profile, {}) if profile is not None else {}

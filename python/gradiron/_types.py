@@ -1,4 +1,4 @@
-"""Plain Python types that the core hands out: sizes, named results, exceptions."""
+"""Python types that the core returns: sizes, named tuples, exceptions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,25 @@ if TYPE_CHECKING:
 
 
 class OutOfMemoryError(RuntimeError):
-    """Memory of the host or of the GPU ran out."""
+    """Raised when the memory of the GPU or of the host is exhausted.
+
+    Examples:
+        >>> issubclass(torch.OutOfMemoryError, RuntimeError)
+        True
+    """
 
 
 class Size(_core.Sizes):
-    """The shape of a tensor: a tuple that prints as PyTorch's does."""
+    """Shape of a tensor, a tuple of integers.
+
+    Args:
+        sizes: iterable of integers. Default: `()`
+
+    Examples:
+        >>> size = torch.ones(2, 3).size()
+        >>> size, size.numel()
+        (torch.Size([2, 3]), 6)
+    """
 
     __slots__ = ()
 
@@ -33,6 +47,7 @@ class Size(_core.Sizes):
     __str__ = __repr__
 
     def numel(self) -> int:
+        """Return the number of elements, the product of the sizes."""
         count = 1
         for n in self:
             count *= n
@@ -56,7 +71,7 @@ _named: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
 def named_kind(name: str, fields: tuple[str, ...]) -> Any:
-    """A class of named tuples such as `torch.return_types.max`."""
+    """Return a class of named tuples such as `torch.return_types.max`."""
     kind = _named.get((name, fields))
     if kind is None:
         import collections
@@ -78,12 +93,20 @@ def named_kind(name: str, fields: tuple[str, ...]) -> Any:
 
 
 def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """A named tuple of this kind."""
+    """Make a named tuple of such a class."""
     return named_kind(name, fields)(*values)
 
 
 def typename(obj: Any) -> str:
-    """What errors call the type of an object: a tensor's as of old, another's with its module."""
+    """Return the name of an object's type, with its module unless it is built in.
+
+    Args:
+        obj: object, or a class or function.
+
+    Examples:
+        >>> torch.typename(torch.ones(1))
+        'torch.FloatTensor'
+    """
     if isinstance(obj, _core.Tensor):
         return obj.type()
     named = obj if hasattr(obj, "__qualname__") else type(obj)

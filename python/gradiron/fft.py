@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, their frequencies and the order of those."""
+"""Discrete Fourier transforms and their frequencies."""
 
 from __future__ import annotations
 
@@ -76,7 +76,23 @@ def fftfreq(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The frequencies of a transform's results in their order: from 0 up, then the negative ones."""
+    """Return the frequencies of the results of `fft`, in cycles per unit of the sample spacing.
+
+    The order is `[0, 1, ..., (n - 1) // 2, -(n // 2), ..., -1] / (n * d)`.
+
+    Args:
+        n: length of the transform.
+        d: sample spacing. Default: `1.0`
+        out: tensor to write to.
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.fft.fftfreq(4)
+        tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     half = (n - 1) // 2 + 1
     _check_place(out, device)
@@ -97,7 +113,23 @@ def rfftfreq(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The frequencies of half a transform's results."""
+    """Return the frequencies of the results of `rfft`, in cycles per unit of the sample spacing.
+
+    They are `[0, 1, ..., n // 2] / (n * d)`.
+
+    Args:
+        n: length of the real signal.
+        d: sample spacing. Default: `1.0`
+        out: tensor to write to.
+        dtype: dtype of the result; the default dtype if `None`.
+        layout: must be `torch.strided` or `None`.
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.fft.rfftfreq(4)
+        tensor([0.0000, 0.2500, 0.5000])
+    """
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     return _spaced(0, n // 2 + 1, n, d, out, options)
 
@@ -108,10 +140,28 @@ def _rolled(input: Tensor, dim: Any, by: Any) -> Tensor:
 
 
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """Results in the order of their frequencies, 0 in the middle."""
+    """Shift the zero frequency to the center of the spectrum.
+
+    Args:
+        input: results of a Fourier transform, or their frequencies.
+        dim: dimension or dimensions to shift; all if `None`.
+
+    Examples:
+        >>> torch.fft.fftshift(torch.fft.fftfreq(4))
+        tensor([-0.5000, -0.2500,  0.0000,  0.2500])
+    """
     return _rolled(input, dim, lambda n: n // 2)
 
 
 def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """What `fftshift` moved, back."""
+    """Undo `fftshift`.
+
+    Args:
+        input: shifted tensor.
+        dim: dimension or dimensions to shift; all if `None`.
+
+    Examples:
+        >>> torch.fft.ifftshift(torch.fft.fftshift(torch.arange(5)))
+        tensor([0, 1, 2, 3, 4])
+    """
     return _rolled(input, dim, lambda n: (n + 1) // 2)

@@ -1,4 +1,4 @@
-"""Results that are not there yet: `Future`, and waiting for several."""
+"""`Future`, a result that is set later, and functions that wait for several."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ __all__ = ["Future", "collect_all", "wait_all"]
 
 
 class Future:
-    """A result that somebody sets once; who waits for it gets it then."""
+    """A result that is set once, possibly by another thread.
+
+    Args:
+        devices: accepted for compatibility.
+
+    Examples:
+        >>> future = torch.futures.Future()
+        >>> after = future.then(lambda f: f.value() + 1)
+        >>> future.set_result(1)
+        >>> after.wait()
+        2
+    """
 
     def __init__(self, *, devices: Any = None) -> None:
         self._changed = threading.Condition()
@@ -23,17 +34,17 @@ class Future:
         return cls
 
     def done(self) -> bool:
-        """Whether there is a result, or an exception."""
+        """Return whether the result or an exception is set."""
         return self._done
 
     def wait(self) -> Any:
-        """The result, when it is there; raises what was set instead of one."""
+        """Wait for the result and return it, or raise the exception that was set."""
         with self._changed:
             self._changed.wait_for(self.done)
         return self.value()
 
     def value(self) -> Any:
-        """The result, which must be there already."""
+        """Return the result, which must be set."""
         if self._error is not None:
             raise self._error
         if not self._done:
@@ -41,11 +52,11 @@ class Future:
         return self._result
 
     def set_result(self, result: Any) -> None:
-        """Completes it."""
+        """Set the result."""
         self._complete(result, None)
 
     def set_exception(self, result: BaseException) -> None:
-        """Completes it by an exception."""
+        """Set an exception."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._complete(None, result)
@@ -61,7 +72,7 @@ class Future:
             callback(self)
 
     def add_done_callback(self, callback: Callable[[Future], Any]) -> None:
-        """Calls a function with it when it is completed, at once if it is."""
+        """Call `callback(future)` when the result is set, or at once if it is."""
         with self._changed:
             if not self._done:
                 self._callbacks.append(callback)
@@ -69,7 +80,7 @@ class Future:
         callback(self)
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
-        """The future of what a function makes of it when it is completed."""
+        """Return a future of `callback(future)`, which is called when the result is set."""
         after = Future()
 
         def run(future: Future) -> None:
@@ -85,7 +96,17 @@ class Future:
 
 
 def collect_all(futures: list[Future]) -> Future:
-    """The future of a list: completed when all of them are."""
+    """Return a future of the list of futures, which is complete when all of them are.
+
+    Args:
+        futures: list of futures.
+
+    Examples:
+        >>> future = torch.futures.Future()
+        >>> future.set_result(1)
+        >>> [f.value() for f in torch.futures.collect_all([future]).wait()]
+        [1]
+    """
     futures = list(futures)
     every = Future()
     left = [len(futures)]
@@ -106,5 +127,15 @@ def collect_all(futures: list[Future]) -> Future:
 
 
 def wait_all(futures: list[Future]) -> list[Any]:
-    """The results of all; raises the first exception among them."""
+    """Wait for all futures and return their results, or raise the first exception among them.
+
+    Args:
+        futures: list of futures.
+
+    Examples:
+        >>> future = torch.futures.Future()
+        >>> future.set_result(1)
+        >>> torch.futures.wait_all([future])
+        [1]
+    """
     return [future.wait() for future in collect_all(futures).wait()]

@@ -1,4 +1,4 @@
-"""Models from the internet. Nothing is fetched here: every call says so."""
+"""Names of `torch.hub`. gradiron downloads nothing: files have to be fetched by hand."""
 
 from __future__ import annotations
 
@@ -20,11 +20,25 @@ def _get_torch_home() -> str:
 
 
 def get_dir() -> str:
-    """The folder that downloads would be kept in."""
+    """Return the directory where downloads would be kept.
+
+    Examples:
+        >>> import os
+        >>> os.path.basename(torch.hub.get_dir())
+        'hub'
+    """
     return _dir or os.path.join(_get_torch_home(), "hub")
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
+    """Set the directory where downloads would be kept.
+
+    Args:
+        d: path of the directory.
+
+    Examples:
+        >>> torch.hub.set_dir(torch.hub.get_dir())
+    """
     global _dir
     _dir = os.path.expanduser(d)
 
@@ -34,14 +48,49 @@ def _refuse(name: str) -> NoReturn:
 
 
 def load(repo_or_dir: Any, model: str, *args: Any, **options: Any) -> Any:
+    """Load a model from a repository, which is not supported.
+
+    Args:
+        repo_or_dir: name of the repository.
+        model: name of the model.
+        args, options: ignored.
+
+    Examples:
+        >>> torch.hub.load("owner/repository", "model")
+        Traceback (most recent call last):
+        NotImplementedError: torch.hub.load: gradiron fetches nothing
+    """
     _refuse("load")
 
 
 def list(github: str, *args: Any, **options: Any) -> Any:
+    """List the models of a repository, which is not supported.
+
+    Args:
+        github: name of the repository.
+        args, options: ignored.
+
+    Examples:
+        >>> torch.hub.list("owner/repository")
+        Traceback (most recent call last):
+        NotImplementedError: torch.hub.list: gradiron fetches nothing
+    """
     _refuse("list")
 
 
 def help(github: str, model: str, *args: Any, **options: Any) -> Any:
+    """Show the documentation of a model of a repository, which is not supported.
+
+    Args:
+        github: name of the repository.
+        model: name of the model.
+        args, options: ignored.
+
+    Examples:
+        >>> torch.hub.help("owner/repository", "model")
+        Traceback (most recent call last):
+        NotImplementedError: torch.hub.help: gradiron fetches nothing
+    """
     _refuse("help")
 
 
@@ -54,7 +103,24 @@ def load_state_dict_from_url(
     file_name: str | None = None,
     weights_only: bool = False,
 ) -> Any:
-    """What `load` reads from the file of that name, if it has been fetched into the folder of checkpoints."""
+    """Load a checkpoint of the given URL from the local directory; it is never downloaded.
+
+    Args:
+        url: URL, whose last part is the name of the file.
+        model_dir: directory of the file; `checkpoints` in `get_dir()` if `None`.
+        map_location: as for `torch.load`.
+        progress, check_hash: accepted for compatibility. Default: `True` and `False`
+        file_name: name of the file, instead of that in the URL.
+        weights_only: as for `torch.load`. Default: `False`
+
+    Raises:
+        NotImplementedError: if the file is not there.
+
+    Examples:
+        >>> torch.hub.load_state_dict_from_url("https://example.org/missing.pth")
+        Traceback (most recent call last):
+        NotImplementedError: torch.hub.load_state_dict_from_url: gradiron fetches nothing
+    """
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), file_name or os.path.basename(urlparse(url).path))
     if not os.path.exists(path):
         raise NotImplementedError(
@@ -75,4 +141,16 @@ def __getattr__(name: str) -> Any:
 
 
 def download_url_to_file(url: str, dst: str, *args: Any, **options: Any) -> Any:
+    """Download a file, which is not supported.
+
+    Args:
+        url: URL of the file.
+        dst: path to write to.
+        args, options: ignored.
+
+    Examples:
+        >>> torch.hub.download_url_to_file("https://example.org/file", "file")
+        Traceback (most recent call last):
+        NotImplementedError: torch.hub.download_url_to_file: gradiron fetches nothing
+    """
     _refuse("download_url_to_file")

@@ -1,4 +1,4 @@
-"""Operators of a program's own: Python functions with a name, which may have derivatives and a rule of `vmap`."""
+"""Custom operators: named Python functions, optionally with derivatives and a rule for `vmap`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Library", "custom_op", "define", "impl", "register_autograd", "regis
 
 
 class CustomOpDef:
-    """An operator: it is called as its function is; `torch.ops.space.name` and its `default` call it too."""
+    """A custom operator, called like its function and as `torch.ops.<namespace>.<name>`."""
 
     def __init__(self, qualified: str, fn: Callable[..., Any]) -> None:
         self._namespace, self._name = _parts(qualified)
@@ -29,20 +29,20 @@ class CustomOpDef:
         self._function = _function(self)
 
     def register_kernel(self, device_types: str | Sequence[str] | None, fn: Callable[..., Any] | None = None, /) -> Any:
-        """Another function for tensors of these devices."""
+        """Register another function for tensors on some types of devices."""
         kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
         return _decorated(fn, lambda given: self._kernels.update(dict.fromkeys(kinds, given)))
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """How results look, for compilers; there is none that would ask."""
+        """Accept a function for the shapes of results, which is never called."""
         return fn
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None) -> None:
-        """The derivative: `backward(ctx, *grads)`; `setup_context(ctx, inputs, output)` keeps what it needs."""
+        """Register `backward(ctx, *grads)`, and `setup_context(ctx, inputs, output)` that saves what it needs."""
         self._backward, self._setup = backward, setup_context
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """The rule of `vmap`: `func(info, in_dims, *args)` gives the results and where their samples are."""
+        """Register a rule for `vmap`: `func(info, in_dims, *args)` returns results and their batch dimensions."""
         return _decorated(func, lambda given: setattr(self, "_vmap", given))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -146,7 +146,21 @@ def custom_op(
     schema: str | None = None,
     tags: Any = None,
 ) -> Any:
-    """Makes a function the operator `torch.ops.space.name`, of the name `space::name`."""
+    """Make a function a custom operator, `torch.ops.<namespace>.<name>`.
+
+    Args:
+        name: name of the form `"namespace::name"`.
+        fn: function; a decorator is returned if `None`.
+        mutates_args: names of the arguments that are modified; accepted for compatibility.
+        device_types, schema, tags: accepted for compatibility.
+
+    Examples:
+        >>> @torch.library.custom_op("example::twice", mutates_args=())
+        ... def twice(x: torch.Tensor) -> torch.Tensor:
+        ...     return 2 * x
+        >>> torch.ops.example.twice(torch.ones(2))
+        tensor([2., 2.])
+    """
 
     def decorate(given: Callable[..., Any]) -> CustomOpDef:
         made = CustomOpDef(name, given)
@@ -157,7 +171,18 @@ def custom_op(
 
 
 def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None, **options: Any) -> Any:
-    """How results look, for compilers; there is none that would ask."""
+    """Accept a function for the shapes of an operator's results, which is never called.
+
+    Args:
+        op: operator or its name.
+        func: function; a decorator is returned if `None`.
+        lib, options: accepted for compatibility.
+
+    Examples:
+        >>> @torch.library.register_fake("example::any")
+        ... def _(x):
+        ...     return torch.empty_like(x)
+    """
 
     # It may come before the operator does, or without it.
     return _decorated(func, lambda given: None)
@@ -166,32 +191,106 @@ def register_fake(op: Any, func: Callable[..., Any] | None = None, /, *, lib: An
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:
-    """The derivative of an operator."""
+    """Register the derivative of a custom operator.
+
+    Args:
+        op: operator or its name.
+        backward: function `(ctx, *grads)` that returns a gradient for each input.
+        setup_context: function `(ctx, inputs, output)` that saves what `backward` needs.
+        lib: accepted for compatibility.
+
+    Examples:
+        >>> @torch.library.custom_op("example::double", mutates_args=())
+        ... def double(x: torch.Tensor) -> torch.Tensor:
+        ...     return 2 * x
+        >>> torch.library.register_autograd(double, lambda ctx, grad: 2 * grad)
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> double(x).backward()
+        >>> x.grad
+        tensor([2.])
+    """
     _operator(op).register_autograd(backward, setup_context=setup_context)
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """Another function for tensors of these devices."""
+    """Register another function of a custom operator for some types of devices.
+
+    Args:
+        op: operator or its name.
+        device_types: type or types, such as `"cpu"`; all others if `None`.
+        func: function; a decorator is returned if `None`.
+        lib: accepted for compatibility.
+
+    Examples:
+        >>> @torch.library.custom_op("example::name", mutates_args=())
+        ... def name(x: torch.Tensor) -> torch.Tensor:
+        ...     return 2 * x
+        >>> _ = torch.library.register_kernel(name, "cpu", lambda x: 3 * x)
+        >>> name(torch.ones(1))
+        tensor([3.])
+    """
     return _operator(op).register_kernel(device_types, func)
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Any:
-    """An operator's rule of `vmap`."""
+    """Register the rule of a custom operator for `vmap`.
+
+    Args:
+        op: operator or its name.
+        func: function `(info, in_dims, *args)` that returns the results and their batch dimensions; a decorator is
+            returned if `None`.
+        lib: accepted for compatibility.
+
+    Examples:
+        >>> @torch.library.custom_op("example::triple", mutates_args=())
+        ... def triple(x: torch.Tensor) -> torch.Tensor:
+        ...     return 3 * x
+        >>> _ = torch.library.register_vmap(triple, lambda info, in_dims, x: (triple(x), in_dims[0]))
+        >>> torch.func.vmap(triple)(torch.ones(2))
+        tensor([3., 3.])
+    """
     return _operator(op).register_vmap(func)
 
 
 def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> None:
-    """Refused: an operator without a function cannot be called."""
+    """Define an operator by its schema, which is not supported: use `custom_op`.
+
+    Args:
+        qualname, schema, lib, tags: ignored. Default: none
+
+    Examples:
+        >>> torch.library.define("example::f", "(Tensor x) -> Tensor")
+        Traceback (most recent call last):
+        NotImplementedError: torch.library.define: gradiron reads no schemas
+    """
     raise NotImplementedError("torch.library.define: gradiron reads no schemas; torch.library.custom_op makes an operator")
 
 
 def impl(qualname: str, types: Any, func: Any = None, *, lib: Any = None) -> Any:
-    """Refused, as `define` is."""
+    """Implement an operator that `define` defined, which is not supported: use `custom_op`.
+
+    Args:
+        qualname, types, func, lib: ignored. Default: none
+
+    Examples:
+        >>> torch.library.impl("example::f", "cpu")
+        Traceback (most recent call last):
+        NotImplementedError: torch.library.impl: gradiron reads no schemas
+    """
     raise NotImplementedError("torch.library.impl: gradiron reads no schemas; torch.library.custom_op makes an operator")
 
 
 class Library:
-    """Refused, as `define` is."""
+    """A library of operators, which is not supported: use `custom_op`.
+
+    Args:
+        ns, kind, dispatch_key: ignored. Default: none
+
+    Examples:
+        >>> torch.library.Library("example", "DEF")
+        Traceback (most recent call last):
+        NotImplementedError: torch.library.Library: gradiron reads no schemas
+    """
 
     def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
         raise NotImplementedError("torch.library.Library: gradiron reads no schemas; torch.library.custom_op makes an operator")

@@ -1,4 +1,4 @@
-"""Reductions and normalizations of the elements that a mask lets through: the others count as if they were not there."""
+"""Reductions and normalizations that ignore the elements where a mask is false."""
 
 from __future__ import annotations
 
@@ -96,14 +96,38 @@ def _squeezed(made: Tensor, dims: tuple[int, ...], keepdim: bool | None) -> Tens
 def sum(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The sum; 0 where nothing is shown."""
+    """Sum the elements where `mask` is true; 0 if there are none.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.sum(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(5.)
+    """
     return _filled(input, mask, 0).sum(_dims(input, dim), keepdim=bool(keepdim), dtype=dtype)
 
 
 def prod(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The product; 1 where nothing is shown."""
+    """Multiply the elements where `mask` is true; 1 if there are none.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.prod(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(4.)
+    """
     made, dims = _filled(input, mask, 1), _dims(input, dim)
     for d in sorted(dims, reverse=True):
         made = made.prod(d, keepdim=bool(keepdim), dtype=dtype)
@@ -113,28 +137,76 @@ def prod(
 def amax(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The greatest element; the least that there can be where nothing is shown."""
+    """Return the maximum of the elements where `mask` is true; the lowest value of the dtype if there are none.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.amax(torch.tensor([1.0, 8.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(4.)
+    """
     return _as(_filled(input, mask, _lowest(input.dtype)).amax(_dims(input, dim), keepdim=bool(keepdim)), dtype)
 
 
 def amin(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The least element; the greatest that there can be where nothing is shown."""
+    """Return the minimum of the elements where `mask` is true; the highest value of the dtype if there are none.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.amin(torch.tensor([3.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(3.)
+    """
     return _as(_filled(input, mask, _highest(input.dtype)).amin(_dims(input, dim), keepdim=bool(keepdim)), dtype)
 
 
 def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Where the greatest element is, in the dtype of the input."""
+    """Return the index of the maximum of the elements where `mask` is true, in the dtype of the input.
+
+    Args:
+        input: tensor.
+        dim: dimension to reduce; the flattened tensor if `None`.
+        keepdim: keep the reduced dimension with size 1. Default: `False`
+        dtype: dtype of the result; that of `input` if `None`.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.argmax(torch.tensor([1, 8, 4]), mask=torch.tensor([True, False, True]))
+        tensor(2)
+    """
     return _filled(input, mask, _lowest(input.dtype)).argmax(dim, keepdim=bool(keepdim)).to(dtype or input.dtype)
 
 
 def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Where the least element is, in the dtype of the input."""
+    """Return the index of the minimum of the elements where `mask` is true, in the dtype of the input.
+
+    Args:
+        input: tensor.
+        dim: dimension to reduce; the flattened tensor if `None`.
+        keepdim: keep the reduced dimension with size 1. Default: `False`
+        dtype: dtype of the result; that of `input` if `None`.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.argmin(torch.tensor([3, 2, 4]), mask=torch.tensor([True, False, True]))
+        tensor(0)
+    """
     return _filled(input, mask, _highest(input.dtype)).argmin(dim, keepdim=bool(keepdim)).to(dtype or input.dtype)
 
 
@@ -150,14 +222,38 @@ def _differentiable(name: str, input: Tensor, dtype: Any) -> Any:
 def mean(
     input: Tensor, dim: _Dims = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The mean; no number where nothing is shown."""
+    """Compute the mean of the elements where `mask` is true; NaN if there are none.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.mean(torch.tensor([1.0, 2.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(2.5000)
+    """
     kind, dims = _differentiable("mean", input, dtype), _dims(input, dim)
     whole = _filled(input, mask, 0).to(kind).sum(dims, keepdim=True)
     return _squeezed(whole / _count(input, dims, mask), dims, keepdim)
 
 
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
-    """The median."""
+    """Compute the median of the elements where `mask` is true.
+
+    Args:
+        input: tensor.
+        dim: dimension to reduce. Default: `-1`
+        keepdim: keep the reduced dimension with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.median(torch.tensor([1.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(1.)
+    """
     (along,) = _dims(input, dim)[:1] or (0,)
     if mask is None:
         return _as(input.median(along, keepdim).values, dtype)
@@ -172,7 +268,19 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = 
 def logsumexp(
     input: Tensor, dim: _Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The logarithm of the sum of exponentials."""
+    """Compute the logarithm of the sum of exponentials of the elements where `mask` is true.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.logsumexp(torch.zeros(3), mask=torch.tensor([True, False, True]))
+        tensor(0.6931)
+    """
     made = _core.logsumexp(_filled(input, mask, _lowest(input.dtype)), _dims(input, dim), keepdim)
     return made.to(dtype or input.dtype)
 
@@ -185,7 +293,19 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """The logarithm of the sum of two exponentials."""
+    """Compute `log(exp(input) + exp(other))`, where masked elements count as negative infinity.
+
+    Args:
+        input: tensor.
+        other: tensor.
+        dtype: dtype of the result.
+        input_mask: boolean tensor; false elements of `input` are ignored.
+        other_mask: boolean tensor; false elements of `other` are ignored.
+
+    Examples:
+        >>> torch.masked.logaddexp(torch.zeros(2), torch.zeros(2), other_mask=torch.tensor([True, False]))
+        tensor([0.6931, 0.0000])
+    """
     a, b = (_filled(_as(x, dtype), mask, -math.inf) for x, mask in ((input, input_mask), (other, other_mask)))
     return _core.logaddexp(a, b)
 
@@ -199,7 +319,20 @@ def norm(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The norm of a vector."""
+    """Compute the vector norm of the elements where `mask` is true.
+
+    Args:
+        input: tensor.
+        ord: order of the norm. Default: `2.0`
+        dim: dimension or dimensions to reduce; all if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(5.)
+    """
     order = 2.0 if ord is None else float(ord)
     x = _filled(_as(input, dtype), mask, math.inf if order < 0 else 0)
     return _core.linalg_vector_norm(x, order, _dims(x, dim), bool(keepdim), dtype=dtype)
@@ -233,7 +366,21 @@ def var(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The variance."""
+    """Compute the variance of the elements where `mask` is true.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        unbiased: deprecated form of `correction`: true for 1, false for 0.
+        correction: number subtracted from the count; 1 if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.var(torch.tensor([1.0, 9.0, 5.0]), mask=torch.tensor([True, False, True]))
+        tensor(8.)
+    """
     return _moments("var", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
@@ -247,19 +394,49 @@ def std(
     dtype: Any = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The standard deviation."""
+    """Compute the standard deviation of the elements where `mask` is true.
+
+    Args:
+        input: tensor.
+        dim: dimension or dimensions to reduce; all if `None`.
+        unbiased: deprecated form of `correction`: true for 1, false for 0.
+        correction: number subtracted from the count; 1 if `None`.
+        keepdim: keep the reduced dimensions with size 1. Default: `False`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.std(torch.tensor([1.0, 9.0, 5.0]), mask=torch.tensor([True, False, True]))
+        tensor(2.8284)
+    """
     return _moments("std", input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def _along(name: str, function: Callable[..., Tensor], hidden: Callable[[dtype], Any], doc: str) -> Callable[..., Tensor]:
-    """A function in one dimension, to which hidden elements are what `hidden` says for the dtype."""
+_DOC = """{what} along a dimension; elements where `mask` is false are ignored.
+
+Args:
+    input: tensor.
+    dim: dimension.
+    dtype: dtype of the result.
+    mask: boolean tensor that broadcasts to `input`.
+
+Examples:
+    >>> torch.masked.{name}(torch.ones(3), 0, mask=torch.tensor([True, False, True]))
+    tensor([{value}])
+"""
+
+
+def _along(
+    name: str, function: Callable[..., Tensor], hidden: Callable[[dtype], Any], what: str, value: str
+) -> Callable[..., Tensor]:
+    """A function along one dimension; `hidden` gives what replaces masked elements of a dtype."""
 
     def applied(input: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
         (along,) = _dims(input, dim)[:1] or (0,)
         return function(_filled(input, mask, hidden(input.dtype)), along, dtype=input.dtype if dtype is None else dtype)
 
     applied.__name__ = applied.__qualname__ = name
-    applied.__doc__ = doc
+    applied.__doc__ = _DOC.format(what=what, name=name, value=value)
     return applied
 
 
@@ -267,17 +444,30 @@ def _softmin(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return _core.softmax(-x, dim, dtype=dtype)
 
 
-softmax = _along("softmax", _core.softmax, _lowest, "Softmax; hidden elements are 0.")
-log_softmax = _along("log_softmax", _core.log_softmax, _lowest, "The logarithm of `softmax`.")
-softmin = _along("softmin", _softmin, _highest, "Softmax of the elements with their signs turned.")
-cumsum = _along("cumsum", _core.cumsum, lambda kind: 0, "The sums of the elements so far.")
-cumprod = _along("cumprod", _core.cumprod, lambda kind: 1, "The products of the elements so far.")
+softmax = _along("softmax", _core.softmax, _lowest, "Apply softmax", "0.5000, 0.0000, 0.5000")
+log_softmax = _along("log_softmax", _core.log_softmax, _lowest, "Apply softmax and the logarithm", "-0.6931,    -inf, -0.6931")
+softmin = _along("softmin", _softmin, _highest, "Apply softmax to the negated elements", "0.5000, 0.0000, 0.5000")
+cumsum = _along("cumsum", _core.cumsum, lambda kind: 0, "Compute cumulative sums", "1., 1., 2.")
+cumprod = _along("cumprod", _core.cumprod, lambda kind: 1, "Compute cumulative products", "1., 1., 1.")
 
 
 def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None
 ) -> Tensor:
-    """The elements by their norm; hidden ones are 0."""
+    """Divide by the norm of the elements where `mask` is true, and set the others to 0.
+
+    Args:
+        input: tensor.
+        ord: order of the norm.
+        dim: dimension of the norm.
+        eps: lower bound of the norm. Default: `1e-12`
+        dtype: dtype of the result.
+        mask: boolean tensor that broadcasts to `input`; false elements are ignored.
+
+    Examples:
+        >>> torch.masked.normalize(torch.tensor([3.0, 9.0, 4.0]), 2.0, 0, mask=torch.tensor([True, False, True]))
+        tensor([0.6000, 0.0000, 0.8000])
+    """
     x = _as(input, dtype)
     size = norm(x, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(x, mask, 0) / size.clamp(min=eps)

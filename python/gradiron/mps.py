@@ -1,4 +1,4 @@
-"""The GPU by its name on a Mac."""
+"""The GPU by its name on macOS."""
 
 from __future__ import annotations
 
@@ -21,14 +21,30 @@ __all__ = [
 
 
 def device_count() -> int:
+    """Return the number of GPUs, at most one.
+
+    Examples:
+        >>> torch.mps.device_count() in (0, 1)
+        True
+    """
     return int(is_available())
 
 
 def current_allocated_memory() -> int:
-    """Bytes in tensors."""
+    """Return the number of bytes that tensors occupy on the GPU.
+
+    Examples:
+        >>> torch.mps.current_allocated_memory() >= 0
+        True
+    """
     return cuda.memory_allocated()
 
 
 def driver_allocated_memory() -> int:
-    """Bytes that the driver has given."""
+    """Return the number of bytes that are allocated on the GPU.
+
+    Examples:
+        >>> torch.mps.driver_allocated_memory() >= 0
+        True
+    """
     return cuda.memory_reserved()

@@ -1,4 +1,4 @@
-"""Names for operators: `ops.aten.mm.default`, which policies of checkpoints are asked about, and those of a program's own."""
+"""Names of operators: `ops.aten.mm.default`, which policies of checkpoints get, and custom operators."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library"]
 
 
 class OpOverload:
-    """One form of an operator; there is only one object for each."""
+    """An overload of an operator, such as `torch.ops.aten.mm.default`.
+
+    Args:
+        packet: the operator.
+        overload: name of the overload.
+
+    Examples:
+        >>> torch.ops.aten.mm.default.name()
+        'aten::mm'
+    """
 
     def __init__(self, packet: OpOverloadPacket, overload: str) -> None:
         self.overloadpacket = packet
@@ -17,6 +26,7 @@ class OpOverload:
         self.__name__ = f"{packet.__name__}.{overload}"
 
     def name(self) -> str:
+        """Return the name, such as `"aten::mm"`."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
         return f"aten::{self.overloadpacket.__name__}{suffix}"
 
@@ -28,7 +38,15 @@ class OpOverload:
 
 
 class OpOverloadPacket:
-    """An operator with all its forms as attributes."""
+    """An operator with its overloads as attributes, such as `torch.ops.aten.mm`.
+
+    Args:
+        name: name of the operator.
+
+    Examples:
+        >>> torch.ops.aten.mm
+        <OpOverloadPacket(op='aten.mm')>
+    """
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -41,7 +59,7 @@ class OpOverloadPacket:
         return made
 
     def overloads(self) -> list[str]:
-        """The forms that calls of gradiron's own have; it calls none by this way."""
+        """Return an empty list, as operators are not called by overloads."""
         return []
 
     def __str__(self) -> str:
@@ -86,7 +104,16 @@ def __getattr__(name: str) -> Namespace:
 
 
 def load_library(path: str) -> None:
-    """Refused: such libraries hold operators compiled for PyTorch."""
+    """Load operators compiled for PyTorch, which is not supported.
+
+    Args:
+        path: path of the library.
+
+    Examples:
+        >>> torch.ops.load_library("library.so")
+        Traceback (most recent call last):
+        OSError: Could not load this library: library.so
+    """
     raise OSError(f"Could not load this library: {path}\ngradiron loads no operators that were compiled for PyTorch")
 
 

@@ -1,7 +1,7 @@
-"""Classes and modes with `__torch_function__`: functions of gradiron that are called with them are theirs to carry out.
+"""Overriding of functions by classes and modes with `__torch_function__`.
 
-While there are none nobody asks. The core asks for its operators; the other methods and attributes of tensors are wrapped on a
-subclass that overrides, when it is made.
+As long as there are none, nothing is checked. The core checks the arguments of its operators; other methods and
+attributes of tensors are wrapped when a subclass is defined.
 """
 
 from __future__ import annotations
@@ -45,7 +45,15 @@ def _overrides(value: Any) -> bool:
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
-    """Whether one of the arguments has a class that overrides."""
+    """Return whether an argument is of a class that overrides functions.
+
+    Args:
+        relevant_args: arguments to test.
+
+    Examples:
+        >>> torch.overrides.has_torch_function((torch.ones(1),))
+        False
+    """
     off = _core.overrides_off()
     return off < _ALL and (bool(_modes.stack) or (not off and any(map(_overrides, relevant_args))))
 
@@ -106,7 +114,21 @@ def _dispatch(func: Any, found: tuple[Any, ...], args: tuple[Any, ...], kwargs: 
 
 
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-    """Has a function carried out by the classes of its arguments."""
+    """Call `__torch_function__` of the arguments that define it, and return the first result.
+
+    Args:
+        public_api: function that was called.
+        relevant_args: arguments that may override it.
+        args, kwargs: arguments of the call.
+
+    Examples:
+        >>> def f(x):
+        ...     if torch.overrides.has_torch_function((x,)):
+        ...         return torch.overrides.handle_torch_function(f, (x,), x)
+        ...     return x + 1
+        >>> f(torch.ones(1))
+        tensor([2.])
+    """
     known = [value for value in relevant_args if hasattr(type(value), "__torch_function__")]
     chosen = _ordered(known, lambda value: getattr(type(value), "__torch_function__", _disabled) is not _disabled)
     types = tuple(map(type, chosen))
@@ -118,7 +140,18 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
 
 
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Any], Any]:
-    """Makes a function one that classes can override; `dispatcher` says which of its arguments are asked."""
+    """Decorate a function so that classes can override it.
+
+    Args:
+        dispatcher: function of the same arguments that returns those that may override it.
+
+    Examples:
+        >>> @torch.overrides.wrap_torch_function(lambda x: (x,))
+        ... def f(x):
+        ...     return x + 1
+        >>> f(torch.ones(1))
+        tensor([2.])
+    """
 
     def inner(func: Any) -> Any:
         @functools.wraps(func)
@@ -150,7 +183,7 @@ def _as_itself(value: Tensor) -> Any:
 
 @functools.lru_cache(None)
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """What gives something other than a result: that keeps its class."""
+    """Return the functions whose results are not converted to the subclass."""
     descriptors = (getattr(Tensor, name).__get__ for name in ("_base", "grad", "_grad") if hasattr(Tensor, name))
     return set(descriptors)
 
@@ -204,11 +237,28 @@ class _Off:
 
 
 class DisableTorchFunctionSubclass(_Off):
-    """Inside, classes do not override; modes do."""
+    """Disable overrides of classes by `__torch_function__` in a `with` block; modes still apply.
+
+    Examples:
+        >>> with torch.DisableTorchFunctionSubclass():
+        ...     y = torch.ones(1) + 1
+    """
 
 
 class DisableTorchFunction(_Off):
-    """Inside, neither classes nor modes override."""
+    """Disable all overrides by `__torch_function__`, of classes and modes, in a `with` block.
+
+    Examples:
+        >>> class Loud(torch.Tensor):
+        ...     @classmethod
+        ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        ...         return "loud"
+        >>> x = torch.ones(1).as_subclass(Loud)
+        >>> with torch.DisableTorchFunction():
+        ...     y = torch.add(x, 1)
+        >>> torch.add(x, 1), type(y).__name__
+        ('loud', 'Tensor')
+    """
 
     _level = _ALL
 
@@ -244,9 +294,18 @@ class _Without:
 
 
 class TorchFunctionMode:
-    """Inside, every operator that is called is the mode's to carry out, whatever its arguments are.
+    """A mode whose `__torch_function__` gets all operators that are called in a `with` block.
 
-    Functions that are written in Python are not seen themselves, but what they call.
+    Functions written in Python are not overridden themselves, but the operators that they call.
+
+    Examples:
+        >>> class Log(torch.overrides.TorchFunctionMode):
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         print(func.__name__)
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Log():
+        ...     x = torch.exp(torch.tensor(0.0))
+        exp
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -270,7 +329,15 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor, or of a class that overrides what tensors do."""
+    """Return whether an object is a tensor or of a class with `__torch_function__`.
+
+    Args:
+        inp: object to test.
+
+    Examples:
+        >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
+        (True, False)
+    """
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
@@ -290,7 +357,15 @@ def _names() -> dict[Any, str]:
 
 
 def resolve_name(f: Any) -> str | None:
-    """The public name of a function."""
+    """Return the public name of a function.
+
+    Args:
+        f: function.
+
+    Examples:
+        >>> torch.overrides.resolve_name(torch.exp)
+        'torch.exp'
+    """
     try:
         return _names().get(f) or getattr(f, "__name__", None)
     except TypeError:
@@ -299,7 +374,7 @@ def resolve_name(f: Any) -> str | None:
 
 @functools.lru_cache(None)
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
-    """The functions that classes can override, by where they stand."""
+    """Return a dict from namespaces to the functions that classes can override."""
     import gradiron
 
     from .nn import functional
@@ -313,7 +388,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
 
 @functools.lru_cache(None)
 def get_ignored_functions() -> set[Callable[..., Any]]:
-    """What classes cannot override, since no tensor is among its arguments."""
+    """Return functions that classes cannot override, as none of their arguments is a tensor."""
     import gradiron
 
     names = "is_tensor is_storage set_default_dtype get_default_dtype manual_seed seed initial_seed set_printoptions typename"
@@ -322,7 +397,15 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Whether it is a method or an attribute of tensors."""
+    """Return whether a function is a method or property of `Tensor`.
+
+    Args:
+        func: function.
+
+    Examples:
+        >>> torch.overrides.is_tensor_method_or_property(torch.Tensor.exp)
+        True
+    """
     return func in get_overridable_functions()[Tensor] or getattr(func, "__name__", "") == "__get__"
 
 

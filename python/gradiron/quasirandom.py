@@ -1,4 +1,4 @@
-"""Sobol sequences: points that fill the unit cube evenly."""
+"""Sobol sequences: quasirandom points that fill the unit cube evenly."""
 
 from __future__ import annotations
 
@@ -34,7 +34,19 @@ def _directions(bits: int) -> list[list[int]]:
 
 
 class SobolEngine:
-    """Draws the points of a Sobol sequence, scrambled or plain, by Joe and Kuo's direction numbers."""
+    """Generator of the points of a Sobol sequence in the unit cube.
+
+    Args:
+        dimension: dimension of the points.
+        scramble: scramble the sequence randomly. Default: `False`
+        seed: seed of the scrambling; the default generator is used if `None`.
+
+    Examples:
+        >>> torch.quasirandom.SobolEngine(2).draw(3)
+        tensor([[0.0000, 0.0000],
+                [0.5000, 0.5000],
+                [0.7500, 0.2500]])
+    """
 
     MAXBIT = 30
     MAXDIM = 21201
@@ -58,7 +70,7 @@ class SobolEngine:
         self.num_generated = 0
 
     def draw(self, n: int = 1, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next `n` points, a row each."""
+        """Return the next `n` points, one per row."""
         dtype = _core.get_default_dtype() if dtype is None else dtype
         # The first point is the start, and takes no step.
         steps = n - 1 if self.num_generated == 0 else n
@@ -74,7 +86,7 @@ class SobolEngine:
         return out.resize_(made.shape).copy_(made)
 
     def draw_base2(self, m: int, out: Tensor | None = None, dtype: Any = None) -> Tensor:
-        """The next `2 ** m` points; in all there must be a power of 2."""
+        """Return the next `2**m` points; the total number must be a power of 2."""
         total = self.num_generated + 2**m
         if total & (total - 1):
             raise ValueError(
@@ -85,13 +97,13 @@ class SobolEngine:
         return self.draw(n=2**m, out=out, dtype=dtype)
 
     def reset(self) -> SobolEngine:
-        """Back to the first point."""
+        """Start the sequence again."""
         self.quasi = self.shift.clone()
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Leaves out the next `n` points."""
+        """Skip the next `n` points."""
         steps = n - 1 if self.num_generated == 0 else n
         if steps < 0:
             raise ValueError(f"n must be non-negative, but got {steps}")

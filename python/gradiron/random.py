@@ -1,4 +1,4 @@
-"""The generator of random numbers that operators use when they are given none."""
+"""The default generator of random numbers."""
 
 from __future__ import annotations
 
@@ -15,34 +15,71 @@ default_generator: Generator = _core.global_generator()
 
 
 def manual_seed(seed: Any) -> Generator:
-    """Seeds the generators of all devices; the same seed gives the same numbers, on the CPU PyTorch's own."""
+    """Seed the generators of all devices, and return the one of the CPU.
+
+    On the CPU, random operators give the same numbers as PyTorch's after the same seed.
+
+    Args:
+        seed: seed, an integer.
+
+    Examples:
+        >>> _ = torch.manual_seed(0)
+        >>> torch.rand(2)
+        tensor([0.4963, 0.7682])
+    """
     return default_generator.manual_seed(seed)
 
 
 def rebuilt_generator(device: str, state: Tensor) -> Generator:
-    """A generator with this state: what a pickle of one names."""
+    """Rebuild a generator from its pickled state."""
     generator = Generator(device)
     generator.set_state(state)
     return generator
 
 
 def seed() -> int:
-    """Seeds the generators with a number that nobody can foresee, and returns it."""
+    """Seed the generators with an unpredictable number, and return it.
+
+    Examples:
+        >>> torch.seed() == torch.initial_seed()
+        True
+    """
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The last seed."""
+    """Return the last seed of the CPU generator.
+
+    Examples:
+        >>> _ = torch.manual_seed(5)
+        >>> torch.initial_seed()
+        5
+    """
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> Tensor:
-    """The CPU generator's state, as bytes."""
+    """Return the state of the CPU generator as a tensor of bytes.
+
+    Examples:
+        >>> state = torch.get_rng_state()
+        >>> x = torch.rand(2)
+        >>> torch.set_rng_state(state)
+        >>> torch.equal(x, torch.rand(2))
+        True
+    """
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
-    """Puts the CPU generator where `get_rng_state` found it."""
+    """Set the state of the CPU generator.
+
+    Args:
+        new_state: state that `get_rng_state` returned.
+
+    Examples:
+        >>> torch.set_rng_state(torch.get_rng_state())
+    """
     default_generator.set_state(new_state)
 
 
@@ -54,7 +91,19 @@ def fork_rng(
     _devices_kw: str = "devices",
     device_type: str | None = None,
 ) -> Iterator[None]:
-    """What is drawn inside does not change the numbers that come after: on the CPU, and on `devices` (all GPUs, if None)."""
+    """Restore the states of the generators after a `with` block.
+
+    Args:
+        devices: GPUs whose states are restored besides the CPU's; those in use if `None`.
+        enabled: whether to restore anything. Default: `True`
+        device_type: `"cuda"` or `"cpu"`.
+
+    Examples:
+        >>> with torch.random.fork_rng():
+        ...     x = torch.rand(1)
+        >>> torch.equal(x, torch.rand(1))
+        True
+    """
     if not enabled:
         yield
         return
@@ -62,7 +111,7 @@ def fork_rng(
         raise RuntimeError(
             f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`."
         )
-    # A GPU that nobody asked for is left alone.
+    # A GPU that is not in use is not initialized for this.
     places = list(devices) if devices is not None else [0] if _gpu_is_open() else []
     state, states = get_rng_state(), []
     if places:

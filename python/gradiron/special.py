@@ -1,4 +1,4 @@
-"""Special functions, by the names that they have in `special`."""
+"""Special functions of mathematics."""
 
 from __future__ import annotations
 
@@ -115,7 +115,16 @@ modified_bessel_i0, modified_bessel_i1 = i0, i1
 
 
 def spherical_bessel_j0(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`sin(input) / input`; 1 at 0, and 0 at infinity."""
+    """Compute the spherical Bessel function of the first kind of order 0, `sin(x) / x`.
+
+    Args:
+        input: tensor.
+        out: tensor to write to.
+
+    Examples:
+        >>> torch.special.spherical_bessel_j0(torch.tensor([0.0, 1.0]))
+        tensor([1.0000, 0.8415])
+    """
     zero = input == 0
     found = where(zero, 1.0, where(isinf(input), 0.0, sin(input) / where(zero, 1.0, input)))
     return found if out is None else add(found, 0, out=out)

@@ -1,4 +1,4 @@
-"""Storages by PyTorch's public names: the bytes under tensors, and the same bytes as elements of a dtype."""
+"""Storages, the memory of tensors, by PyTorch's public names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._storage import UntypedStorage, map_file
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
-# The classes of the days when storages had types; checkpoints still tell dtypes by these names.
+# Former classes of typed storages; checkpoints still name dtypes by them.
 LEGACY = {
     "float32": "FloatStorage",
     "float64": "DoubleStorage",
@@ -37,7 +37,7 @@ _told = False
 
 
 def warn_of_removal() -> None:
-    """Says once that typed storages will go."""
+    """Warn once that typed storages are deprecated."""
     global _told
     if not _told:
         _told = True
@@ -45,13 +45,24 @@ def warn_of_removal() -> None:
 
 
 class TypedStorage:
-    """The bytes that a tensor and its views share, as elements of a dtype."""
+    """Memory that a tensor and its views share, as elements of a dtype; deprecated.
+
+    Use `UntypedStorage`, which `Tensor.untyped_storage` returns.
+
+    Args:
+        args: number of elements or a sequence of numbers.
+        kwargs: `wrap_storage`, `dtype` and `device`.
+
+    Examples:
+        >>> torch.ones(3).storage().tolist()
+        [1.0, 1.0, 1.0]
+    """
 
     _untyped_storage: UntypedStorage
     dtype: Any
 
     def __new__(cls, *args: Any, **kwargs: Any) -> TypedStorage:
-        # What the old classes make are typed storages, no more.
+        # The former classes create instances of `TypedStorage`.
         made = object.__new__(TypedStorage)
         if cls is not TypedStorage:
             made.__init__(*args, dtype=cls._dtype, **kwargs)  # type: ignore[misc, attr-defined]
@@ -82,7 +93,7 @@ class TypedStorage:
 
     @classmethod
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> TypedStorage:
-        """The first elements of a file, see `UntypedStorage.from_file`."""
+        """Map the first elements of a file, see `UntypedStorage.from_file`."""
         kind: Any = getattr(cls, "_dtype", None) or _core.get_default_dtype()
         made = UntypedStorage(_file_elements(filename, shared, size, kind))
         return TypedStorage(wrap_storage=made, dtype=kind, _internal=True)
@@ -94,65 +105,65 @@ class TypedStorage:
 
     @property
     def device(self) -> device:
-        """Where the bytes lie."""
+        """The device of the memory."""
         return self._untyped_storage.device
 
     @property
     def is_cuda(self) -> bool:
-        """Whether the bytes lie on the GPU."""
+        """Whether the memory is on a GPU."""
         return self._untyped_storage.is_cuda
 
     def untyped(self) -> UntypedStorage:
-        """The bytes."""
+        """Return the memory as an `UntypedStorage`."""
         return self._untyped_storage
 
     def nbytes(self) -> int:
-        """How many bytes there are."""
+        """Return the number of bytes."""
         return self._untyped_storage.nbytes()
 
     def element_size(self) -> int:
-        """How many bytes an element has."""
+        """Return the number of bytes per element."""
         return self.dtype.itemsize
 
     def size(self) -> int:
-        """How many elements there are."""
+        """Return the number of elements."""
         return self.nbytes() // self.dtype.itemsize
 
     __len__ = _size = size
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """Return the address of the first element."""
         return self._untyped_storage.data_ptr()
 
     def get_device(self) -> int:
-        """The number of the GPU with the bytes, -1 for host memory."""
+        """Return the number of the GPU, or -1 for the CPU."""
         return self._untyped_storage.get_device()
 
     def is_shared(self) -> bool:
-        """Whether other processes may see the elements."""
+        """Return whether the memory is shared with other processes."""
         return self._untyped_storage.is_shared()
 
     def share_memory_(self) -> TypedStorage:
-        """Moves the elements to where other processes may see them."""
+        """Move the elements into memory that other processes can share."""
         self._untyped_storage.share_memory_()
         return self
 
     def resizable(self) -> bool:
-        """Whether `resize_` works."""
+        """Return whether `resize_` works."""
         return self._untyped_storage.resizable()
 
     def resize_(self, size: int) -> None:
-        """Makes the elements more or fewer."""
+        """Change the number of elements."""
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
     def pickle_storage_type(self) -> str:
-        """The name of the old class for this dtype."""
+        """Return the former class name for this dtype."""
         return LEGACY[str(self.dtype).removeprefix("torch.")]
 
     _pickle_storage_type = pickle_storage_type
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """The old class's name, or the elements as another type."""
+        """Return the former class name, or convert to another type."""
         if dtype is None:
             return ("torch.cuda." if self.is_cuda else "torch.") + self.pickle_storage_type()
         if isinstance(dtype, str):
@@ -172,35 +183,35 @@ class TypedStorage:
         return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
 
     def to(self, *, device: Any, non_blocking: bool = False) -> TypedStorage:
-        """The elements on `device`; the storage itself if they are there."""
+        """Copy to a device; returns the storage itself if it is there."""
         return self._with(self._untyped_storage.to(device=device))
 
     def cpu(self) -> TypedStorage:
-        """The elements in host memory."""
+        """Copy to the CPU; returns the storage itself if it is there."""
         return self._with(self._untyped_storage.cpu())
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """The elements on the GPU."""
+        """Copy to a GPU; returns the storage itself if it is there."""
         return self._with(self._untyped_storage.cuda(device))
 
     def clone(self) -> TypedStorage:
-        """The same elements elsewhere."""
+        """Return a copy."""
         return self._with(self._untyped_storage.clone())
 
     __copy__ = clone
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Takes over the elements of another storage of the same size."""
+        """Copy the elements of another storage of the same size."""
         self._all.copy_(source._all)
         return self
 
     def fill_(self, value: Any) -> TypedStorage:
-        """Sets every element."""
+        """Set all elements to a value."""
         self._all.fill_(value)
         return self
 
     def tolist(self) -> list[Any]:
-        """The elements as numbers."""
+        """Return the elements as a list of numbers."""
         return list(self._all.tolist())
 
     def __iter__(self) -> Iterator[Any]:
@@ -251,7 +262,7 @@ def _conversion(name: str, kind: dtype) -> Any:
 
     convert.__name__ = name
     convert.__qualname__ = f"TypedStorage.{name}"
-    convert.__doc__ = f"The elements as {kind}, elsewhere."
+    convert.__doc__ = f"Return a copy of the elements as `{kind}`."
     return convert
 
 
@@ -288,7 +299,8 @@ class _LegacyMeta(type):
 
 
 def _legacy(kind: str, name: str) -> Any:
-    parts = {"_dtype": getattr(_core, kind), "__module__": "gradiron", "__doc__": f"Storages of {kind}."}
+    doc = f"Deprecated class of storages of {kind}.\n\nExamples:\n    >>> torch.{name}(2).size()\n    2\n"
+    parts = {"_dtype": getattr(_core, kind), "__module__": "gradiron", "__doc__": doc}
     return _LegacyMeta(name, (TypedStorage,), parts)
 
 
@@ -310,18 +322,43 @@ def from_file(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """The first elements of a file as a vector, see `UntypedStorage.from_file`."""
+    """Map the first elements of a file into memory as a vector.
+
+    Args:
+        filename: path of the file.
+        shared: write changes to the file, which is created or extended if needed; otherwise they stay in memory.
+        size: number of elements. Default: `0`
+        dtype: dtype of the elements; the default dtype if `None`.
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+        pin_memory: accepted for compatibility. Default: `False`
+
+    Examples:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "numbers")
+        >>> _ = torch.from_file(path, shared=True, size=3).fill_(1)
+        >>> torch.from_file(path, size=3)
+        tensor([1., 1., 1.])
+    """
     made = _file_elements(filename, bool(shared), size or 0, dtype or _core.get_default_dtype())
     return _core.convert(made, None, device, False).requires_grad_(requires_grad)
 
 
 def is_storage(obj: Any) -> bool:
-    """Whether `obj` is a storage."""
+    """Return whether an object is a storage.
+
+    Args:
+        obj: object to test.
+
+    Examples:
+        >>> torch.is_storage(torch.ones(1).untyped_storage())
+        True
+    """
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def typed_storage(self: Tensor) -> TypedStorage:
-    """The elements that this tensor and its views share."""
+    """Return the memory of this tensor and its views as a `TypedStorage`."""
     warn_of_removal()
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 

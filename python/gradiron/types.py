@@ -1,4 +1,4 @@
-"""Types that annotations of programs name."""
+"""Types for annotations."""
 
 from __future__ import annotations
 
@@ -18,16 +18,36 @@ _size: TypeAlias = Size | list[int] | tuple[int, ...]
 
 
 class SymInt:
-    """A whole number that a trace would not know yet; nothing is one."""
+    """Type of an integer that is unknown while a program is traced; nothing is traced, so it has no instances.
+
+    Examples:
+        >>> isinstance(1, torch.SymInt)
+        False
+    """
 
 
 class SymFloat:
-    """A number that a trace would not know yet; nothing is one."""
+    """Type of a float that is unknown while a program is traced; nothing is traced, so it has no instances.
+
+    Examples:
+        >>> isinstance(1.0, torch.SymFloat)
+        False
+    """
 
 
 class SymBool:
-    """A truth value that a trace would not know yet; nothing is one."""
+    """Type of a boolean that is unknown while a program is traced; nothing is traced, so it has no instances.
+
+    Examples:
+        >>> isinstance(True, torch.SymBool)
+        False
+    """
 
 
 class Storage:
-    """What annotations call a storage of any kind."""
+    """Type of any storage, for annotations.
+
+    Examples:
+        >>> def size(storage: torch.types.Storage) -> int:
+        ...     return storage.nbytes()
+    """

@@ -366,7 +366,11 @@ def function(returned):
     [
         (lambda g: g, "function GivenBackward returned an incorrect number of gradients (expected 2, got 1)", "one gradient"),
         (lambda g: (g, g), "function GivenBackward returned a gradient different than None at position 2", "return None"),
-        (lambda g: (T.ones(5), None), "Function GivenBackward returned an invalid gradient at index 0 - got [5]", "of that input's shape"),
+        (
+            lambda g: (T.ones(5), None),
+            "Function GivenBackward returned an invalid gradient at index 0 - got [5]",
+            "of that input's shape",
+        ),
         (lambda g: (1.0, None), "expected Variable or None (got float)", "tensors"),
     ],
     ids=["count", "not None", "shape", "kind"],

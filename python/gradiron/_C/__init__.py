@@ -1,4 +1,4 @@
-"""Names of PyTorch's own core that programs reach for."""
+"""Names of PyTorch's `torch._C` that programs use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _disabled_torch_function_impl = _core._disabled_torch_function_impl
 
 
 def _get_tracing_state() -> None:
-    """What is traced at the moment: nothing ever is."""
+    """Return `None`, as nothing is traced."""
     return None
 
 
@@ -40,18 +40,18 @@ def _are_functorch_transforms_active() -> bool:
 
 
 def _get_default_device() -> str:
-    """The kind of device that new tensors lie on."""
+    """Return the type of the default device."""
     from .._settings import get_default_device
 
     return str(get_default_device().type)
 
 
 def _log_api_usage_once(event: str) -> None:
-    """Nothing is logged."""
+    """Do nothing."""
 
 
 class DispatchKey(Enum):
-    """Why PyTorch's dispatcher would choose a kernel. Here nothing asks."""
+    """Names of PyTorch's dispatch keys, which have no effect."""
 
     CPU = "CPU"
     CUDA = "CUDA"
@@ -62,7 +62,7 @@ class DispatchKey(Enum):
 
 
 class DispatchKeySet:
-    """Several of these."""
+    """A set of dispatch keys."""
 
     def __init__(self, key: DispatchKey) -> None:
         self._keys = frozenset((key,))
@@ -77,25 +77,37 @@ class DispatchKeySet:
 
 
 class Graph:
-    """TorchScript's graphs, which annotations name. There are none."""
+    """Type of TorchScript's graphs, for annotations; there are none."""
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(f"torch._C.{type(self).__name__}: gradiron writes no graphs of programs")
 
 
 class Value(Graph):
-    """What such a graph would compute."""
+    """Type of the values of such a graph."""
 
 
 class PyTorchFileReader:
-    """Refused: `load` reads files."""
+    """Reader of files in PyTorch, which is not supported: use `torch.load`.
+
+    Examples:
+        >>> torch.PyTorchFileReader("model.pt")
+        Traceback (most recent call last):
+        NotImplementedError: torch._C.PyTorchFileReader: torch.load and torch.save read and write files
+    """
 
     def __init__(self, *args: Any) -> None:
         raise NotImplementedError(f"torch._C.{type(self).__name__}: torch.load and torch.save read and write files")
 
 
 class PyTorchFileWriter(PyTorchFileReader):
-    """Refused: `save` writes files."""
+    """Writer of files in PyTorch, which is not supported: use `torch.save`.
+
+    Examples:
+        >>> torch.PyTorchFileWriter("model.pt")
+        Traceback (most recent call last):
+        NotImplementedError: torch._C.PyTorchFileWriter: torch.load and torch.save read and write files
+    """
 
 
 class _nn:
@@ -112,7 +124,12 @@ class _nn:
 
 
 class Type:
-    """TorchScript's types, which annotations name. No script is compiled, so nothing has one."""
+    """Types of TorchScript, for annotations: nothing is compiled, so they have no instances.
+
+    Examples:
+        >>> isinstance(torch.ones(2), torch.TensorType)
+        False
+    """
 
     def __init__(self, *args: Any) -> None:
         raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
@@ -122,5 +139,5 @@ def __getattr__(name: str) -> Any:
     if name == "_distributed_c10d":
         return importlib.import_module("._distributed_c10d", __package__)
     if name.endswith("Type") and name in _SCRIPT_TYPES:
-        return globals().setdefault(name, type(name, (Type,), {"__module__": __name__}))
+        return globals().setdefault(name, type(name, (Type,), {"__module__": __name__, "__doc__": Type.__doc__}))
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""Training in mixed precision."""
+"""Automatic mixed precision: `autocast` and `GradScaler`."""
 
 from __future__ import annotations
 

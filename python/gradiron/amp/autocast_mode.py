@@ -1,4 +1,4 @@
-"""Products in half precision, the rest in float32: `autocast`, and what custom Functions say of it."""
+"""Automatic mixed precision: matrix products in half precision, the rest in float32."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .._core import bfloat16, dtype, float16
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
-# Devices whose names are PyTorch's, too; there is nothing of them here.
+# Names of devices that PyTorch knows and gradiron does not support.
 _STRANGE = frozenset("ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan meta hpu mtia privateuseone".split())
 _KINDS = ("cpu", "cuda", "mps", "gpu", "wgpu")
 _CPU = (bfloat16, float16)
@@ -38,23 +38,49 @@ _state = _State()
 
 def _kind(device_type: str) -> str:
     if device_type not in _KINDS and device_type not in _STRANGE:
-        # In the words of whatever else takes a device.
+        # Raises the usual error for an unknown device.
         _core.device(device_type)
     return device_type
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether there is anything that autocast could do on such a device: the GPU computes in float32."""
+    """Return whether autocast has an effect on a device; that is the CPU only.
+
+    Args:
+        device_type: type of the device, such as `"cpu"`.
+
+    Examples:
+        >>> torch.amp.is_autocast_available("cpu")
+        True
+    """
     return _kind(device_type) == "cpu"
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
-    """Whether operators on such a device convert their operands now."""
+    """Return whether autocast is enabled for a type of device.
+
+    Args:
+        device_type: type of the device. Default: `"cuda"`
+
+    Examples:
+        >>> with torch.autocast("cpu"):
+        ...     torch.is_autocast_enabled("cpu")
+        True
+    """
     return _state.on.get(_kind(device_type), False)
 
 
 def set_autocast_enabled(*args: Any) -> None:
-    """`set_autocast_enabled(device_type, enabled)`; of `cuda` without the first."""
+    """Enable or disable autocast, called as `set_autocast_enabled(device_type, enabled)`.
+
+    Without a type of device it means `"cuda"`.
+
+    Args:
+        args: type of the device and whether to enable.
+
+    Examples:
+        >>> torch.set_autocast_enabled("cpu", False)
+    """
     kind, on = args if len(args) == 2 else ("cuda", *args)
     if kind == "cpu" or not on:
         _state.on[_kind(kind)] = bool(on)
@@ -64,12 +90,28 @@ def set_autocast_enabled(*args: Any) -> None:
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
-    """What operands are converted to on such a device."""
+    """Return the dtype that autocast converts to on a type of device.
+
+    Args:
+        device_type: type of the device.
+
+    Examples:
+        >>> torch.get_autocast_dtype("cpu")
+        torch.bfloat16
+    """
     return _state.dtypes.get(_kind(device_type), float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
-    """Chooses what operands are converted to."""
+    """Set the dtype that autocast converts to on a type of device.
+
+    Args:
+        device_type: type of the device.
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
+    """
     _state.dtypes[_kind(device_type)] = dtype
     _state.apply()
 
@@ -79,62 +121,133 @@ def _deprecated(name: str, new: str) -> None:
 
 
 def is_autocast_cpu_enabled() -> bool:
+    """Return whether autocast is enabled on the CPU; deprecated, use `is_autocast_enabled("cpu")`.
+
+    Examples:
+        >>> torch.is_autocast_cpu_enabled()
+        False
+    """
     _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Enable or disable autocast on the CPU; deprecated, use `set_autocast_enabled("cpu", enabled)`.
+
+    Args:
+        enabled: whether to enable.
+
+    Examples:
+        >>> torch.set_autocast_cpu_enabled(False)
+    """
     _deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> dtype:
+    """Return the dtype of autocast on the CPU; deprecated, use `get_autocast_dtype("cpu")`.
+
+    Examples:
+        >>> torch.get_autocast_cpu_dtype()
+        torch.bfloat16
+    """
     _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    """Set the dtype of autocast on the CPU; deprecated, use `set_autocast_dtype("cpu", dtype)`.
+
+    Args:
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_cpu_dtype(torch.bfloat16)
+    """
     _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
     set_autocast_dtype("cpu", dtype)
 
 
 def get_autocast_gpu_dtype() -> dtype:
+    """Return the dtype of autocast on the GPU; deprecated, use `get_autocast_dtype("cuda")`.
+
+    Examples:
+        >>> torch.get_autocast_gpu_dtype()
+        torch.float16
+    """
     _deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
     return get_autocast_dtype("cuda")
 
 
 def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    """Set the dtype of autocast on the GPU; deprecated, use `set_autocast_dtype("cuda", dtype)`.
+
+    Args:
+        dtype: dtype.
+
+    Examples:
+        >>> torch.set_autocast_gpu_dtype(torch.float16)
+    """
     _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
     set_autocast_dtype("cuda", dtype)
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether weights are converted once, not each time."""
+    """Return whether autocast keeps converted weights, to convert them only once.
+
+    Examples:
+        >>> torch.is_autocast_cache_enabled()
+        True
+    """
     return _state.cache
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Set whether autocast keeps converted weights, to convert them only once.
+
+    Args:
+        enabled: whether to keep them.
+
+    Examples:
+        >>> torch.set_autocast_cache_enabled(True)
+    """
     _state.cache = bool(enabled)
     _state.apply()
 
 
 def clear_autocast_cache() -> None:
-    """Drops the converted weights."""
+    """Drop the converted weights that autocast has kept.
+
+    Examples:
+        >>> torch.clear_autocast_cache()
+    """
     _core.clear_autocast_weights()
 
 
 def autocast_increment_nesting() -> int:
+    """Increment the depth of nested autocast regions and return it.
+
+    Examples:
+        >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.nesting += 1
     return _state.nesting
 
 
 def autocast_decrement_nesting() -> int:
+    """Decrement the depth of nested autocast regions and return it.
+
+    Examples:
+        >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
+        (1, 0)
+    """
     _state.nesting -= 1
     return _state.nesting
 
 
 def autocast_decorator(autocast_instance: autocast, func: Any) -> Any:
-    """The function as it runs inside of the autocast."""
+    """Wrap a function so that it runs inside of an `autocast` instance."""
 
     @functools.wraps(func)
     def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
@@ -145,9 +258,22 @@ def autocast_decorator(autocast_instance: autocast, func: Any) -> Any:
 
 
 class autocast:
-    """Inside, products of floating point tensors are computed in `dtype`, and losses in float32.
+    """Run matrix products and convolutions in lower precision, and losses in float32.
 
-    A context manager and a decorator. On the GPU there is nothing to gain, since that computes in float32: it says so once.
+    Use it as a context manager or as a decorator, around the forward pass. On a GPU it warns once and has no effect.
+
+    Args:
+        device_type: type of the device, such as `"cpu"`.
+        dtype: `torch.bfloat16` or `torch.float16`; `get_autocast_dtype(device_type)` if `None`.
+        enabled: whether autocast is enabled inside. Default: `True`
+        cache_enabled: convert each weight only once; unchanged if `None`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     y = model(torch.ones(4, 2))
+        >>> y.dtype
+        torch.bfloat16
     """
 
     _told_of_gpu = False
@@ -228,7 +354,28 @@ def _checked(device_type: Any) -> str:
 def custom_fwd(
     fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
 ) -> Callable[..., Any]:
-    """For `forward` of a custom Function: runs it in the autocast that is on, or without any on inputs of `cast_inputs`."""
+    """Decorate the `forward` of a custom Function for use under autocast.
+
+    Args:
+        fwd: static method `forward`.
+        device_type: type of the device.
+        cast_inputs: under autocast, convert floating point tensors to this dtype and run `fwd` without autocast.
+
+    Examples:
+        >>> class Double(torch.autograd.Function):
+        ...     @staticmethod
+        ...     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        ...     def forward(ctx, x):
+        ...         return 2 * x
+        ...     @staticmethod
+        ...     @torch.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, grad):
+        ...         return 2 * grad
+        >>> with torch.autocast("cpu"):
+        ...     y = Double.apply(torch.ones(2, dtype=torch.bfloat16))
+        >>> y.dtype
+        torch.float32
+    """
     kind = _checked(device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
@@ -251,7 +398,17 @@ def custom_fwd(
 
 
 def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
-    """For `backward` of a custom Function: runs it in the autocast that its forward ran in."""
+    """Decorate the `backward` of a custom Function to run in the autocast state of its `forward`.
+
+    The `forward` needs `custom_fwd`, whose example shows both.
+
+    Args:
+        bwd: static method `backward`.
+        device_type: type of the device.
+
+    Examples:
+        >>> backward = torch.amp.custom_bwd(lambda ctx, grad: 2 * grad, device_type="cpu")
+    """
     kind = _checked(device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)

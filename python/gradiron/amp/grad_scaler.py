@@ -1,4 +1,4 @@
-"""`GradScaler`: scales the loss so that gradients in half precision do not vanish, and skips steps in which they overflow."""
+"""Gradient scaling for mixed precision training."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["GradScaler", "OptState"]
 
 
 class OptState(enum.Enum):
-    """How far an optimizer's step is."""
+    """Stage of an optimizer's step in `GradScaler`."""
 
     READY = 0
     UNSCALED = 1
@@ -27,9 +27,28 @@ _UNUSED = "This may indicate your script did not use scaler.scale(loss or output
 
 
 class GradScaler:
-    """`scaler.scale(loss).backward()`, `scaler.step(optimizer)`, `scaler.update()` in place of the plain calls.
+    """Scale losses so that gradients in float16 do not underflow, and skip steps that overflow.
 
-    The scale grows after `growth_interval` steps in a row without infinities or NaNs, and shrinks after each that had one.
+    The scale is multiplied by `growth_factor` after `growth_interval` steps in a row without infinities and NaNs, and
+    by
+    `backoff_factor` after each step with one.
+
+    Args:
+        device: type of the device; `"cuda"` without a GPU disables the scaler. Default: `"cuda"`
+        init_scale: initial scale. Default: `2.0**16`
+        growth_factor: factor by which the scale grows, above 1. Default: `2.0`
+        backoff_factor: factor by which the scale shrinks, below 1. Default: `0.5`
+        growth_interval: number of good steps before the scale grows. Default: `2000`
+        enabled: whether to scale; otherwise `step` is the optimizer's and the rest does nothing. Default: `True`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> scaler = torch.amp.GradScaler("cpu")
+        >>> loss = model(torch.ones(4, 2)).mean()
+        >>> scaler.scale(loss).backward()
+        >>> _ = scaler.step(optimizer)
+        >>> scaler.update()
     """
 
     def __init__(
@@ -78,7 +97,7 @@ class GradScaler:
         return self._per_optimizer_states.setdefault(id(optimizer), {"stage": OptState.READY, "found_inf": None})
 
     def scale(self, outputs: Any) -> Any:
-        """A tensor, or an iterable of tensors, times the scale."""
+        """Multiply a tensor, or each tensor of an iterable, by the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, Tensor):
@@ -106,7 +125,7 @@ class GradScaler:
         return bad
 
     def unscale_(self, optimizer: Any) -> None:
-        """Divides the gradients of an optimizer's parameters by the scale: before they are clipped, say."""
+        """Divide the gradients of an optimizer's parameters by the scale, for instance before clipping them."""
         if not self._enabled:
             return
         scale, _ = self._started("unscale_")
@@ -119,7 +138,12 @@ class GradScaler:
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        """The optimizer's step, unless a gradient is infinite or no number."""
+        """Unscale the gradients and run `optimizer.step`, unless a gradient is infinite or NaN.
+
+        Args:
+            optimizer: optimizer to step.
+            args, kwargs: arguments of its `step`.
+        """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
@@ -139,7 +163,11 @@ class GradScaler:
         return done
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
-        """The next step's scale; to be called once after all steps."""
+        """Update the scale; call it once per iteration, after the steps of all optimizers.
+
+        Args:
+            new_scale: scale to set instead.
+        """
         if not self._enabled:
             return
         scale, tracker = self._started("update")
@@ -165,27 +193,33 @@ class GradScaler:
         return self._scale
 
     def get_scale(self) -> float:
-        """The scale as a number; 1 where nothing is scaled."""
+        """Return the scale as a float; 1 if the scaler is disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale.item())
 
     def get_growth_factor(self) -> float:
+        """Return the factor by which the scale grows."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
+        """Set the factor by which the scale grows."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
+        """Return the factor by which the scale shrinks."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
+        """Set the factor by which the scale shrinks."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
+        """Return the number of good steps before the scale grows."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
+        """Set the number of good steps before the scale grows."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
@@ -194,11 +228,11 @@ class GradScaler:
         return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Whether it scales at all."""
+        """Return whether the scaler is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps; to be taken after `update`."""
+        """Return the scale and the options; take it after `update`."""
         if not self._enabled:
             return {}
         return {
@@ -210,7 +244,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Goes on where `state_dict` was taken."""
+        """Load the result of `state_dict`."""
         if not self._enabled:
             return
         if not state_dict:

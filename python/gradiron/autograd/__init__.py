@@ -1,4 +1,4 @@
-"""Automatic differentiation: calls, custom Functions, grad modes and checks."""
+"""Automatic differentiation: gradients, custom Functions, grad modes and gradient checks."""
 
 from __future__ import annotations
 
@@ -74,7 +74,22 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Adds the gradients of `tensors` to the `.grad` of the leaves they were made from."""
+    """Compute the gradients of `tensors` and add them to `.grad` of the leaves of their graph.
+
+    Args:
+        tensors: tensors or gradient edges to differentiate.
+        grad_tensors: gradients of `tensors`, `v` of the vector-Jacobian product; may be `None` for scalars.
+        retain_graph: keep the graph, so that it can be differentiated again; like `create_graph` if `None`.
+        create_graph: record the gradients' own computation, for higher derivatives. Default: `False`
+        grad_variables: deprecated name of `grad_tensors`.
+        inputs: tensors or gradient edges to accumulate gradients for; all leaves if `None`.
+
+    Examples:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.backward((x**2).sum())
+        >>> x.grad
+        tensor([2., 4.])
+    """
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
@@ -99,7 +114,30 @@ def grad(
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:
-    """The gradients of `outputs` with respect to `inputs`; `.grad` is left alone."""
+    """Compute and return the gradients of `outputs` with respect to `inputs`.
+
+    The `.grad` of leaves stays as it is.
+
+    Args:
+        outputs: tensors or gradient edges to differentiate.
+        inputs: tensors or gradient edges to differentiate with respect to.
+        grad_outputs: gradients of `outputs`, `v` of the vector-Jacobian product; may be `None` for scalars.
+        retain_graph: keep the graph, so that it can be differentiated again; like `create_graph` if `None`.
+        create_graph: record the gradients' own computation, for higher derivatives. Default: `False`
+        only_inputs: deprecated and ignored. Default: `True`
+        allow_unused: return `None` for inputs that `outputs` do not depend on, instead of raising.
+        is_grads_batched: the first dimension of `grad_outputs` is a batch of vectors. Default: `False`
+        materialize_grads: return zeros instead of `None` for unused inputs. Default: `False`
+
+    Raises:
+        RuntimeError: if an input is unused and neither `allow_unused` nor `materialize_grads` is set.
+
+    Examples:
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> (first,) = torch.autograd.grad(x**3, x, create_graph=True)
+        >>> torch.autograd.grad(first, x)
+        (tensor(18.),)
+    """
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
@@ -146,7 +184,7 @@ def _run_batched(
         if start is None:
             if not isinstance(root, Tensor) or root.numel() != 1:
                 raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            start = starts[i] = _core.ones_like(root)  # Without a batch, which vmap refuses.
+            start = starts[i] = _core.ones_like(root)  # It has no batch dimension, so that vmap refuses it.
         if isinstance(root, Tensor) and start.dim() > 0 and start.shape[1:] != root.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
@@ -157,7 +195,7 @@ def _run_batched(
     sizes = [start.shape[0] if isinstance(start, Tensor) and start.dim() > 0 else None for start in starts]
     if not sizes or sizes[0] is None or sizes.count(sizes[0]) < len(sizes):
         _refuse_starts(starts)
-    # Custom Functions need no rule: the samples are gradients that we batch ourselves.
+    # Custom Functions need no batching rule here, as only gradients are batched.
     before = _core.set_without_rules(True)
     try:
         level = _core.vmap_enter(sizes[0], "error")
@@ -185,12 +223,12 @@ class _Engine:
 
     @staticmethod
     def queue_callback(callback: Callable[[], object]) -> None:
-        """Calls `callback()` when the backward that this thread is in has ended well."""
+        """Call `callback()` when the running backward pass of this thread has succeeded."""
         _core.queue_callback(callback)
 
     @staticmethod
     def is_checkpoint_valid() -> bool:
-        """Whether this backward, if any, gives every leaf its `.grad`."""
+        """Return whether the running backward pass accumulates into the `.grad` of all leaves."""
         return _core.is_whole_backward()
 
 
@@ -200,7 +238,17 @@ class _VariableMeta(type):
 
 
 class Variable(metaclass=_VariableMeta):
-    """PyTorch's old wrapper: today a tensor is its own variable."""
+    """PyTorch's former wrapper of tensors; calling it returns a tensor, and every tensor is an instance.
+
+    Args:
+        data: tensor to detach; an empty one if `None`.
+        requires_grad: whether the result requires a gradient. Default: `False`
+        volatile: removed from PyTorch; has no effect but a warning. Default: `False`
+
+    Examples:
+        >>> torch.autograd.Variable(torch.ones(2), requires_grad=True)
+        tensor([1., 1.], requires_grad=True)
+    """
 
     _execution_engine = _Engine()
 
@@ -251,7 +299,7 @@ else:
 
 class _Package(ModuleType):
     def __setattr__(self, name: str, value: object) -> None:
-        # The module's name is the function's as well; the function wins, as in PyTorch, whoever imports the module.
+        # `gradcheck` is a module and a function; the name stays the function's when the module is imported, as in PyTorch.
         super().__setattr__(name, value.gradcheck if name == "gradcheck" and isinstance(value, ModuleType) else value)
 
 

@@ -49,7 +49,7 @@ def _measured(outputs_of: Callable[[], list[Tensor]], x: Tensor, eps: float) -> 
 def get_numerical_jacobian(
     fn: Callable[..., Any], inputs: Any, target: Any = None, eps: float = 1e-3, grad_out: float = 1.0
 ) -> Jacobians:
-    """The measured Jacobians of the first output of `fn(inputs)` over each of `target`, or of the inputs."""
+    """Return the numerical Jacobians of the first output of `fn(inputs)` with respect to each of `target`."""
     _warn("get_numerical_jacobian")
     _refuse("get_numerical_jacobian", grad_out)
     packed = as_tuple(inputs)
@@ -69,7 +69,7 @@ def get_numerical_jacobian_wrt_specific_input(
     input: Tensor | None = None,
     is_forward_ad: bool = False,
 ) -> Jacobians:
-    """The measured Jacobians of all outputs of `fn(*inputs)` over one input."""
+    """Return the numerical Jacobians of all outputs of `fn(*inputs)` with respect to one input."""
     x = inputs[input_idx] if input is None else input
     if not x.requires_grad:
         raise AssertionError("Expected input to have requires_grad=True")
@@ -79,8 +79,9 @@ def get_numerical_jacobian_wrt_specific_input(
 def get_analytical_jacobian(
     inputs: Any, output: Tensor, nondet_tol: float = 0.0, grad_out: float = 1.0
 ) -> tuple[Jacobians, bool, bool, bool]:
-    """The graph's Jacobians of `output` over each of the inputs; whether a second run gives the same, and whether the gradients
-    have the inputs' sizes and dtypes."""
+    """Return the Jacobians of `output` from the graph, and whether they are reproducible and of the right sizes and
+    dtypes.
+    """
     _warn("get_analytical_jacobian")
     _refuse("get_analytical_jacobian", grad_out)
     if output.is_complex():

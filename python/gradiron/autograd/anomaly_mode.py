@@ -1,4 +1,4 @@
-"""Anomaly mode: an error in a backward tells which forward call it comes from, and NaN in a gradient is an error."""
+"""Anomaly mode: errors of a backward pass name the forward call, and NaN gradients raise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ def _switch(mode: bool, check_nan: bool) -> None:
 
 
 class set_detect_anomaly:
-    """Switches the mode at once; as a context manager, back at its end."""
+    """Switch anomaly detection on or off, at once or for a `with` block.
+
+    Args:
+        mode: whether errors of a backward pass name the forward call that they come from.
+        check_nan: raise an error where a gradient has a NaN. Default: `True`
+
+    Examples:
+        >>> with torch.autograd.set_detect_anomaly(True):
+        ...     torch.is_anomaly_enabled()
+        True
+    """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = (_core.is_anomaly_enabled(), _core.is_anomaly_check_nan_enabled())
@@ -32,7 +42,20 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """The mode for a `with` block."""
+    """Enable anomaly detection in a `with` block, to debug a backward pass.
+
+    Errors then name the forward call that they come from, and a gradient with a NaN raises. It slows everything down.
+
+    Args:
+        check_nan: raise an error where a gradient has a NaN. Default: `True`
+
+    Examples:
+        >>> x = torch.tensor(-1.0, requires_grad=True)
+        >>> with torch.autograd.detect_anomaly():
+        ...     x.sqrt().backward()
+        Traceback (most recent call last):
+        RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.
+    """
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = check_nan

@@ -1,4 +1,4 @@
-"""Forward mode: dual tensors carry their tangents through a function, within a level.
+"""Forward mode automatic differentiation with dual tensors, which carry a tangent.
 
 with forward_ad.dual_level():
     dual = forward_ad.make_dual(x, v)
@@ -27,10 +27,30 @@ _current_level = -1
 _number = _outermost = 0
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
+UnpackedDualTensor.__doc__ = """The value of a dual tensor and its tangent, which `unpack_dual` returns.
+
+Args:
+    primal: value of the dual tensor.
+    tangent: tangent of the same shape, or `None`.
+
+Examples:
+    >>> with torch.autograd.forward_ad.dual_level():
+    ...     primal, tangent = torch.autograd.forward_ad.unpack_dual(torch.ones(1))
+    >>> tangent is None
+    True
+"""
 
 
 def enter_dual_level() -> int:
-    """Enters a level, within which dual tensors can be made; one at a time."""
+    """Enter a level in which dual tensors can be made, and return its number.
+
+    Levels cannot be nested. `dual_level` is the context manager for it.
+
+    Examples:
+        >>> torch.autograd.forward_ad.enter_dual_level()
+        0
+        >>> torch.autograd.forward_ad.exit_dual_level()
+    """
     global _current_level, _number, _outermost
     _refuse_nested()
     _number = _outermost = _core.enter_dual_level()
@@ -44,7 +64,15 @@ def _refuse_nested() -> None:
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
-    """Leaves the level; its tangents are gone."""
+    """Leave the current level and drop all its tangents.
+
+    Args:
+        level: number of the level; the current one if `None`.
+
+    Examples:
+        >>> level = torch.autograd.forward_ad.enter_dual_level()
+        >>> torch.autograd.forward_ad.exit_dual_level(level=level)
+    """
     global _current_level
     if level is not None and level != _current_level:
         raise RuntimeError(
@@ -57,7 +85,22 @@ def exit_dual_level(*, level: int | None = None) -> None:
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """A view of `tensor` that carries `tangent`."""
+    """Return a view of `tensor` that carries a tangent.
+
+    Args:
+        tensor: value (primal), floating point or complex.
+        tangent: tangent of the same shape.
+        level: number of the level; the current one if `None`.
+
+    Raises:
+        RuntimeError: outside of a level.
+
+    Examples:
+        >>> with torch.autograd.forward_ad.dual_level():
+        ...     dual = torch.autograd.forward_ad.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        ...     torch.autograd.forward_ad.unpack_dual(dual**2).tangent
+        tensor(6.)
+    """
     if level is None:
         level = _current_level
     if level < 0:
@@ -74,7 +117,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """The value of a dual tensor, as a view, and its tangent: None for what did not depend on a dual tensor."""
+    """Return the value of a dual tensor and its tangent, as a named tuple.
+
+    The tangent is `None` if the tensor does not depend on a dual tensor.
+
+    Args:
+        tensor: tensor to unpack; the value is a view of it.
+        level: number of the level; the current one if `None`.
+
+    Examples:
+        >>> with torch.autograd.forward_ad.dual_level():
+        ...     torch.autograd.forward_ad.unpack_dual(torch.ones(1))
+        UnpackedDualTensor(primal=tensor([1.]), tangent=None)
+    """
     if level is None:
         level = _current_level
     if level < 0:
@@ -117,7 +172,16 @@ class _Within:
 
 
 class dual_level:
-    """A level for a `with` block or for each call of a function."""
+    """Enter a level in which dual tensors can be made, for a `with` block or for each call of a function.
+
+    On exit all tangents of the level are dropped. Levels cannot be nested.
+
+    Examples:
+        >>> with torch.autograd.forward_ad.dual_level():
+        ...     dual = torch.autograd.forward_ad.make_dual(torch.tensor(3.0), torch.tensor(1.0))
+        ...     torch.autograd.forward_ad.unpack_dual(dual.exp().log()).tangent
+        tensor(1.)
+    """
 
     __call__: Any = _Mode.__call__
     _generator: Any = _Mode._generator
@@ -133,7 +197,7 @@ class dual_level:
 
 
 class _set_fwd_grad_enabled:
-    """Switches the carrying of tangents, at once; as a context manager, back at its end."""
+    """Switch forward mode on or off, at once or for a `with` block."""
 
     __call__: Any = _Mode.__call__
     _generator: Any = _Mode._generator

@@ -1,4 +1,4 @@
-"""Custom Functions: a `forward` and a `backward` of the user's own."""
+"""Custom Functions, with a `forward` and a `backward` written by the user."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ if TYPE_CHECKING:
 
 
 class FunctionCtx:
-    """What a Function's context can be told. One made by hand notes it, for who calls `forward` without `apply`."""
+    """The context of a custom Function: `ctx` in `forward`, `setup_context` and `backward`.
+
+    An instance made by hand only notes what it is told, for calls of `forward` without `apply`.
+
+    Examples:
+        >>> ctx = torch.autograd.function.FunctionCtx()
+        >>> ctx.save_for_backward(torch.ones(1))
+        >>> ctx.to_save
+        (tensor([1.]),)
+    """
 
     def save_for_backward(self, *tensors: Any) -> None:
+        """Save tensors for `backward`, which reads them from `ctx.saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
+        """Save tensors for `jvp`."""
         if not all(t is None or isinstance(t, _core.Tensor) for t in tensors):
             raise AssertionError(
                 "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
@@ -26,16 +37,19 @@ class FunctionCtx:
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
+        """Declare inputs that `forward` modified in place."""
         self.dirty_tensors = args
 
     def mark_non_differentiable(self, *args: Any) -> None:
+        """Declare outputs that have no gradient."""
         self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Set whether missing gradients of outputs are passed to `backward` as zeros."""
         self.materialize_grads = value
 
     def mark_shared_storage(self, *pairs: Any) -> None:
-        """Needed long ago: tensors that share memory are known without it."""
+        """Deprecated and without effect: shared memory is tracked without it."""
         import warnings
 
         warnings.warn(
@@ -47,7 +61,17 @@ class FunctionCtx:
 
 
 class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[override] # stubs tell of no setters
-    """What a Function's node and context are: attributes may be hung on it."""
+    """Base class of a custom Function's context, which is also its node in the graph.
+
+    Examples:
+        >>> class Same(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x.clone()
+        >>> y = Same.apply(torch.ones(1, requires_grad=True))
+        >>> isinstance(y.grad_fn, torch.autograd.function.BackwardCFunction)
+        True
+    """
 
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
@@ -63,22 +87,22 @@ class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[overr
         return vjp if vjp is not Function.vjp else backward
 
     def apply(self, *args: Any) -> Any:
-        """The class's `backward` by hand: on this context, with these gradients."""
+        """Call the `backward` of the class with this context."""
         cls: Any = type(self)
         return self._get_user_fn()(self, *([list(args)] if cls._forward_cls.boxed_grads_call else args))
 
     def apply_boxed(self, *args: Any) -> Any:
-        """The same with the gradients in a list already."""
+        """Call the `backward` of the class with this context and a list of gradients."""
         return self._get_user_fn()(self, *args)
 
     def apply_jvp(self, *args: Any) -> Any:
-        """The class's `jvp` by hand."""
+        """Call the `jvp` of the class with this context."""
         cls: Any = type(self)
         return cls._forward_cls.jvp(self, *args)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
-        """The old name of `saved_tensors`."""
+        """Deprecated name of `saved_tensors`."""
         import warnings
 
         message = "'saved_variables' is deprecated; use 'saved_tensors'"
@@ -87,7 +111,15 @@ class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[overr
 
 
 class FunctionMeta(type):
-    """Gives each Function a class of contexts named after it."""
+    """Metaclass that gives each custom Function its class of contexts.
+
+    Args:
+        name, bases, namespace: as for `type`.
+
+    Examples:
+        >>> type(torch.autograd.Function) is torch.autograd.function.FunctionMeta
+        True
+    """
 
     def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls})
@@ -113,7 +145,33 @@ class FunctionMeta(type):
 
 
 class Function(metaclass=FunctionMeta):
-    """Subclass it with static `forward(ctx, ...)` and `backward(ctx, *grads)`, and call `apply`."""
+    """Base class of custom differentiable functions.
+
+    A subclass has static methods `forward(ctx, *inputs)` and `backward(ctx, *grad_outputs)`, which returns a gradient
+    or
+    `None` for each input. Call it by `apply`. Alternatively, `forward(*inputs)` goes without a context, which
+    `setup_context(ctx, inputs, output)` fills. `jvp(ctx, *tangents)` adds forward mode, `vmap` a batching rule.
+
+    Attributes:
+        generate_vmap_rule: let `vmap` derive its rule from the methods. Default: `False`
+        boxed_grads_call: pass the gradients to `backward` in one list, which may free them early. Default: `False`
+        clear_saved_tensors_on_access: free the saved tensors when they are read. Default: `False`
+
+    Examples:
+        >>> class Square(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x**2
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         (x,) = ctx.saved_tensors
+        ...         return 2 * x * grad
+        >>> x = torch.tensor(3.0, requires_grad=True)
+        >>> Square.apply(x).backward()
+        >>> x.grad
+        tensor(6.)
+    """
 
     _backward_cls: type
     _own_setup: bool
@@ -181,12 +239,12 @@ class Function(metaclass=FunctionMeta):
             return _apply(cls, context, style, args)
         except TypeError:
             if cls._own_setup:
-                # What forward was not called with is told as if it had been asked before.
+                # For missing arguments, raise the error that names those of `forward`.
                 _bound(cls.forward, args, {})
             raise
 
 
-# The package `sparse`, once it is loaded, has a way of its own.
+# `gradiron.sparse` replaces this when it is imported.
 _apply = _core.apply_function
 _core.register_function(Function.backward)
 
@@ -224,7 +282,15 @@ def _placed(forward: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> t
 
 
 class InplaceFunction(Function):
-    """A Function that was told whether to write its input in place; older programs derive from it."""
+    """A custom Function with a flag `inplace`, which some older programs derive from.
+
+    Args:
+        inplace: value of the flag. Default: `False`
+
+    Examples:
+        >>> issubclass(torch.autograd.function.InplaceFunction, torch.autograd.Function)
+        True
+    """
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
@@ -232,7 +298,22 @@ class InplaceFunction(Function):
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """For a `backward` that must not be differentiated itself: doing so raises."""
+    """Decorate a `backward` that cannot be differentiated itself, so that doing so raises.
+
+    Args:
+        fn: static method `backward` of a custom Function.
+
+    Examples:
+        >>> class Square(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @torch.autograd.function.once_differentiable
+        ...     def backward(ctx, grad):
+        ...         return 2 * ctx.saved_tensors[0] * grad
+    """
     import functools
 
     @functools.wraps(fn)

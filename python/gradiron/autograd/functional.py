@@ -1,7 +1,8 @@
-"""Derivatives of functions as wholes: Jacobians, Hessians, and their products with vectors.
+"""Jacobians, Hessians and their products with vectors, computed from functions.
 
-Products with a Jacobian from the right (`jvp`, `hvp`) are had from reverse mode alone: the gradient is linear in the gradient
-that it starts from, so differentiating it by that one transposes it. The values of that start do not matter.
+`jvp` and `hvp` use reverse mode twice: the gradient is linear in the gradient of the output, and differentiating it
+with
+respect to that yields the product with the Jacobian from the right. The values of that gradient do not matter.
 """
 
 from __future__ import annotations
@@ -26,10 +27,21 @@ STRICT = "This is not allowed in strict mode"
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The value of `func` at `inputs`, and `v` times its Jacobian.
+    """Compute the value of a function and the product of a vector with its Jacobian.
 
-    `v` has the structure of the outputs; it may be left out if there is one output of one element. With `create_graph` the
-    results can be differentiated again; with `strict` an output that does not depend on an input is an error, not zeros.
+    Args:
+        func: function from tensors to one or several tensors.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        v: vector of the structure of the outputs; may be `None` if there is one output of one element.
+        create_graph: record the computation, so that the results can be differentiated. Default: `False`
+        strict: raise an error if an output does not depend on an input, instead of returning zeros. Default: `False`
+
+    Returns:
+        The outputs, and the product with the structure of the inputs.
+
+    Examples:
+        >>> torch.autograd.functional.vjp(lambda x: x**2, torch.tensor([1.0, 2.0]), torch.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
     """
     call = _Call(inputs, "vjp", create_graph, strict).evaluate(func)
     start = call.vector(v, call.outputs, not call.one_output)
@@ -43,7 +55,24 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The value of `func` at `inputs`, and its Jacobian times `v`, which has the structure of the inputs."""
+    """Compute the value of a function and the product of its Jacobian with a vector.
+
+    It takes two backward passes; `torch.func.jvp` takes one forward pass.
+
+    Args:
+        func: function from tensors to one or several tensors.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        v: vector of the structure of the inputs; may be `None` if there is one input of one element.
+        create_graph: record the computation, so that the results can be differentiated. Default: `False`
+        strict: raise an error if an output does not depend on an input, instead of returning zeros. Default: `False`
+
+    Returns:
+        The outputs, and the product with the structure of the outputs.
+
+    Examples:
+        >>> torch.autograd.functional.jvp(lambda x: x**2, torch.tensor([1.0, 2.0]), torch.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
+    """
     call = _Call(inputs, "jvp", create_graph, strict)
     direction = call.vector_like_inputs(v)
     call.evaluate(func)
@@ -56,7 +85,23 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The value of the scalar function `func` at `inputs`, and `v` times its Hessian."""
+    """Compute the value of a scalar function and the product of a vector with its Hessian.
+
+    Args:
+        func: function from tensors to a tensor of one element.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        v: vector of the structure of the inputs; may be `None` if there is one input of one element.
+        create_graph: record the computation, so that the results can be differentiated. Default: `False`
+        strict: raise an error if the gradient does not depend on an input, instead of returning zeros. Default:
+            `False`
+
+    Returns:
+        The output, and the product with the structure of the inputs.
+
+    Examples:
+        >>> torch.autograd.functional.vhp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
+    """
     call = _Call(inputs, "vhp", create_graph, strict)
     direction = call.vector_like_inputs(v)
     call.evaluate(func)
@@ -68,9 +113,24 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """The value of the scalar function `func` at `inputs`, and its Hessian times `v`.
+    """Compute the value of a scalar function and the product of its Hessian with a vector.
 
-    The Hessian of a smooth function is symmetric: then `vhp` gives the same for less.
+    For functions with continuous second derivatives, `vhp` gives the same with less work.
+
+    Args:
+        func: function from tensors to a tensor of one element.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        v: vector of the structure of the inputs; may be `None` if there is one input of one element.
+        create_graph: record the computation, so that the results can be differentiated. Default: `False`
+        strict: raise an error if the gradient does not depend on an input, instead of returning zeros. Default:
+            `False`
+
+    Returns:
+        The output, and the product with the structure of the inputs.
+
+    Examples:
+        >>> torch.autograd.functional.hvp(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]), torch.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
     """
     call = _Call(inputs, "hvp", create_graph, strict)
     direction = call.vector_like_inputs(v)
@@ -92,10 +152,24 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func` at `inputs`: for each output and input a tensor of the shape of the output and the input.
+    """Compute the Jacobian of a function.
 
-    `strategy="forward-mode"` goes by columns instead of rows; `vectorize`, which it needs, takes all of them in one pass, by
-    `vmap`.
+    For one output and one input it is a tensor of shape `output.shape + input.shape`; several outputs or inputs give
+    (nested) tuples.
+
+    Args:
+        func: function from tensors to one or several tensors.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        create_graph: record the computation, so that the result can be differentiated. Default: `False`
+        strict: raise an error if an output does not depend on an input, instead of returning zeros. Default: `False`
+        vectorize: compute all rows or columns in one pass, by `vmap`. Default: `False`
+        strategy: `"reverse-mode"` computes rows, `"forward-mode"` columns (with `vectorize` only). Default:
+            `"reverse-mode"`
+
+    Examples:
+        >>> torch.autograd.functional.jacobian(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -135,7 +209,25 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of the scalar function `func` at `inputs`, the Jacobian of its gradient."""
+    """Compute the Hessian of a scalar function.
+
+    For one input it is a tensor of shape `input.shape + input.shape`; several inputs give nested tuples.
+
+    Args:
+        func: function from tensors to a tensor of one element.
+        inputs: tensor or tuple of tensors at which to evaluate.
+        create_graph: record the computation, so that the result can be differentiated. Default: `False`
+        strict: raise an error if the gradient does not depend on an input, instead of returning zeros. Default:
+            `False`
+        vectorize: compute all rows or columns in one pass, by `vmap`. Default: `False`
+        outer_jacobian_strategy: mode that differentiates the gradient, `"forward-mode"` or `"reverse-mode"`. Default:
+            `"reverse-mode"`
+
+    Examples:
+        >>> torch.autograd.functional.hessian(lambda x: (x**3).sum(), torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
     single = not isinstance(inputs, tuple)

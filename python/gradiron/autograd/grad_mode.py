@@ -1,4 +1,4 @@
-"""Switching recording on and off: as context managers and as decorators of functions, generators and classes."""
+"""Grad modes: context managers and decorators that switch the recording of operators on and off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Mode(_core.GradSwitch):
     """A context manager that can be used again, nested, and as a decorator."""
 
     def __call__(self, orig_func: Function) -> Function:
-        # Imported here: `import gradiron` is not to wait for them.
+        # Imported here to keep `import gradiron` fast.
         import functools
         import inspect
 
@@ -91,7 +91,17 @@ _new: Any = _core.GradSwitch.__new__
 
 
 class no_grad(_Mode):
-    """Nothing is recorded inside."""
+    """Disable the recording of operators, so that results do not require gradients.
+
+    Use it as a context manager or as a decorator of functions and generators.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     if TYPE_CHECKING:
 
@@ -101,7 +111,17 @@ class no_grad(_Mode):
 
 
 class enable_grad(_Mode):
-    """Recording goes on inside, within `no_grad` too."""
+    """Enable the recording of operators, also within `no_grad`.
+
+    Use it as a context manager or as a decorator of functions and generators.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad(), torch.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     if TYPE_CHECKING:
 
@@ -111,7 +131,20 @@ class enable_grad(_Mode):
 
 
 class set_grad_enabled(_Mode):
-    """Switches recording at once; as a context manager, back at its end."""
+    """Switch the recording of operators on or off, at once or for a `with` block.
+
+    As a context manager it restores the former mode on exit; as a decorator it holds during each call.
+
+    Args:
+        mode: whether operators are recorded.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.set_grad_enabled(False):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     def __new__(cls, mode: bool) -> Any:
         if not isinstance(mode, bool):
@@ -121,7 +154,7 @@ class set_grad_enabled(_Mode):
         return made
 
     def __call__(self, orig_func: Function) -> Function:
-        # As a decorator it switches only inside.
+        # A decorator switches the mode during calls only.
         self.__exit__()
         return super().__call__(orig_func)
 
@@ -140,7 +173,20 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Nothing is recorded inside, and the tensors made inside are never recorded later: they count no versions."""
+    """Disable the recording of operators and the version counters of new tensors.
+
+    It is `no_grad` with less overhead; but tensors made inside cannot enter the graph later.
+
+    Args:
+        mode: whether inference mode is on. Default: `True`
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.inference_mode():
+        ...     y = x * 2
+        >>> y.is_inference()
+        True
+    """
 
     def __init__(self, mode: bool = True) -> None:
         self._outer: list[bool] = []
@@ -206,7 +252,18 @@ class _Switch(_Mode):
 
 
 class set_multithreading_enabled(_Switch):
-    """Kept, and nothing depends on it: a backward runs in the thread that asks, deep inside others in one of its own."""
+    """Set the flag that `is_multithreading_enabled` returns; it has no other effect.
+
+    A backward pass runs in the calling thread. As a context manager it restores the former value on exit.
+
+    Args:
+        mode: value of the flag.
+
+    Examples:
+        >>> with torch.autograd.set_multithreading_enabled(False):
+        ...     torch.autograd.is_multithreading_enabled()
+        False
+    """
 
     _name, _called = "multithreading", "set_multithreading_enabled"
 
@@ -218,7 +275,20 @@ class set_multithreading_enabled(_Switch):
 
 
 class enforce_grad_layout_policy(_Switch):
-    """Whether a leaf's first gradient is made to lie as the leaf does; if not, it is taken over as it comes."""
+    """Set whether the first gradient of a leaf is given the strides of the leaf.
+
+    Otherwise it keeps the strides that it arrives with. As a context manager it restores the former value on exit.
+
+    Args:
+        enable: whether to match the strides. Default: `True`
+
+    Examples:
+        >>> x = torch.ones(2, 3, requires_grad=True)
+        >>> with torch.autograd.enforce_grad_layout_policy(False):
+        ...     (x * torch.ones(3, 2).t()).sum().backward()
+        >>> x.grad.stride()
+        (1, 2)
+    """
 
     _name, _called = "layouts", "set_grad_layout_enforcement_enabled"
 
@@ -229,7 +299,7 @@ class enforce_grad_layout_policy(_Switch):
         super().__init__(enable)
 
     def __call__(self, orig_func: Function) -> Function:
-        # As a decorator it switches only inside.
+        # A decorator switches the mode during calls only.
         self._set(self.prev)
         return super().__call__(orig_func)
 
@@ -239,7 +309,7 @@ class enforce_grad_layout_policy(_Switch):
 
 
 class _force_original_view_tracking(_Switch):
-    """Kept, and nothing depends on it: views are renewed from their base in one step."""
+    """Set the flag that `is_view_replay_enabled` returns; it has no other effect."""
 
     _name, _called = "replay", "set_view_replay_enabled"
 
@@ -252,17 +322,27 @@ class _force_original_view_tracking(_Switch):
 
 
 def is_multithreading_enabled() -> bool:
-    """What `set_multithreading_enabled` was told in this thread."""
+    """Return the flag that `set_multithreading_enabled` sets for this thread.
+
+    Examples:
+        >>> torch.autograd.is_multithreading_enabled()
+        True
+    """
     return _kept.multithreading
 
 
 def is_view_replay_enabled() -> bool:
-    """What `_force_original_view_tracking` was told in this thread."""
+    """Return the flag that `_force_original_view_tracking` sets for this thread.
+
+    Examples:
+        >>> torch.autograd.is_view_replay_enabled()
+        False
+    """
     return _kept.replay
 
 
 class _unsafe_preserve_version_counter:
-    """Writes inside leave the versions of `tensors` as they were: only for who restores what was saved."""
+    """Restore the version counters of `tensors` on exit, so that writes inside go unnoticed."""
 
     def __init__(self, tensors: Any) -> None:
         self._tensors = (tensors,) if isinstance(tensors, _core.Tensor) else tuple(tensors)

@@ -1,4 +1,4 @@
-"""`gradcheck` and `gradgradcheck`: are the derivatives that the graph gives those of the function?"""
+"""`gradcheck` and `gradgradcheck`, which compare derivatives with finite differences."""
 
 from __future__ import annotations
 
@@ -49,12 +49,19 @@ __all__ = [
 
 
 class GradcheckError(RuntimeError):
-    """A derivative is wrong."""
+    """Raised by `gradcheck` if a derivative is wrong.
+
+    Examples:
+        >>> x = torch.ones(1, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradcheck(lambda x: x * x.detach(), x)
+        Traceback (most recent call last):
+        GradcheckError: Jacobian mismatch
+    """
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The keyword arguments of `gradcheck`, where PyTorch's documentation explains them."""
+    """The keyword arguments of `gradcheck`."""
 
     eps: float
     atol: float
@@ -88,12 +95,37 @@ def gradcheck(
     fast_mode: bool = False,
     masked: bool | None = None,
 ) -> bool:
-    """Compare the derivatives of `func` at `inputs` with central differences, step `eps`, tolerances `atol` and `rtol`.
+    """Check the gradients of a function against central finite differences.
 
-    The inputs that require a gradient should be float64. `fast_mode` compares one random projection of each Jacobian instead
-    of all of it. `check_forward_ad` compares the tangents of forward mode too; `check_undefined_grad` sees to it that missing
-    gradients count as zeros; `nondet_tol` is how much two backward passes may differ.
-    Returns True, or raises `GradcheckError` (with `raise_exception=False`: returns False).
+    Inputs that require gradients should be float64.
+
+    Args:
+        func: function of tensors that returns one or several tensors.
+        inputs: tensor or tuple of tensors.
+        eps: step of the finite differences. Default: `1e-6`
+        atol: absolute tolerance. Default: `1e-5`
+        rtol: relative tolerance. Default: `1e-3`
+        raise_exception: raise an error instead of returning false. Default: `True`
+        nondet_tol: by how much two backward passes may differ. Default: `0.0`
+        check_undefined_grad: check that missing gradients of outputs count as zeros. Default: `True`
+        check_grad_dtypes: check the dtypes of gradients. Default: `False`
+        check_batched_grad: check gradients batched by `vmap`. Default: `False`
+        check_batched_forward_grad: check tangents batched by `vmap`. Default: `False`
+        check_forward_ad: check forward mode too. Default: `False`
+        check_backward_ad: check reverse mode. Default: `True`
+        fast_mode: compare random projections of the Jacobians only. Default: `False`
+        masked: accept sparse inputs whose unspecified elements have no gradient.
+
+    Returns:
+        True if all checks pass.
+
+    Raises:
+        GradcheckError: if one fails and `raise_exception` is true.
+
+    Examples:
+        >>> x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradcheck(lambda x: x.exp(), (x,))
+        True
     """
     if not (check_forward_ad or check_backward_ad):
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
@@ -143,7 +175,34 @@ def gradgradcheck(
     fast_mode: bool = False,
     masked: bool = False,
 ) -> bool:
-    """`gradcheck` of the gradients of `func`, as functions of `inputs` and of `grad_outputs` (random if left out)."""
+    """Check the second derivatives of a function against finite differences of its gradients.
+
+    Args:
+        func: function of tensors that returns one or several tensors.
+        inputs: tensor or tuple of tensors.
+        grad_outputs: gradients of the outputs; random if `None`.
+        eps: step of the finite differences. Default: `1e-6`
+        atol: absolute tolerance. Default: `1e-5`
+        rtol: relative tolerance. Default: `1e-3`
+        gen_non_contig_grad_outputs: make random `grad_outputs` noncontiguous. Default: `False`
+        raise_exception: raise an error instead of returning false. Default: `True`
+        nondet_tol: by how much two backward passes may differ. Default: `0.0`
+        check_undefined_grad: check that missing gradients of outputs count as zeros. Default: `True`
+        check_grad_dtypes: check the dtypes of gradients. Default: `False`
+        check_batched_grad: check gradients batched by `vmap`. Default: `False`
+        check_fwd_over_rev: check forward over reverse mode. Default: `False`
+        check_rev_over_rev: check reverse over reverse mode. Default: `True`
+        fast_mode: compare random projections of the Jacobians only. Default: `False`
+        masked: accept sparse inputs whose unspecified elements have no gradient. Default: `False`
+
+    Returns:
+        True if all checks pass.
+
+    Examples:
+        >>> x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+        >>> torch.autograd.gradgradcheck(lambda x: x**3, (x,))
+        True
+    """
     if not (check_fwd_over_rev or check_rev_over_rev):
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     for name, asked in (("undefined", check_undefined_grad), ("batched", check_batched_grad)):

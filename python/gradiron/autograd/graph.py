@@ -1,4 +1,4 @@
-"""The graph as objects: its nodes, the edges that gradients flow along, and hooks for the values that it keeps."""
+"""The graph of recorded operators: nodes, gradient edges, and hooks for saved tensors."""
 
 from __future__ import annotations
 
@@ -36,21 +36,28 @@ __all__ = [
 
 
 class Node(abc.ABC):
-    """What every node of the graph is: an operator's, a leaf's, a custom Function's."""
+    """Base class of the nodes of the graph, such as `tensor.grad_fn`.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> y = x * 2
+        >>> isinstance(y.grad_fn, torch.autograd.graph.Node), y.grad_fn.name()
+        (True, 'MulBackward0')
+    """
 
     @abc.abstractmethod
     def name(self) -> str:
-        """The operator's name with `Backward` and a number."""
+        """Return the name, such as `"MulBackward0"`."""
 
     @property
     @abc.abstractmethod
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        """Where the gradients of the inputs go: nodes, each with the number of its output."""
+        """The nodes that the gradients flow to, one per input, each with an output number."""
 
     @property
     @abc.abstractmethod
     def metadata(self) -> dict[Any, Any]:
-        """The user's own notes, kept as long as the node."""
+        """A dict for notes of the user's."""
 
     @abc.abstractmethod
     def _sequence_nr(self) -> int: ...
@@ -61,11 +68,11 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> Any:
-        """Calls `fn(grad_inputs, grad_outputs)` after the node ran; what it returns replaces `grad_inputs`."""
+        """Register `fn(grad_inputs, grad_outputs)` to run after the node; its result replaces `grad_inputs`."""
 
     @abc.abstractmethod
     def register_prehook(self, fn: Callable[..., Any]) -> Any:
-        """Calls `fn(grad_outputs)` before the node runs; what it returns replaces `grad_outputs`."""
+        """Register `fn(grad_outputs)` to run before the node; its result replaces `grad_outputs`."""
 
 
 Node.register(_core.Node)
@@ -73,7 +80,18 @@ Node.register(BackwardCFunction)
 
 
 class GradientEdge(NamedTuple):
-    """A place in the graph: output `output_nr` of `node`."""
+    """An edge of the graph, along which the gradient of one tensor flows.
+
+    Args:
+        node: node that receives the gradient.
+        output_nr: number of the node's output that the gradient belongs to.
+        ownership_token: object that keeps the node alive, if needed.
+
+    Examples:
+        >>> y = torch.ones(2, requires_grad=True) * 2
+        >>> torch.autograd.graph.get_gradient_edge(y).output_nr
+        0
+    """
 
     node: Any
     output_nr: int
@@ -81,7 +99,19 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Where the gradient of `tensor` is computed, or accumulated for a leaf."""
+    """Return the edge of the graph that the gradient of a tensor flows along.
+
+    `backward` and `grad` take edges in place of tensors, so that the tensors themselves can be freed.
+
+    Args:
+        tensor: tensor that requires a gradient.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> edge = torch.autograd.graph.get_gradient_edge(x)
+        >>> torch.autograd.grad((x * 2).sum(), edge)
+        (tensor([2., 2.]),)
+    """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*_edge_of(tensor))
@@ -96,7 +126,20 @@ def _edge_of(tensor: Tensor) -> tuple[Any, int]:
 
 
 class saved_tensors_hooks:
-    """Inside, operators keep `pack_hook(tensor)` instead of a tensor that they save, and use `unpack_hook` of that later."""
+    """Pack and unpack the tensors that operators inside save for the backward pass.
+
+    Args:
+        pack_hook: function of a tensor to save; its result is kept instead.
+        unpack_hook: function that returns the tensor from the result of `pack_hook`.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.saved_tensors_hooks(lambda x: x.half(), lambda x: x.float()):
+        ...     y = x * x
+        >>> y.sum().backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
 
     def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
         self.pack_hook = pack_hook
@@ -110,9 +153,20 @@ class saved_tensors_hooks:
 
 
 class node_creation_hook:
-    """Inside, `hook(node)` is called with each node that this thread adds to the graph, once the node is complete.
+    """Call a hook with each node that this thread adds to the graph in a `with` block.
 
-    A leaf's node counts as new each time that it joins a graph which it was in no part of.
+    The node of a leaf counts as new whenever it joins a graph that it was not part of.
+
+    Args:
+        hook: function of the complete node.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.node_creation_hook(lambda node: print(node.name())):
+        ...     y = x.exp().sum()
+        torch::autograd::AccumulateGrad
+        ExpBackward0
+        SumBackward0
     """
 
     def __init__(self, hook: Callable[[Node], None]) -> None:
@@ -125,13 +179,28 @@ class node_creation_hook:
         try:
             _core.pop_creation_hook()
         except BaseException:
-            # What went wrong first counts.
+            # The error raised inside the block goes first.
             if kind is None:
                 raise
 
 
 class save_on_cpu(saved_tensors_hooks):
-    """Inside, saved tensors move to host memory, and back when a backward asks for them."""
+    """Move the tensors that operators inside save to the CPU, and back in the backward pass.
+
+    It saves memory of the GPU.
+
+    Args:
+        pin_memory: copy back without blocking. Default: `False`
+        device_type: accepted for compatibility. Default: `"cuda"`
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.save_on_cpu():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2.])
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(tensor: Tensor) -> tuple[Any, Tensor]:
@@ -147,7 +216,18 @@ class save_on_cpu(saved_tensors_hooks):
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
-    """Inside, setting hooks for saved tensors is an error with this message."""
+    """Forbid hooks for saved tensors in a `with` block.
+
+    Args:
+        error_message: message of the error that setting such hooks raises.
+
+    Examples:
+        >>> with torch.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        ...     with torch.autograd.graph.save_on_cpu():
+        ...         pass
+        Traceback (most recent call last):
+        RuntimeError: no hooks here
+    """
     before = _core.saved_hooks_disabled()
     try:
         _core.disable_saved_hooks(error_message)
@@ -185,17 +265,45 @@ def _must_be_bool(enabled: Any) -> None:
 
 
 def set_override_stale_capture_stream(enabled: bool) -> None:
-    """Accepted: there are no streams that a graph of a GPU's work could capture here."""
+    """Accept a flag about streams of captured graphs, which has no effect.
+
+    Args:
+        enabled: value of the flag.
+
+    Examples:
+        >>> torch.autograd.graph.set_override_stale_capture_stream(True)
+    """
     _must_be_bool(enabled)
 
 
 def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
-    """Accepted: all work of a GPU is in one stream here."""
+    """Accept a flag about the streams of gradient accumulation, which has no effect.
+
+    All work of a GPU is in one stream.
+
+    Args:
+        enabled: value of the flag.
+
+    Examples:
+        >>> torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(True)
+    """
     _must_be_bool(enabled)
 
 
 def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
-    """How much a compiled region may keep. Nothing is compiled here, so that it always raises, as PyTorch does then."""
+    """Limit what a compiled region saves, which is not supported and always raises.
+
+    Args:
+        budget: share between 0 and 1.
+
+    Raises:
+        RuntimeError: always, as PyTorch does outside of compiled code.
+
+    Examples:
+        >>> torch.autograd.graph.region_activation_memory_budget(0.5)
+        Traceback (most recent call last):
+        RuntimeError: can only be used inside a torch.compile region
+    """
     name = "torch.autograd.graph.region_activation_memory_budget"
     if isinstance(budget, bool) or not isinstance(budget, (int, float)):
         raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
@@ -213,7 +321,22 @@ class _Gathered:
 
 
 def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> _MultiHandle:
-    """Calls `fn` once in each backward: with all the gradients of `tensors`, or with the first of them that is ready."""
+    """Register a hook that runs once per backward pass, for several tensors together.
+
+    Args:
+        tensors: tensors that require gradients.
+        fn: function of the list of all gradients, or of a single gradient in mode `"any"`.
+        mode: `"all"` runs the hook when all gradients are there, `"any"` at the first of them. Default: `"all"`
+
+    Returns:
+        A handle whose `remove()` removes the hook.
+
+    Examples:
+        >>> a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+        >>> handle = torch.autograd.graph.register_multi_grad_hook((a, b), lambda grads: print(grads))
+        >>> (2 * a + 3 * b).backward()
+        [tensor([2.]), tensor([3.])]
+    """
     modes = ("all", "any")
     if mode not in modes:
         raise ValueError(f"Expects mode to be one of {modes} but got {mode}")
@@ -228,13 +351,13 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
                 if backward in seen:
                     return
                 seen.add(backward)
-            # Numbers are not used again; forgotten when the backward is over.
+            # The number of a backward pass is unique, so it can be dropped at the end.
             queue_callback(lambda: seen.discard(backward))
             fn(grad)
 
         return _MultiHandle(tuple(t.register_hook(first) for t in tensors if t.requires_grad))
 
-    # By name: the hooks hang on these nodes, and must not keep them.
+    # Names instead of nodes: the hooks belong to the nodes and must not keep them alive.
     nodes = [_core.node_name(_node_of(tensor)) for tensor in tensors]
     gathered: dict[int, _Gathered] = {}
 
@@ -315,7 +438,20 @@ _mutation_allowed = False
 
 @contextlib.contextmanager
 def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
-    """Inside, a tensor that an operator saved may be written over: the graph gets a copy just before."""
+    """Allow tensors that the graph has saved to be modified in place, in a `with` block.
+
+    The graph gets a copy just before the write. The backward pass must run inside the block, too.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        ...     y = x * 2
+        ...     z = (y**2).sum()
+        ...     _ = y.zero_()
+        ...     z.backward()
+        >>> x.grad
+        tensor([8., 8.])
+    """
     global _mutation_allowed
 
     if _mutation_allowed:

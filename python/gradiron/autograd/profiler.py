@@ -1,6 +1,6 @@
-"""Where time and memory go: `profile` records a block, `record_function` marks a part of it.
+"""Profiler of operators: `profile` records a block, `record_function` marks a part of it.
 
-Times are the host's: a GPU operator's is the time that it took to hand the work over.
+Times are those of the CPU: for GPU operators, the time to submit them.
 """
 
 from __future__ import annotations
@@ -38,19 +38,24 @@ __all__ = [
 
 
 def kineto_available() -> bool:
-    """Whether PyTorch's tracing library is there: never, gradiron records by itself."""
+    """Return whether PyTorch's tracing library Kineto is available, which it is not.
+
+    Examples:
+        >>> torch.autograd.profiler.kineto_available()
+        False
+    """
     return False
 
 
 def refuse(**options: object) -> None:
-    """Raises for an option that is asked for and does not exist here."""
+    """Raise an error for an option that is not supported."""
     asked = next((name for name, value in options.items() if value), None)
     if asked is not None:
         raise NotImplementedError(f"gradiron's profiler does not have {asked}= yet")
 
 
 def has_cpu(activities: Iterable[ProfilerActivity]) -> bool:
-    """Whether the host's operators are among these activities."""
+    """Return whether the CPU is among the activities."""
     from ..profiler import ProfilerActivity
 
     given = set(activities)
@@ -114,7 +119,26 @@ class Session:
 
 
 class profile:
-    """Records the operators and backward nodes of a `with` block, in all threads."""
+    """Record the operators and backward nodes of a `with` block, in all threads.
+
+    Args:
+        enabled: record anything at all. Default: `True`
+        use_device: accepted for compatibility.
+        record_shapes: record the shapes of inputs. Default: `False`
+        with_flops: estimate floating point operations of matrix products and convolutions. Default: `False`
+        profile_memory: record allocated memory. Default: `False`
+        with_stack: record the Python stack. Default: `False`
+        with_modules, use_kineto: accepted for compatibility. Default: `False`
+        use_cpu: must be true. Default: `True`
+        experimental_config: not supported.
+        acc_events: accepted for compatibility. Default: `False`
+        custom_trace_id_callback: function that names the trace.
+
+    Examples:
+        >>> with torch.autograd.profiler.profile() as prof:
+        ...     y = torch.ones(2).exp()
+        >>> text = prof.key_averages().table(sort_by="cpu_time_total")
+    """
 
     def __init__(
         self,
@@ -150,7 +174,7 @@ class profile:
         return uuid.uuid4().hex.upper()
 
     def create_trace_id(self) -> str:
-        """A name for a trace."""
+        """Return a name for a trace."""
         return (self.custom_trace_id_callback or self.default_trace_id)()
 
     def __enter__(self) -> profile | None:
@@ -210,7 +234,7 @@ class profile:
 
     @property
     def self_cpu_time_total(self) -> float:
-        """All time in all events, in microseconds."""
+        """The time in all events in microseconds."""
         return self.function_events.self_cpu_time_total
 
     def export_chrome_trace(self, path: str) -> None:
@@ -224,7 +248,7 @@ class profile:
         self.function_events.export_stacks(path, metric)
 
     def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Stops recording in the middle of the block, or goes on with it."""
+        """Pause or resume recording inside of the block."""
         if has_cpu(activities):
             self._session.toggle(bool(enabled))
 
@@ -234,7 +258,19 @@ class profile:
 
 
 class record_function(ContextDecorator):
-    """A named event around a `with` block or around each call of a function; nothing while nobody profiles."""
+    """Mark a `with` block, or each call of a decorated function, as a named event of the profiler.
+
+    Args:
+        name: name of the event.
+        args: accepted for compatibility.
+
+    Examples:
+        >>> with torch.autograd.profiler.profile() as prof:
+        ...     with torch.autograd.profiler.record_function("my block"):
+        ...         y = torch.ones(2).exp()
+        >>> "my block" in [event.name for event in prof.function_events]
+        True
+    """
 
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name, self.args = name, args
@@ -255,7 +291,17 @@ class record_function(ContextDecorator):
 
 
 class emit_nvtx:
-    """Refused: there are no ranges of CUDA's own profiler."""
+    """Emit ranges for NVIDIA's profilers, which is not supported.
+
+    Args:
+        enabled: raise an error; false does nothing. Default: `True`
+        record_shapes: ignored. Default: `False`
+
+    Examples:
+        >>> torch.autograd.profiler.emit_nvtx()
+        Traceback (most recent call last):
+        NotImplementedError: torch.autograd.profiler.emit_nvtx: gradiron does not run on CUDA; profile() takes times
+    """
 
     def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
         if enabled:

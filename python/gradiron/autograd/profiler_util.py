@@ -38,7 +38,7 @@ def uncollected() -> Iterator[None]:
 
 
 def format_time(us: float) -> str:
-    """Microseconds for people: `12.500us`, `1.250ms`, `2.000s`."""
+    """Format microseconds, such as `12.500us`, `1.250ms` or `2.000s`."""
     for factor, unit in ((1e6, "s"), (1e3, "ms")):
         if us >= factor:
             return f"{us / factor:.3f}{unit}"
@@ -95,7 +95,7 @@ class FormattedTimesMixin:
 
 
 class FunctionEvent(FormattedTimesMixin):
-    """One call of an operator, one node of a backward, or one mark of the user's."""
+    """A recorded event: a call of an operator, a backward node, or a mark of `record_function`."""
 
     # Shares of a table, which are worked out there.
     self_cpu_percent = total_cpu_percent = total_device_percent = -1
@@ -179,7 +179,7 @@ class FunctionEvent(FormattedTimesMixin):
 
     @property
     def cpu_parent(self) -> FunctionEvent | None:
-        """The event that this one lies in, while it lives."""
+        """The event that contains this one."""
         return self._parent() if self._parent else None
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
@@ -222,7 +222,7 @@ class FunctionEvent(FormattedTimesMixin):
 
 
 class FunctionEventAvg(FormattedTimesMixin):
-    """The sum over the events of one key."""
+    """Sum of the events of one key."""
 
     # What is added up.
     _SUMS = (
@@ -252,7 +252,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         self.flops = 0
 
     def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
-        """Adds an event, or another sum, of the same key."""
+        """Add an event or another sum of the same key."""
         if self.key is None:
             self.key, self.input_shapes, self.stack = other.key, other.input_shapes, other.stack
             self.scope, self.is_user_annotation = other.scope, other.is_user_annotation
@@ -273,7 +273,20 @@ class FunctionEventAvg(FormattedTimesMixin):
 
 
 class EventList(list[Any]):
-    """Events, or their sums by key, as a table or a trace."""
+    """List of events or of their sums, which prints as a table.
+
+    Args:
+        events: events. Default: `()`
+        use_device: accepted for compatibility. Default: `None`
+        profile_memory: show columns for memory. Default: `False`
+        with_flops: show a column for floating point operations. Default: `False`
+
+    Examples:
+        >>> with torch.profiler.profile() as prof:
+        ...     y = torch.ones(2).exp()
+        >>> len(prof.events()) == len(list(prof.events()))
+        True
+    """
 
     def __init__(
         self,
@@ -291,7 +304,7 @@ class EventList(list[Any]):
 
     @property
     def self_cpu_time_total(self) -> float:
-        """All time in all events, in microseconds, each moment counted once."""
+        """The time in all events in microseconds, without counting nested ones twice."""
         return float(sum(event.self_cpu_time_total for event in self))
 
     def table(
@@ -305,7 +318,7 @@ class EventList(list[Any]):
         top_level_events_only: bool = False,
         time_unit: str | None = None,
     ) -> str:
-        """The events as text, most expensive first by the attribute `sort_by`."""
+        """Return a table of the events, the most expensive first if `sort_by` names an attribute."""
         from ._profiler_table import Layout, render
 
         layout = Layout(
@@ -328,7 +341,7 @@ class EventList(list[Any]):
         group_by_overload_name: bool = False,
         include_python_functions: bool = False,
     ) -> EventList:
-        """Sums over the events of one name (and shapes, and innermost `group_by_stack_n` lines of the stack)."""
+        """Sum the events of equal names, and of equal shapes or stacks if asked for."""
         sums: dict[object, FunctionEventAvg] = {}
         for event in self:
             shapes = str(event.input_shapes) if group_by_input_shapes else None
@@ -343,7 +356,7 @@ class EventList(list[Any]):
         )
 
     def total_average(self) -> FunctionEventAvg:
-        """The sum over all events."""
+        """Sum all events."""
         total = FunctionEventAvg()
         for event in self:
             total.add(event)
@@ -351,7 +364,7 @@ class EventList(list[Any]):
         return total
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for chrome://tracing or Perfetto."""
+        """Write the events for chrome://tracing or Perfetto."""
         from ._profiler_trace import write
 
         write(path, self)
@@ -360,7 +373,7 @@ class EventList(list[Any]):
         return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
 
     def export_stacks(self, path: str, metric: str) -> None:
-        """Writes one line per event with a stack, outermost first and the metric last, as flame graph tools read them."""
+        """Write one line per event with its stack and a metric, for flame graph tools."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
         # Only the host's time is measured.

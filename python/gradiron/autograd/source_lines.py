@@ -1,7 +1,7 @@
-"""Which line of the program made what: errors of autograd tell it for what was made while this is on.
+"""Source lines in autograd's errors: the file and the line that called an operator.
 
-Each recorded operator then remembers a file and a line number, in about half a microsecond. `GRADIRON_SOURCE_LINES=1` in the
-environment switches it on from the start; anomaly mode includes it.
+While switched on, each recorded operator remembers its line, which takes about half a microsecond. Setting
+`GRADIRON_SOURCE_LINES=1` in the environment switches it on from the start; anomaly mode includes it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,22 @@ from .. import _core
 
 
 class set_source_lines:
-    """Switches it at once; as a context manager, back at its end."""
+    """Switch source lines in autograd's errors on or off, at once or for a `with` block.
+
+    Errors then name the file and the line of the operators involved. As a context manager it restores the former mode
+    on exit.
+
+    Args:
+        mode: whether recorded operators remember the line that called them. Default: `True`
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.autograd.set_source_lines():
+        ...     y = x.exp()
+        >>> y.add_(1).sum().backward()
+        Traceback (most recent call last):
+        RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
+    """
 
     def __init__(self, mode: bool = True) -> None:
         self._before = _core.swap_source_lines(bool(mode))

@@ -1,4 +1,4 @@
-"""PyTorch's old wrapper of tensors, by its old name."""
+"""`Variable`, PyTorch's former wrapper of tensors."""
 
 from __future__ import annotations
 

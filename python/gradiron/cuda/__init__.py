@@ -1,4 +1,4 @@
-"""The GPU, by PyTorch's names. Any adapter that Vulkan, Metal or DirectX 12 can compute with counts as `cuda`."""
+"""GPUs by PyTorch's names: any adapter that computes by Vulkan, Metal or DirectX 12 counts as `cuda`."""
 
 from __future__ import annotations
 
@@ -132,38 +132,78 @@ def __dir__() -> list[str]:
 
 
 def is_available() -> bool:
-    """Whether there is a GPU to work with."""
+    """Return whether a GPU is available.
+
+    Examples:
+        >>> torch.cuda.is_available() == (torch.cuda.device_count() > 0)
+        True
+    """
     return core is not None and core.is_available()
 
 
 def device_count() -> int:
-    """How many GPUs there are; one at most."""
+    """Return the number of GPUs, at most one.
+
+    Examples:
+        >>> torch.cuda.device_count() in (0, 1)
+        True
+    """
     return core.device_count() if core is not None else 0
 
 
 def is_initialized() -> bool:
-    """Whether the GPU was used already."""
+    """Return whether the GPU is initialized, which its first use does.
+
+    Examples:
+        >>> isinstance(torch.cuda.is_initialized(), bool)
+        True
+    """
     return core is not None and core.is_open()
 
 
 def init() -> None:
-    """Open the GPU now instead of with the first tensor."""
+    """Initialize the GPU now rather than at its first use.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.init()
+    """
     gpu().check(0)
 
 
 def current_device() -> int:
-    """The number of the GPU that `cuda` means."""
+    """Return the index of the current GPU.
+
+    Examples:
+        >>> torch.cuda.current_device() if torch.cuda.is_available() else 0
+        0
+    """
     return checked_index()
 
 
 def set_device(device: Any) -> None:
-    """Choose the GPU that `cuda` means."""
+    """Set the current GPU.
+
+    Args:
+        device: index or device; a negative index does nothing.
+
+    Examples:
+        >>> torch.cuda.set_device(-1)
+    """
     if index_of(device) >= 0:
         checked_index(device)
 
 
 class device:
-    """Under `with`, `cuda` means this GPU."""
+    """Set the current GPU in a `with` block.
+
+    Args:
+        device: index or device; a negative index does nothing.
+
+    Examples:
+        >>> with torch.cuda.device(-1):
+        ...     x = torch.ones(1)
+    """
 
     def __init__(self, device: Any) -> None:
         self.idx = index_of(device)
@@ -178,14 +218,22 @@ class device:
 
 
 class device_of(device):
-    """Under `with`, `cuda` means the GPU of this tensor."""
+    """Set the current GPU in a `with` block to that of a tensor; one on the CPU does nothing.
+
+    Args:
+        obj: tensor.
+
+    Examples:
+        >>> with torch.cuda.device_of(torch.ones(1)):
+        ...     x = torch.ones(1)
+    """
 
     def __init__(self, obj: Any) -> None:
         super().__init__(obj.get_device() if obj.is_cuda else -1)
 
 
 class DeviceProperties:
-    """What the adapter says of itself. It has no CUDA capability, so that is 0.0."""
+    """Properties of a GPU: name, memory and features. Its CUDA capability is 0.0."""
 
     major = 0
     minor = 0
@@ -203,7 +251,15 @@ class DeviceProperties:
 
 
 def get_device_properties(device: Any = None) -> DeviceProperties:
-    """Name, memory and abilities of the GPU."""
+    """Return the properties of a GPU, such as `name` and `total_memory`.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     memory = torch.cuda.get_device_properties().total_memory
+    """
     index = index_of(device)
     init()
     if not 0 <= index < device_count():
@@ -212,32 +268,76 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
 
 
 def get_device_name(device: Any = None) -> str:
-    """The adapter's name."""
+    """Return the name of a GPU.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     name = torch.cuda.get_device_name()
+    """
     return get_device_properties(device).name
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
-    """The CUDA capability: (0, 0), for this is not CUDA."""
+    """Return the CUDA capability, which is (0, 0) as the GPU is not used by CUDA.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.get_device_capability() if torch.cuda.is_available() else (0, 0)
+        (0, 0)
+    """
     properties = get_device_properties(device)
     return properties.major, properties.minor
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
-    """Whether bfloat16 can be computed with: by way of float32, on every adapter."""
+    """Return whether bfloat16 is supported; every GPU emulates it by float32.
+
+    Args:
+        including_emulation: count emulation. Default: `True`
+
+    Examples:
+        >>> torch.cuda.is_bf16_supported(including_emulation=False)
+        False
+    """
     return including_emulation and is_available()
 
 
 def synchronize(device: Any = None) -> None:
-    """Wait until the GPU has done all that it was given; raise what went wrong there."""
+    """Wait until the GPU has finished all work, and raise errors that occurred there.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.synchronize()
+    """
     checked_index(device)
     gpu().synchronize()
 
 
 def submits() -> int:
-    """How many batches of work went to the GPU so far: a whole training step should be a few."""
+    """Return the number of batches of work that were submitted to the GPU so far.
+
+    A training step should take only a few.
+
+    Examples:
+        >>> torch.cuda.submits() >= 0
+        True
+    """
     return 0 if core is None else core.work()[0]
 
 
 def dispatches() -> int:
-    """How many kernels were dispatched so far."""
+    """Return the number of kernels that were dispatched so far.
+
+    Examples:
+        >>> torch.cuda.dispatches() >= 0
+        True
+    """
     return 0 if core is None else core.work()[1]

@@ -1,4 +1,4 @@
-"""The core's view of the GPU, and which device an argument names."""
+"""Access to the GPU part of the core, and the device that an argument names."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ core: Any = getattr(_core, "_gpu", None)
 
 
 def gpu() -> Any:
-    """The core's functions; an error in a build without them."""
+    """Return the GPU part of the core, or raise an error if the build has none."""
     if core is None:
         raise RuntimeError("this build of gradiron has no GPU support")
     return core
 
 
 def index_of(device: Any = None) -> int:
-    """The number of a device that is given as a number, a name, a device or not at all."""
+    """Return the index of a device given as an index, name, device or `None`."""
     if device is None:
         return 0
     if isinstance(device, bool) or not isinstance(device, (int, str, Device)):
@@ -32,7 +32,7 @@ def index_of(device: Any = None) -> int:
 
 
 def checked_index(device: Any = None) -> int:
-    """As `index_of`, of a device that is there."""
+    """Return the index of a device like `index_of`, and check that it exists."""
     index = index_of(device)
     if not 0 <= index < 256:
         raise RuntimeError("CUDA error: invalid device ordinal")

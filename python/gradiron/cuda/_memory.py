@@ -1,4 +1,4 @@
-"""How much memory the GPU's tensors take, and giving back what none of them uses."""
+"""Memory statistics of the GPU."""
 
 from __future__ import annotations
 
@@ -15,27 +15,66 @@ def _figures() -> dict[str, int]:
 
 
 def memory_allocated(device: Any = None) -> int:
-    """Bytes that tensors take now."""
+    """Return the number of bytes that tensors occupy on the GPU.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.memory_allocated() >= 0
+        True
+    """
     return _figures()["allocated"]
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes that tensors took since the start, or since `reset_peak_memory_stats`."""
+    """Return the peak of `memory_allocated`, since the start or `reset_peak_memory_stats`.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.max_memory_allocated() >= torch.cuda.memory_allocated()
+        True
+    """
     return _figures()["max_allocated"]
 
 
 def memory_reserved(device: Any = None) -> int:
-    """Bytes held: those that tensors take, and those kept for the next."""
+    """Return the number of bytes that are allocated on the GPU, in use by tensors or cached.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.memory_reserved() >= torch.cuda.memory_allocated()
+        True
+    """
     return _figures()["reserved"]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The most bytes held since the start, or since `reset_peak_memory_stats`."""
+    """Return the peak of `memory_reserved`, since the start or `reset_peak_memory_stats`.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.max_memory_reserved() >= torch.cuda.memory_reserved()
+        True
+    """
     return _figures()["max_reserved"]
 
 
 def memory_stats(device: Any = None) -> OrderedDict[str, int]:
-    """All figures, under PyTorch's names; empty while no GPU was used."""
+    """Return all memory statistics under PyTorch's names; none before the first use of the GPU.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> current = torch.cuda.memory_stats().get("allocated_bytes.all.current", 0)
+    """
     if core is None or not core.is_open():
         return OrderedDict()
     figures = _figures()
@@ -52,13 +91,28 @@ def memory_stats(device: Any = None) -> OrderedDict[str, int]:
 
 
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
-    """The figures as text."""
+    """Return the memory statistics as text.
+
+    Args:
+        device: a GPU; the current one if `None`.
+        abbreviated: ignored. Default: `False`
+
+    Examples:
+        >>> text = torch.cuda.memory_summary()
+    """
     lines = [f"{name:<32}{value:>16,}" for name, value in memory_stats(device).items()]
     return "\n".join(lines)
 
 
 def reset_peak_memory_stats(device: Any = None) -> None:
-    """Start the peaks afresh, from what is in use now."""
+    """Reset the peaks of the memory statistics to the current values.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> torch.cuda.reset_peak_memory_stats()
+    """
     if core is not None:
         core.reset_peak()
 
@@ -68,17 +122,35 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def ipc_collect() -> None:
-    """Nothing: no memory of the GPU is shared with other processes."""
+    """Do nothing, as no GPU memory is shared with other processes.
+
+    Examples:
+        >>> torch.cuda.ipc_collect()
+    """
 
 
 def empty_cache() -> None:
-    """Give memory that no tensor uses back to the driver."""
+    """Free the cached GPU memory that no tensor uses.
+
+    Examples:
+        >>> torch.cuda.empty_cache()
+    """
     if core is not None:
         core.empty_cache()
 
 
 def mem_get_info(device: Any = None) -> tuple[int, int]:
-    """Free and total bytes of the GPU's memory, as far as this process knows: others may use some of it, too."""
+    """Return the free and the total GPU memory in bytes.
+
+    The use by other processes is not known, so the free memory is an upper bound.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     free, total = torch.cuda.mem_get_info()
+    """
     checked_index(device)
     total = gpu().properties()["total_memory"]
     return max(total - memory_reserved(), 0), total

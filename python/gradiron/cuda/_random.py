@@ -1,4 +1,4 @@
-"""The GPU's random numbers: a seed, and how far into its stream the draws have come. No device is needed to set them."""
+"""The random number generator of the GPU. It can be seeded before there is a device."""
 
 from __future__ import annotations
 
@@ -15,48 +15,97 @@ _MASK = (1 << 64) - 1
 
 
 def manual_seed(seed: int) -> None:
-    """Set the seed; the stream starts at its beginning."""
+    """Seed the generator of the current GPU.
+
+    Args:
+        seed: seed, an integer.
+
+    Examples:
+        >>> torch.cuda.manual_seed(0)
+    """
     if core is not None:
         core.manual_seed(int(seed) & _MASK)
 
 
 def manual_seed_all(seed: int) -> None:
-    """Set the seed of every GPU."""
+    """Seed the generators of all GPUs.
+
+    Args:
+        seed: seed, an integer.
+
+    Examples:
+        >>> torch.cuda.manual_seed_all(0)
+    """
     manual_seed(seed)
 
 
 def seed() -> None:
-    """Set a seed from the system's randomness."""
+    """Seed the generator of the current GPU with an unpredictable number.
+
+    Examples:
+        >>> torch.cuda.seed()
+    """
     manual_seed(int.from_bytes(os.urandom(_WORD), "little") >> 11)
 
 
 def seed_all() -> None:
-    """Set a seed for every GPU from the system's randomness."""
+    """Seed the generators of all GPUs with an unpredictable number.
+
+    Examples:
+        >>> torch.cuda.seed_all()
+    """
     seed()
 
 
 def initial_seed() -> int:
-    """The seed."""
+    """Return the last seed of the GPU generator.
+
+    Examples:
+        >>> torch.cuda.manual_seed(5)
+        >>> torch.cuda.initial_seed() if torch.cuda.is_available() else 5
+        5
+    """
     checked_index()
     return gpu().generator_state()[0]
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:
-    """Seed and place in the stream, as bytes."""
+    """Return the state of a GPU generator as a tensor of bytes.
+
+    Args:
+        device: a GPU. Default: `"cuda"`
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+    """
     checked_index(device)
-    # PyTorch counts single numbers, the core blocks of four.
+    # PyTorch counts numbers, the core counts blocks of four.
     now, blocks = gpu().generator_state()
     data = now.to_bytes(_WORD, "little") + ((4 * blocks) & _MASK).to_bytes(_WORD, "little")
     return _core.make_tensor(list(data), _core.uint8, None, False)
 
 
 def get_rng_state_all() -> list[Tensor]:
-    """The state of every GPU."""
+    """Return the states of the generators of all GPUs.
+
+    Examples:
+        >>> states = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    """
     return [get_rng_state()]
 
 
 def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
-    """Go back to a state that `get_rng_state` gave."""
+    """Set the state of a GPU generator.
+
+    Args:
+        new_state: state that `get_rng_state` returned.
+        device: a GPU. Default: `"cuda"`
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.set_rng_state(torch.cuda.get_rng_state())
+    """
     checked_index(device)
     data = bytes(new_state.tolist())
     if len(data) != 2 * _WORD:
@@ -68,6 +117,13 @@ def set_rng_state(new_state: Tensor, device: Any = "cuda") -> None:
 
 
 def set_rng_state_all(new_states: Iterable[Tensor]) -> None:
-    """Set the state of every GPU."""
+    """Set the states of the generators of all GPUs.
+
+    Args:
+        new_states: states that `get_rng_state_all` returned.
+
+    Examples:
+        >>> torch.cuda.set_rng_state_all([])
+    """
     for i, state in enumerate(new_states):
         set_rng_state(state, i)

@@ -1,4 +1,4 @@
-"""Streams and events. One queue runs all work in the order in which it was given, so most of this needs nothing done."""
+"""Streams and events. A GPU has a single queue that runs all work in order, so most of this does nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,22 @@ from ._gpu import checked_index, gpu
 
 
 class Event:
-    """A point in the queue. One that keeps times waits for the work before it, and then reads the host's clock."""
+    """A point in the GPU's queue, to measure times or to wait for.
+
+    With `enable_timing`, `record` waits for all earlier work and reads the clock of the CPU.
+
+    Args:
+        enable_timing: measure times. Default: `False`
+        blocking, external: accepted for compatibility. Default: `False`
+        interprocess: not supported. Default: `False`
+
+    Examples:
+        >>> start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        >>> if torch.cuda.is_available():
+        ...     start.record()
+        ...     end.record()
+        ...     milliseconds = start.elapsed_time(end)
+    """
 
     def __init__(
         self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
@@ -22,24 +37,26 @@ class Event:
         self._seconds = 0.0
 
     def record(self, stream: Stream | None = None) -> None:
+        """Record the event at this point."""
         self.recorded = True
         if self._keeps_times:
             gpu().synchronize()
             self._seconds = time.perf_counter()
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Nothing to do: later work comes after earlier work."""
+        """Do nothing: later work runs after earlier work anyway."""
 
     def synchronize(self) -> None:
+        """Wait until the GPU has finished all work."""
         gpu().synchronize()
 
     def query(self) -> bool:
-        """Whether the work before this point is done; it waits, and then it is."""
+        """Wait for the work before the event and return `True`."""
         self.synchronize()
         return True
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds between two events."""
+        """Return the milliseconds between this event and a later one."""
         if not (self._keeps_times and end_event._keeps_times):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.recorded and end_event.recorded):
@@ -48,26 +65,39 @@ class Event:
 
 
 class Stream:
-    """The queue. Every stream is the same one."""
+    """A stream of the GPU; all streams are the same queue.
+
+    Args:
+        device: a GPU; the current one if `None`.
+        priority: accepted for compatibility. Default: `0`
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.Stream().synchronize()
+    """
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
         self.device = Device("cuda", checked_index(device))
         self.priority = priority
 
     def synchronize(self) -> None:
+        """Wait until the GPU has finished all work."""
         gpu().synchronize()
 
     def query(self) -> bool:
+        """Wait until the GPU has finished all work and return `True`."""
         self.synchronize()
         return True
 
     def wait_event(self, event: Event) -> None:
+        """Wait for an event, which takes no action."""
         event.wait(self)
 
     def wait_stream(self, stream: Stream) -> None:
-        """Nothing to do: there is one queue."""
+        """Do nothing, as there is one queue."""
 
     def record_event(self, event: Event | None = None) -> Event:
+        """Record an event, or a new one, and return it."""
         event = Event() if event is None else event
         event.record(self)
         return event
@@ -89,7 +119,15 @@ class Stream:
 
 
 class StreamContext:
-    """Work under `with` goes to the stream, as all work does."""
+    """Context manager that `stream` returns; work goes to the only queue.
+
+    Args:
+        stream: a stream, or `None`.
+
+    Examples:
+        >>> with torch.cuda.StreamContext(None):
+        ...     x = torch.ones(1)
+    """
 
     def __init__(self, stream: Stream | None) -> None:
         self.stream = stream
@@ -102,33 +140,90 @@ class StreamContext:
 
 
 def stream(stream: Stream | None) -> StreamContext:
-    """Work under `with` goes to `stream`, as all work does."""
+    """Select a stream in a `with` block, which has no effect as there is one queue.
+
+    Args:
+        stream: a stream, or `None`.
+
+    Examples:
+        >>> with torch.cuda.stream(None):
+        ...     x = torch.ones(1)
+    """
     return StreamContext(stream)
 
 
 class CUDAGraph:
-    """Refused: work is not written down to be done again."""
+    """Recorded GPU work, which is not supported.
+
+    Args:
+        args, options: ignored.
+
+    Examples:
+        >>> torch.cuda.CUDAGraph()
+        Traceback (most recent call last):
+        NotImplementedError: torch.cuda.CUDAGraph: gradiron submits work each time; it records none
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         raise NotImplementedError(f"torch.cuda.{type(self).__name__}: gradiron submits work each time; it records none")
 
 
 def is_current_stream_capturing() -> bool:
-    """Whether work is written down at the moment: it never is."""
+    """Return whether GPU work is being captured, which it never is.
+
+    Examples:
+        >>> torch.cuda.is_current_stream_capturing()
+        False
+    """
     return False
 
 
 class graph(CUDAGraph):
-    """Refused as well."""
+    """Capture GPU work in a `with` block, which is not supported.
+
+    Args:
+        args, options: ignored.
+
+    Examples:
+        >>> torch.cuda.graph(None)
+        Traceback (most recent call last):
+        NotImplementedError: torch.cuda.graph: gradiron submits work each time; it records none
+    """
 
 
 def current_stream(device: Any = None) -> Stream:
+    """Return the current stream.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.current_stream().synchronize()
+    """
     return Stream(device)
 
 
 def default_stream(device: Any = None) -> Stream:
+    """Return the default stream.
+
+    Args:
+        device: a GPU; the current one if `None`.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.default_stream().synchronize()
+    """
     return Stream(device)
 
 
 def set_stream(stream: Stream) -> None:
-    """Nothing to do: there is one queue."""
+    """Set the current stream, which has no effect as there is one queue.
+
+    Args:
+        stream: a stream.
+
+    Examples:
+        >>> if torch.cuda.is_available():
+        ...     torch.cuda.set_stream(torch.cuda.current_stream())
+    """

@@ -1,4 +1,4 @@
-"""Marks for NVIDIA's profilers, which do not see what runs here: they go nowhere."""
+"""Markers for NVIDIA's profilers, which have no effect."""
 
 from __future__ import annotations
 
@@ -12,34 +12,35 @@ _depth = 0
 
 
 def range_push(msg: str) -> int:
-    """Begins a range; how many it lies in."""
+    """Begin a range and return its depth."""
     global _depth
     _depth += 1
     return _depth - 1
 
 
 def range_pop() -> int:
-    """Ends the latest range."""
+    """End the latest range and return its depth."""
     global _depth
     _depth -= 1
     return _depth
 
 
 def range_start(msg: str) -> int:
+    """Begin a range that `range_end` ends, and return its number."""
     return 0
 
 
 def range_end(range_id: int) -> None:
-    """Ends a range by its number."""
+    """End a range."""
 
 
 def mark(msg: str) -> None:
-    """Marks a moment."""
+    """Mark a moment."""
 
 
 @contextlib.contextmanager
 def range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """A range for the length of a `with` statement."""
+    """Begin a range that ends with the `with` block."""
     range_push(msg.format(*args, **kwargs))
     try:
         yield

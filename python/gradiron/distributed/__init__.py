@@ -1,6 +1,6 @@
-"""Training with several processes, on one machine or several: `torch.distributed`, on MPI.
+"""Distributed training with several processes, on one or several machines, by MPI.
 
-Start a program with `gradiron-run --nproc-per-node 2 train.py`, or by an MPI launcher. docs/distributed.md tells more.
+Start a program with `gradiron-run --nproc-per-node 2 train.py`, or by an MPI launcher; see docs/distributed.md.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ __all__ = [
 ]
 __all__ += _functions
 
-# Parts that are loaded when they are asked for.
+# Submodules that are imported on first use.
 _PARTS = frozenset(
     "algorithms checkpoint device_mesh distributed_c10d elastic fsdp launcher nn optim rpc run tensor _tensor utils".split()
 )
@@ -86,7 +86,12 @@ _IN_PARTS = {
 
 
 def describe_engine() -> str:
-    """What runs the collectives: "MPICH 5.0.2 by mpi4py 4.1.2, started by a TCPStore (env:// or tcp://)"."""
+    """Describe what runs the collectives: the MPI library and how it was started.
+
+    Examples:
+        >>> isinstance(torch.distributed.describe_engine(), str)
+        True
+    """
     return _engine.describe()
 
 
@@ -99,7 +104,7 @@ def __getattr__(name: str) -> Any:
 
 
 def breakpoint(rank: int = 0, skip: int = 0, timeout_s: float = 3600) -> None:
-    """Starts the debugger on one rank; the others wait for it."""
+    """Start the debugger on one rank, while the others wait."""
     import pdb
 
     if get_rank() == rank:  # noqa: F405

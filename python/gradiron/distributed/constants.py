@@ -1,4 +1,4 @@
-"""How long collectives may take where nobody says."""
+"""Default timeouts of collectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of `torch.distributed`: groups, and the collectives that a program calls."""
+"""The functions of `torch.distributed`: process groups and collectives."""
 
 from __future__ import annotations
 
@@ -117,7 +117,15 @@ _NOT_INITIALIZED = "Default process group has not been initialized, please make 
 
 
 class Backend(str):
-    """The name of a backend: "gloo", "mpi" and "nccl" all mean the one engine there is."""
+    """Name of a backend: `"gloo"`, `"mpi"` and `"nccl"`, which all use MPI, or a registered one.
+
+    Args:
+        name: name in any case.
+
+    Examples:
+        >>> torch.distributed.Backend("GLOO")
+        'gloo'
+    """
 
     UNDEFINED = "undefined"
     GLOO = "gloo"
@@ -146,7 +154,7 @@ class Backend(str):
         extended_api: bool = False,
         devices: str | list[str] | None = None,
     ) -> None:
-        """Makes a backend of a program's own known: `func(store, rank, size, timeout)` returns its `ProcessGroup`."""
+        """Register a backend of one's own: `func(store, rank, size, timeout)` returns its `ProcessGroup`."""
         name = name.lower()
         setattr(cls, name.upper(), name)
         if name not in cls.backend_list:
@@ -159,7 +167,15 @@ class Backend(str):
 
 
 class BackendConfig:
-    """Which backend serves which kind of device."""
+    """The backend of each type of device.
+
+    Args:
+        backend: name of a backend, or pairs such as `"cpu:gloo,cuda:nccl"`.
+
+    Examples:
+        >>> torch.distributed.BackendConfig("cpu:gloo,cuda:nccl").get_device_backend_map()
+        {'cpu': 'gloo', 'cuda': 'nccl'}
+    """
 
     def __init__(self, backend: str) -> None:
         self.device_backend_map: dict[str, str] = {}
@@ -176,7 +192,7 @@ class BackendConfig:
                     raise ValueError(f"Duplicate device type {device} in backend string: {backend}")
                 self.device_backend_map[device] = Backend(name)
         elif backend == Backend.UNDEFINED:
-            # Whether there is a GPU is not asked: opening one takes longer than the start of all ranks.
+            # Looking for a GPU would take longer than starting all ranks.
             self.device_backend_map = {"cpu": Backend.GLOO}
         else:
             for device in Backend.backend_capability.get(backend, ["cpu", "cuda"]):
@@ -186,7 +202,7 @@ class BackendConfig:
         return ",".join(f"{device}:{backend}" for device, backend in self.device_backend_map.items())
 
     def get_device_backend_map(self) -> dict[str, str]:
-        """The backends by device."""
+        """Return a dict from types of devices to backends."""
         return self.device_backend_map
 
 
@@ -245,25 +261,45 @@ class _WorldMeta(type):
 
 
 class group(metaclass=_WorldMeta):
-    """`group.WORLD` is the group of all ranks."""
+    """Namespace of `group.WORLD`, the default group.
+
+    Examples:
+        >>> torch.distributed.group.WORLD is None
+        True
+    """
 
 
 class GroupMember(metaclass=_WorldMeta):
-    """`GroupMember.NON_GROUP_MEMBER` stands for a group that this rank is not in."""
+    """Namespace of `GroupMember.NON_GROUP_MEMBER`, which ranks outside of a new group get, and `WORLD`.
+
+    Examples:
+        >>> torch.distributed.GroupMember.NON_GROUP_MEMBER
+        -100
+    """
 
     NON_GROUP_MEMBER = -100
 
 
-# What is there.
+# Available backends.
 
 
 def is_available() -> bool:
-    """Tells whether `torch.distributed` can be used."""
+    """Return whether `torch.distributed` can be used.
+
+    Examples:
+        >>> torch.distributed.is_available()
+        True
+    """
     return True
 
 
 def is_mpi_available() -> bool:
-    """Tells whether mpi4py, and so the engine, is installed."""
+    """Return whether MPI, and so more than one rank, can be used: whether mpi4py is installed.
+
+    Examples:
+        >>> torch.distributed.is_mpi_available() == torch.distributed.is_gloo_available()
+        True
+    """
     return mpi.is_installed()
 
 
@@ -271,29 +307,57 @@ is_gloo_available = is_mpi_available
 
 
 def is_nccl_available() -> bool:
-    """Tells whether "nccl", the engine for GPU tensors, can be used."""
+    """Return whether the backend `"nccl"` can be used: MPI for tensors on a GPU.
+
+    Examples:
+        >>> isinstance(torch.distributed.is_nccl_available(), bool)
+        True
+    """
     return mpi.is_installed() and _has_gpu()
 
 
 def is_ucc_available() -> bool:
-    """False: gradiron has no UCC."""
+    """Return whether UCC is available, which it is not.
+
+    Examples:
+        >>> torch.distributed.is_ucc_available()
+        False
+    """
     return False
 
 
 def is_xccl_available() -> bool:
-    """False: gradiron has no XCCL."""
+    """Return whether XCCL is available, which it is not.
+
+    Examples:
+        >>> torch.distributed.is_xccl_available()
+        False
+    """
     return False
 
 
 def is_backend_available(backend: str) -> bool:
-    """Tells whether a backend of this name can be used."""
+    """Return whether a backend can be used.
+
+    Args:
+        backend: name of the backend.
+
+    Examples:
+        >>> torch.distributed.is_backend_available("ucc")
+        False
+    """
     name = backend.lower()
     known = {"gloo": is_gloo_available, "mpi": is_mpi_available, "nccl": is_nccl_available}
     return known[name]() if name in known else name.upper() in Backend._plugins
 
 
 def is_torchelastic_launched() -> bool:
-    """Tells whether `gradiron-run` has started this process."""
+    """Return whether `gradiron-run` started this process.
+
+    Examples:
+        >>> torch.distributed.is_torchelastic_launched()
+        False
+    """
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
@@ -307,7 +371,12 @@ def _has_gpu() -> bool:
 
 
 def is_initialized() -> bool:
-    """Tells whether there is a default group."""
+    """Return whether there is a default group.
+
+    Examples:
+        >>> torch.distributed.is_initialized()
+        False
+    """
     return _world.default_pg is not None
 
 
@@ -326,7 +395,7 @@ def _rank_not_in_group(group: Any) -> bool:
 
 
 def _check_member(operation: str, group: Any) -> bool:
-    """Warns where this rank is not in the group; tells whether it is."""
+    """Return whether this rank is in the group, and warn if it is not."""
     if _rank_not_in_group(group):
         rank = _get_default_group().rank() if is_initialized() else "?"
         warnings.warn(f"Running {operation} on global rank {rank} which does not belong to the given group.", stacklevel=3)
@@ -339,12 +408,32 @@ def _resolve(group: Any) -> Any:
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's rank in a group; -1 outside of it."""
+    """Return the rank of this process in a group, or -1 outside of it.
+
+    Args:
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_rank()
+        0
+        >>> torch.distributed.destroy_process_group()
+    """
     return -1 if _rank_not_in_group(group) else int(_resolve(group).rank())
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
-    """How many ranks a group has; -1 outside of it."""
+    """Return the number of ranks in a group, or -1 outside of it.
+
+    Args:
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_world_size()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
     return -1 if _rank_not_in_group(group) else int(_resolve(group).size())
 
 
@@ -356,7 +445,17 @@ def _known(group: Any) -> ProcessGroup:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name of the backend that was asked for."""
+    """Return the name of the backend of a group.
+
+    Args:
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_backend()
+        'gloo'
+        >>> torch.distributed.destroy_process_group()
+    """
     _resolve(group)
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
@@ -364,14 +463,32 @@ def get_backend(group: ProcessGroup | None = None) -> str:
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """The backends of a group by device, as "cpu:gloo"."""
+    """Return the backends of a group by device, such as `"cpu:gloo"`.
+
+    Args:
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_backend_config()
+        'cpu:gloo,cuda:gloo'
+        >>> torch.distributed.destroy_process_group()
+    """
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
     return _world.pg_backend_config[_known(group)]
 
 
 def get_default_backend_for_device(device: Any) -> str:
-    """The backend that serves a device where none is chosen."""
+    """Return the default backend for a device.
+
+    Args:
+        device: device or its type.
+
+    Examples:
+        >>> torch.distributed.get_default_backend_for_device("cpu")
+        'gloo'
+    """
     kind = device.type if isinstance(device, _core.device) else _core.device(device).type
     if kind not in Backend.default_device_backend_map:
         raise ValueError(f"Default backend not registered for device : {device}")
@@ -379,12 +496,33 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
-    """The ranks of the world that are in a group, in its order."""
+    """Return the global ranks of the members of a group, in its order.
+
+    Args:
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_process_group_ranks(None)
+        [0]
+        >>> torch.distributed.destroy_process_group()
+    """
     return list(_world.pg_group_ranks[_known(group)])
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
-    """The world's rank of a rank of a group."""
+    """Convert a rank of a group to a global rank.
+
+    Args:
+        group: process group.
+        group_rank: rank in the group.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_global_rank(torch.distributed.new_group([0]), 0)
+        0
+        >>> torch.distributed.destroy_process_group()
+    """
     if group is _world.default_pg or group is None:
         return group_rank
     if group not in _world.pg_group_ranks:
@@ -396,7 +534,18 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
-    """The rank in a group of a rank of the world."""
+    """Convert a global rank to a rank of a group.
+
+    Args:
+        group: process group.
+        global_rank: rank in the default group.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_group_rank(torch.distributed.new_group([0]), 0)
+        0
+        >>> torch.distributed.destroy_process_group()
+    """
     if group is _world.default_pg or group is None:
         return global_rank
     if group not in _world.pg_group_ranks:
@@ -408,7 +557,18 @@ def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """This process's rank among those of its machine, as the launcher says."""
+    """Return the rank of this process on its machine, from the environment variable LOCAL_RANK.
+
+    Args:
+        fallback_rank: result if the variable is not set.
+
+    Raises:
+        RuntimeError: if neither is given.
+
+    Examples:
+        >>> torch.distributed.get_node_local_rank(fallback_rank=0)
+        0
+    """
     if "LOCAL_RANK" in os.environ:
         return int(os.environ["LOCAL_RANK"])
     if fallback_rank is not None:
@@ -420,7 +580,14 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
 
 
 def get_pg_count() -> int:
-    """How many groups have been made."""
+    """Return the number of groups that were created.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.get_pg_count()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
     return _world.group_count
 
 
@@ -482,15 +649,28 @@ def init_process_group(
     _ranks: list[int] | None = None,
     enable_reconfigure: bool = False,
 ) -> None:
-    """Starts training with several processes: all ranks call it, and find each other.
+    """Initialize the default process group; all ranks call it and find each other.
 
     Args:
-        backend: "gloo", "mpi", "nccl", pairs such as "cpu:gloo,cuda:nccl", or a backend that was registered. All built-in names
-            mean the same engine, MPI.
-        init_method: where ranks meet: "env://" (the default) reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE,
-            "tcp://host:port" and "file:///path" take `rank` and `world_size`.
-        timeout: how long a collective may take; 30 minutes, for "nccl" 10.
-        store: where ranks meet instead, with `rank` and `world_size`.
+        backend: `"gloo"`, `"mpi"`, `"nccl"`, pairs such as `"cpu:gloo,cuda:nccl"`, or a registered backend. All
+            built-in names use MPI.
+        init_method: where ranks meet: `"env://"` reads MASTER_ADDR, MASTER_PORT, RANK and WORLD_SIZE from the
+            environment; `"tcp://host:port"` and `"file:///path"` need `rank` and `world_size`. `None` means
+            `"env://"`.
+        timeout: longest duration of a collective; 30 minutes, for `"nccl"` 10, if `None`.
+        world_size: number of processes. Default: `-1`
+        rank: rank of this process. Default: `-1`
+        store: store where ranks meet, instead of `init_method`.
+        group_name: name of the group. Default: `""`
+        pg_options: options for a registered backend.
+        device_id: device of this process.
+        enable_reconfigure: accepted for compatibility. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.is_initialized()
+        True
+        >>> torch.distributed.destroy_process_group()
     """
     if _world.default_pg is not None:
         raise ValueError("trying to initialize the default process group twice!")
@@ -582,7 +762,17 @@ def _register(
 
 
 def destroy_process_group(group: ProcessGroup | None = None) -> None:
-    """Ends a group, or, without one, all groups."""
+    """Destroy a process group, or all groups.
+
+    Args:
+        group: group to destroy; all of them if `None` or the default group.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.destroy_process_group()
+        >>> torch.distributed.is_initialized()
+        False
+    """
     if _rank_not_in_group(group):
         return
     pg = _world.default_pg if group is None else group
@@ -615,9 +805,26 @@ def new_group(
     device_id: Any = None,
     sort_ranks: bool = True,
 ) -> Any:
-    """Makes a group of some ranks: all ranks of the world call it, in the same order.
+    """Create a group of some ranks; all ranks of the default group must call it, in the same order.
 
-    Outside of the group it is `NON_GROUP_MEMBER`.
+    Args:
+        ranks: global ranks of the members; all if `None`.
+        timeout: longest duration of a collective; 30 minutes, for `"nccl"` 10, if `None`.
+        backend: backend of the group; that of the default group if `None`.
+        pg_options: options for a registered backend.
+        use_local_synchronization: let only the members call it. Default: `False`
+        group_desc: description of the group.
+        device_id: accepted for compatibility.
+        sort_ranks: number the members by their global ranks, not in the order given. Default: `True`
+
+    Returns:
+        The group, or `GroupMember.NON_GROUP_MEMBER` on other ranks.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.new_group([0]).size()
+        1
+        >>> torch.distributed.destroy_process_group()
     """
     world = _get_default_group()
     default_backend, default_store = _world.pg_map[world]
@@ -664,7 +871,7 @@ def new_group(
 
 
 def hash_ranks(ranks: Sequence[int]) -> str:
-    """A name for a set of ranks that all of them find alone."""
+    """Return a name for a set of ranks, equal on all ranks."""
     import hashlib
 
     return hashlib.sha1("_".join(map(str, ranks)).encode(), usedforsecurity=False).hexdigest()
@@ -686,7 +893,26 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Cuts the world into groups of neighbours; this rank's, and all."""
+    """Split the ranks into groups of equal size, of consecutive ranks.
+
+    Args:
+        group_size: size of each group; the number of ranks per machine if `None`.
+        group: group to split; the default group if `None`.
+        timeout: longest duration of a collective; 30 minutes, for `"nccl"` 10, if `None`.
+        backend: backend of the group; that of the default group if `None`.
+        pg_options: options for a registered backend.
+        group_desc: description of the group.
+
+    Returns:
+        The group of this rank, and a list of all groups.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> mine, groups = torch.distributed.new_subgroups(1)
+        >>> len(groups)
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
     if group_size is None:
         group_size = int(os.environ.get("LOCAL_WORLD_SIZE", get_world_size()))
     if group_size <= 0:
@@ -708,7 +934,25 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Makes disjoint groups; this rank's (None where it has none), and all."""
+    """Create several disjoint groups from lists of ranks.
+
+    Args:
+        ranks_per_subgroup_list: global ranks of each group.
+        timeout: longest duration of a collective; 30 minutes, for `"nccl"` 10, if `None`.
+        backend: backend of the group; that of the default group if `None`.
+        pg_options: options for a registered backend.
+        group_desc: description of the group.
+
+    Returns:
+        The group of this rank, or `None`, and a list of all groups.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> mine, groups = torch.distributed.new_subgroups_by_enumeration([[0]])
+        >>> mine is groups[0]
+        True
+        >>> torch.distributed.destroy_process_group()
+    """
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     of_rank: dict[int, int] = {}
@@ -732,7 +976,22 @@ def split_group(
     group_desc: str | None = None,
     backend: str | None = None,
 ) -> Any:
-    """Cuts a group into parts; `split_ranks` are ranks of the parent. None outside of all of them."""
+    """Split a group into disjoint groups, and return that of this rank, or `None`.
+
+    Args:
+        parent_pg: group to split; the default group if `None`.
+        split_ranks: ranks in the parent group, for each new group.
+        timeout: longest duration of a collective; 30 minutes, for `"nccl"` 10, if `None`.
+        pg_options: options for a registered backend.
+        group_desc: description of the group.
+        backend: backend of the group; that of the default group if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.split_group(split_ranks=[[0]]).size()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
     if not split_ranks:
         raise ValueError("split_ranks cannot be None or empty")
     parent = get_process_group_ranks(parent_pg)
@@ -743,7 +1002,18 @@ def split_group(
 
 
 def set_timeout(timeout: timedelta, group: ProcessGroup | None = None) -> None:
-    """Changes how long the collectives of a group may take."""
+    """Set how long the collectives of a group may take.
+
+    Args:
+        timeout: a `datetime.timedelta`.
+        group: process group; the default group if `None`.
+
+    Examples:
+        >>> import datetime
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.set_timeout(datetime.timedelta(minutes=5))
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_timeout(timeout)
     _resolve(group)._set_default_timeout(timeout)
 
@@ -800,7 +1070,15 @@ def _finish(work: Any, async_op: bool) -> Any:
 
 
 def supports_complex(reduceOp: Any) -> bool:
-    """Tells whether complex tensors can be reduced so."""
+    """Return whether a reduction supports complex tensors.
+
+    Args:
+        reduceOp: reduction.
+
+    Examples:
+        >>> torch.distributed.supports_complex(torch.distributed.ReduceOp.SUM)
+        True
+    """
     return reduceOp not in (ReduceOp.MAX, ReduceOp.MIN, ReduceOp.PRODUCT, ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)
 
 
@@ -814,7 +1092,22 @@ def _as_real(tensor: Tensor, op: Any, name: str) -> Tensor:
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Reduces a tensor over all ranks, in place: every rank gets the result."""
+    """Reduce a tensor over all ranks, in place; every rank gets the result.
+
+    Args:
+        tensor: input and output.
+        op: reduction, such as `ReduceOp.SUM`, `AVG`, `MIN` or `MAX`. Default: `ReduceOp.SUM`
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> x = torch.ones(2)
+        >>> torch.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(tensor, "tensor")
     if not _check_member("all_reduce", group):
         return None
@@ -830,7 +1123,19 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | Non
 def all_reduce_coalesced(
     tensors: list[Tensor], op: Any = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
-    """Reduces several tensors of one dtype, as one message."""
+    """Reduce several tensors of one dtype over all ranks, in place, as one message.
+
+    Args:
+        tensors: inputs and outputs.
+        op: reduction, such as `ReduceOp.SUM`, `AVG`, `MIN` or `MAX`. Default: `ReduceOp.SUM`
+        group: process group; the default group if `None`.
+        async_op: return a future at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.all_reduce_coalesced([torch.ones(2), torch.ones(3)])
+        >>> torch.distributed.destroy_process_group()
+    """
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     _check_tensor_list(tensors, "tensor")
     tensors = [_as_real(t, op, "all_reduce") for t in tensors]
@@ -849,7 +1154,20 @@ def broadcast(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """Sends a tensor of rank `src` to all ranks of the group."""
+    """Send a tensor from one rank to all ranks, in place.
+
+    Args:
+        tensor: data on the source rank, output on the others.
+        src: global rank of the source.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+        group_src: rank of the source in the group, instead of `src`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.broadcast(torch.ones(2), src=0)
+        >>> torch.distributed.destroy_process_group()
+    """
     pg: Any = _resolve(group) if not _rank_not_in_group(group) else group
     _check_single_tensor(tensor, "tensor")
     if not _check_member("broadcast", group):
@@ -866,7 +1184,21 @@ def reduce(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """Reduces a tensor over all ranks; rank `dst` gets the result."""
+    """Reduce a tensor over all ranks; only one rank gets the result, in place.
+
+    Args:
+        tensor: input, and output on the destination rank.
+        dst: global rank of the destination.
+        op: reduction, such as `ReduceOp.SUM`, `AVG`, `MIN` or `MAX`. Default: `ReduceOp.SUM`
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+        group_dst: rank of the destination in the group, instead of `dst`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.reduce(torch.ones(2), dst=0)
+        >>> torch.distributed.destroy_process_group()
+    """
     pg: Any = _resolve(group) if not _rank_not_in_group(group) else group
     _check_single_tensor(tensor, "tensor")
     if not _check_member("reduce", group):
@@ -877,7 +1209,22 @@ def reduce(
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False) -> Any:
-    """Gathers each rank's tensor in a list, on every rank."""
+    """Gather the tensors of all ranks into a list, on all ranks.
+
+    Args:
+        tensor_list: outputs, one per rank.
+        tensor: input of this rank.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> outputs = [torch.zeros(2)]
+        >>> torch.distributed.all_gather(outputs, torch.ones(2))
+        >>> outputs
+        [tensor([1., 1.])]
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_tensor_list(tensor_list, "tensor_list")
     _check_single_tensor(tensor, "tensor")
     _check_same_dtype(tensor_list, tensor)
@@ -889,7 +1236,22 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: ProcessGroup | 
 def all_gather_into_tensor(
     output_tensor: Tensor, input_tensor: Tensor, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
-    """Gathers each rank's tensor in one tensor, on every rank."""
+    """Gather the tensors of all ranks into one tensor, on all ranks.
+
+    Args:
+        output_tensor: output with the inputs of all ranks, concatenated or stacked along the first dimension.
+        input_tensor: input of this rank.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> output = torch.zeros(2)
+        >>> torch.distributed.all_gather_into_tensor(output, torch.ones(2))
+        >>> output
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(input_tensor, "input_tensor")
     _check_single_tensor(output_tensor, "output_tensor")
     _check_same_dtype(input_tensor, output_tensor)
@@ -912,7 +1274,19 @@ def all_gather_coalesced(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Gathers several tensors: `output_tensor_lists[rank]` becomes the list of that rank."""
+    """Gather several tensors from each rank, on all ranks.
+
+    Args:
+        output_tensor_lists: outputs, a list of tensors for each rank.
+        input_tensor_list: inputs of this rank.
+        group: process group; the default group if `None`.
+        async_op: return a future at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.all_gather_coalesced([[torch.zeros(2)]], [torch.ones(2)])
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("all_gather_coalesced", group):
         return None
     _check_tensor_list(input_tensor_list, "input_tensor_list")
@@ -934,7 +1308,24 @@ def gather(
     async_op: bool = False,
     group_dst: int | None = None,
 ) -> Any:
-    """Gathers each rank's tensor in a list, on rank `dst`."""
+    """Gather the tensors of all ranks into a list, on one rank.
+
+    Args:
+        tensor: input of this rank.
+        gather_list: outputs, one per rank, on the destination rank only.
+        dst: global rank of the destination; 0 if `None`.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+        group_dst: rank of the destination in the group, instead of `dst`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> outputs = [torch.zeros(2)]
+        >>> torch.distributed.gather(torch.ones(2), outputs)
+        >>> outputs
+        [tensor([1., 1.])]
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(tensor, "tensor")
     if gather_list:
         _check_tensor_list(gather_list, "gather_list")
@@ -964,7 +1355,24 @@ def scatter(
     async_op: bool = False,
     group_src: int | None = None,
 ) -> Any:
-    """Gives each rank its tensor of the list of rank `src`."""
+    """Distribute the tensors of a list from one rank, one to each rank.
+
+    Args:
+        tensor: output of this rank.
+        scatter_list: inputs, one per rank, on the source rank only.
+        src: global rank of the source; 0 if `None`.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+        group_src: rank of the source in the group, instead of `src`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> output = torch.zeros(2)
+        >>> torch.distributed.scatter(output, [torch.ones(2)])
+        >>> output
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(tensor, "tensor")
     if scatter_list:
         _check_tensor_list(scatter_list, "scatter_list")
@@ -993,7 +1401,23 @@ def reduce_scatter(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Reduces a list of tensors, one for each rank; each rank gets its own."""
+    """Reduce a list of tensors over all ranks; each rank gets one of the results.
+
+    Args:
+        output: output of this rank.
+        input_list: inputs, one for each rank.
+        op: reduction, such as `ReduceOp.SUM`, `AVG`, `MIN` or `MAX`. Default: `ReduceOp.SUM`
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> output = torch.zeros(2)
+        >>> torch.distributed.reduce_scatter(output, [torch.ones(2)])
+        >>> output
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(output, "output")
     _check_tensor_list(input_list, "input_list")
     _check_same_dtype(output, input_list)
@@ -1006,7 +1430,23 @@ def reduce_scatter(
 def reduce_scatter_tensor(
     output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Any:
-    """Reduces a tensor; each rank gets its part of the result."""
+    """Reduce a tensor over all ranks; each rank gets its part of the result.
+
+    Args:
+        output: output of this rank.
+        input: input, the parts for all ranks along the first dimension.
+        op: reduction, such as `ReduceOp.SUM`, `AVG`, `MIN` or `MAX`. Default: `ReduceOp.SUM`
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> output = torch.zeros(2)
+        >>> torch.distributed.reduce_scatter_tensor(output, torch.ones(2))
+        >>> output
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     if not _check_member("reduce_scatter_tensor", group):
@@ -1031,7 +1471,24 @@ def all_to_all_single(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Sends a part of a tensor to each rank, and receives one from each."""
+    """Send a part of a tensor to each rank, and receive a part from each.
+
+    Args:
+        output: output of this rank.
+        input: input of this rank.
+        output_split_sizes: sizes of the parts that are received, along the first dimension; equal if `None`.
+        input_split_sizes: sizes of the parts that are sent, along the first dimension; equal if `None`.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> output = torch.zeros(2)
+        >>> torch.distributed.all_to_all_single(output, torch.ones(2))
+        >>> output
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("all_to_all_single", group):
         return None
     _check_single_tensor(output, "output")
@@ -1048,7 +1505,22 @@ def all_to_all(
     group: ProcessGroup | None = None,
     async_op: bool = False,
 ) -> Any:
-    """Sends a tensor to each rank, and receives one from each."""
+    """Send a tensor to each rank, and receive one from each.
+
+    Args:
+        output_tensor_list: outputs, one per rank.
+        input_tensor_list: inputs, one per rank.
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> outputs = [torch.zeros(2)]
+        >>> torch.distributed.all_to_all(outputs, [torch.ones(2)])
+        >>> outputs
+        [tensor([1., 1.])]
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("all_to_all", group):
         return None
     _check_tensor_list(output_tensor_list, "output_tensor_list")
@@ -1064,7 +1536,19 @@ def barrier(
     device_ids: list[int] | None = None,
     timeout: timedelta | None = None,
 ) -> Any:
-    """Waits until all ranks of the group have come."""
+    """Wait until all ranks of a group have called this.
+
+    Args:
+        group: process group; the default group if `None`.
+        async_op: return a `Work` at once instead of waiting. Default: `False`
+        device_ids: accepted for compatibility.
+        timeout: how long to wait; the group's timeout if `None`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.barrier()
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("barrier", group):
         return None
     pg = _resolve(group)
@@ -1079,7 +1563,18 @@ def barrier(
 def monitored_barrier(
     group: ProcessGroup | None = None, timeout: timedelta | float | None = None, wait_all_ranks: bool = False
 ) -> None:
-    """A barrier that names the ranks that have not come in time."""
+    """Wait until all ranks of a group have called this, and raise an error that names those that do not in time.
+
+    Args:
+        group: process group; the default group if `None`.
+        timeout: how long to wait; the group's timeout if `None`.
+        wait_all_ranks: name all missing ranks, not only the first. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> torch.distributed.monitored_barrier()
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("monitored_barrier", group):
         return
     pg = _resolve(group)
@@ -1101,7 +1596,22 @@ def isend(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> Any:
-    """Begins to send a tensor to rank `dst`."""
+    """Start sending a tensor to another rank, and return a `Work`.
+
+    Args:
+        tensor: tensor to send, which must not change before the work is done.
+        dst: global rank of the destination.
+        group: process group; the default group if `None`.
+        tag: number that the receiver has to give as well. Default: `0`
+        group_dst: rank of the destination in the group, instead of `dst`.
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.isend(torch.ones(2), dst=1).wait()
+        ...     else:
+        ...         torch.distributed.irecv(torch.zeros(2), src=0).wait()
+    """
     pg = _resolve(group)
     if not _check_member("isend", group):
         return None
@@ -1118,7 +1628,22 @@ def irecv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> Any:
-    """Begins to receive a tensor from rank `src`, or from any."""
+    """Start receiving a tensor from another rank, and return a `Work`.
+
+    Args:
+        tensor: output.
+        src: global rank of the source; any if `None`.
+        group: process group; the default group if `None`.
+        tag: number that the sender gave. Default: `0`
+        group_src: rank of the source in the group, instead of `src`.
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.isend(torch.ones(2), dst=1).wait()
+        ...     else:
+        ...         torch.distributed.irecv(torch.zeros(2), src=0).wait()
+    """
     _check_single_tensor(tensor, "tensor")
     if not _check_member("irecv", group):
         return None
@@ -1137,7 +1662,22 @@ def send(
     tag: int = 0,
     group_dst: int | None = None,
 ) -> None:
-    """Sends a tensor to rank `dst`."""
+    """Send a tensor to another rank.
+
+    Args:
+        tensor: tensor to send.
+        dst: global rank of the destination.
+        group: process group; the default group if `None`.
+        tag: number that the receiver has to give as well. Default: `0`
+        group_dst: rank of the destination in the group, instead of `dst`.
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.send(torch.ones(2), dst=1)
+        ...     else:
+        ...         torch.distributed.recv(torch.zeros(2), src=0)
+    """
     work = isend(tensor, dst, group, tag, group_dst)
     if work is not None:
         work.wait()
@@ -1150,7 +1690,22 @@ def recv(
     tag: int = 0,
     group_src: int | None = None,
 ) -> int:
-    """Receives a tensor from rank `src`, or from any; the rank that has sent it."""
+    """Receive a tensor from another rank, and return that rank.
+
+    Args:
+        tensor: output.
+        src: global rank of the source; any if `None`.
+        group: process group; the default group if `None`.
+        tag: number that the sender gave. Default: `0`
+        group_src: rank of the source in the group, instead of `src`.
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.send(torch.ones(2), dst=1)
+        ...     else:
+        ...         torch.distributed.recv(torch.zeros(2), src=0)
+    """
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -1167,7 +1722,23 @@ def _check_not_self_rank(pg: ProcessGroup, rank: int, kind: str) -> None:
 
 
 class P2POp:
-    """A message for `batch_isend_irecv`: `isend` or `irecv`, with its arguments."""
+    """A message for `batch_isend_irecv`.
+
+    Args:
+        op: `isend` or `irecv`.
+        tensor: tensor to send or receive.
+        peer: global rank of the other side.
+        group: process group; the default group if `None`.
+        tag: number of the message, equal on both sides. Default: `0`
+        group_peer: rank of the other side in the group, instead of `peer`.
+
+    Examples:
+        >>> def program(peer):
+        ...     send = torch.distributed.P2POp(torch.distributed.isend, torch.ones(2), peer)
+        ...     receive = torch.distributed.P2POp(torch.distributed.irecv, torch.zeros(2), peer)
+        ...     for work in torch.distributed.batch_isend_irecv([send, receive]):
+        ...         work.wait()
+    """
 
     def __init__(
         self,
@@ -1205,7 +1776,18 @@ def _check_p2p_function(op: Any) -> None:
 
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Any]:
-    """Begins several messages, and returns a work for each."""
+    """Start several messages, and return a list of `Work`.
+
+    Args:
+        p2p_op_list: messages of one group.
+
+    Examples:
+        >>> def program(peer):
+        ...     send = torch.distributed.P2POp(torch.distributed.isend, torch.ones(2), peer)
+        ...     receive = torch.distributed.P2POp(torch.distributed.irecv, torch.zeros(2), peer)
+        ...     for work in torch.distributed.batch_isend_irecv([send, receive]):
+        ...         work.wait()
+    """
     if not isinstance(p2p_op_list, list) or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     group = p2p_op_list[0].group

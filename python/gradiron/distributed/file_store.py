@@ -18,9 +18,23 @@ __all__ = ["FileStore"]
 
 
 class FileStore(Store):
-    """A store in a file: each change is a record at its end. The last of `world_size` users removes the file."""
+    """Store in a file, for processes that share a file system.
 
-    # Keys of users have a slash in front.
+    The last of `world_size` processes removes the file.
+
+    Args:
+        file_name: path of the file.
+        world_size: number of processes; unknown if negative. Default: `-1`
+
+    Examples:
+        >>> import os, tempfile
+        >>> store = torch.distributed.FileStore(os.path.join(tempfile.mkdtemp(), "store"), 1)
+        >>> store.set("key", "value")
+        >>> store.get("key")
+        b'value'
+    """
+
+    # Keys of users start with a slash.
     _USERS, _LEFT = "users", "left"
     _DELETED = 2**64 - 1
 
@@ -46,7 +60,7 @@ class FileStore(Store):
     def _write(self, file: BinaryIO, key: str, value: bytes | None) -> None:
         name = key.encode()
         record = struct.pack("<QQ", len(name), self._DELETED if value is None else len(value)) + name + (value or b"")
-        # What a process that was killed has half written lies behind.
+        # An incomplete record of a killed process may follow.
         file.seek(self._position)
         file.truncate()
         file.write(record)
@@ -71,6 +85,7 @@ class FileStore(Store):
 
     @property
     def path(self) -> str:
+        """The path of the file."""
         return self._path
 
     def set(self, key: str, value: str | bytes) -> None:
@@ -120,7 +135,7 @@ class FileStore(Store):
         self._await(lambda: self._has(names), timeout, "Wait timeout")
 
     def num_keys(self) -> int:
-        """How many keys there are; one of them counts the users."""
+        """Return the number of keys, one of which counts the processes."""
         with self._opened(False):
             return len(self._values)
 

@@ -1,4 +1,4 @@
-"""Collectives of Python objects, which travel as pickles between the ranks of a group."""
+"""Collectives of Python objects, which are sent as pickles."""
 
 from __future__ import annotations
 
@@ -57,7 +57,22 @@ def _refuse_storage(pid: Any) -> Any:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None, weights_only: bool = False) -> None:
-    """Gathers each rank's object in a list, on every rank."""
+    """Gather an object from each rank into a list, on all ranks.
+
+    Args:
+        object_list: list of as many elements as ranks, to write to.
+        obj: object of this rank, which can be pickled.
+        group: process group; the default group if `None`.
+        weights_only: unpickle tensors and plain types only. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> objects = [None]
+        >>> torch.distributed.all_gather_object(objects, {"loss": 1.5})
+        >>> objects
+        [{'loss': 1.5}]
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("all_gather_object", group):
         return
     sent, size = _object_to_tensor(obj)
@@ -76,7 +91,24 @@ def gather_object(
     group_dst: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    """Gathers each rank's object in a list, on rank `dst`."""
+    """Gather an object from each rank into a list, on one rank.
+
+    Args:
+        obj: object of this rank, which can be pickled.
+        object_gather_list: list of as many elements as ranks, to write to; `None` on other ranks than `dst`.
+        dst: rank that gets the list; 0 if `None`.
+        group: process group; the default group if `None`.
+        group_dst: the same as a rank of the group.
+        weights_only: unpickle tensors and plain types only. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> objects = [None]
+        >>> torch.distributed.gather_object("a", objects)
+        >>> objects
+        ['a']
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("gather_object", group):
         return
     if dst is None and group_dst is None:
@@ -114,7 +146,22 @@ def broadcast_object_list(
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    """Sends the objects of rank `src` to all: they replace those in the other ranks' lists."""
+    """Send the objects of a list from one rank to all, where they replace those in the list.
+
+    Args:
+        object_list: list of the same length on all ranks.
+        src: rank that sends; 0 if `None`.
+        group: process group; the default group if `None`.
+        device: accepted for compatibility.
+        group_src: the same as a rank of the group.
+        weights_only: unpickle tensors and plain types only. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> objects = ["a", 1]
+        >>> torch.distributed.broadcast_object_list(objects)
+        >>> torch.distributed.destroy_process_group()
+    """
     if src is None and group_src is None:
         src = 0
     if not _check_member("broadcast_object_list", group):
@@ -153,7 +200,24 @@ def scatter_object_list(
     group_src: int | None = None,
     weights_only: bool = False,
 ) -> None:
-    """Gives each rank its object of the list of rank `src`, as the first of the output list."""
+    """Distribute the objects of a list from one rank, one to each rank.
+
+    Args:
+        scatter_object_output_list: list whose first element is replaced by the object.
+        scatter_object_input_list: objects, one per rank; `None` on other ranks than `src`.
+        src: rank that sends; 0 if `None`.
+        group: process group; the default group if `None`.
+        group_src: the same as a rank of the group.
+        weights_only: unpickle tensors and plain types only. Default: `False`
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> objects = [None]
+        >>> torch.distributed.scatter_object_list(objects, ["a"])
+        >>> objects
+        ['a']
+        >>> torch.distributed.destroy_process_group()
+    """
     if not _check_member("scatter_object_list", group):
         return
     if not isinstance(scatter_object_output_list, list) or len(scatter_object_output_list) < 1:
@@ -194,7 +258,22 @@ def send_object_list(
     use_batch: bool = False,
     weights_only: bool = False,
 ) -> None:
-    """Sends objects to rank `dst`."""
+    """Send objects to another rank.
+
+    Args:
+        object_list: objects, which can be pickled.
+        dst: rank that receives.
+        group: process group; the default group if `None`.
+        device, use_batch, weights_only: accepted for compatibility. Default: `False` for both flags
+        group_dst: the same as a rank of the group.
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.send_object_list(["a"], dst=1)
+        ...     else:
+        ...         torch.distributed.recv_object_list([None], src=0)
+    """
     if not _check_member("send_object_list", group):
         return
     to = _group_rank(_resolve(group), dst, group_dst)
@@ -216,7 +295,23 @@ def recv_object_list(
     use_batch: bool = False,
     weights_only: bool = False,
 ) -> int:
-    """Receives objects from rank `src`, or from any; the rank that has sent them."""
+    """Receive objects from another rank, and return that rank.
+
+    Args:
+        object_list: list of as many elements as are sent, to write to.
+        src: rank that sends; any if `None`.
+        group: process group; the default group if `None`.
+        device, use_batch: accepted for compatibility. Default: `False` for `use_batch`
+        group_src: the same as a rank of the group.
+        weights_only: unpickle tensors and plain types only. Default: `False`
+
+    Examples:
+        >>> def program():
+        ...     if torch.distributed.get_rank() == 0:
+        ...         torch.distributed.send_object_list(["a"], dst=1)
+        ...     else:
+        ...         torch.distributed.recv_object_list([None], src=0)
+    """
     if not _check_member("recv_object_list", group):
         return -1
     pg = _resolve(group)

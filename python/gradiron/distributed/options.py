@@ -1,4 +1,4 @@
-"""How collectives reduce, and the options that a `ProcessGroup`'s methods take."""
+"""Reductions, and the options of the methods of `ProcessGroup`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class RedOpType(enum.Enum):
-    """The ways to reduce."""
+    """The reductions."""
 
     SUM = 0
     AVG = 1
@@ -79,7 +79,15 @@ class _Operation:
 
 
 class ReduceOp(_Operation, metaclass=_ReduceOpMeta):
-    """How a collective joins the ranks' elements: SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR or BXOR."""
+    """Reduction of a collective: `SUM`, `AVG`, `PRODUCT`, `MIN`, `MAX`, `BAND`, `BOR` or `BXOR`.
+
+    Args:
+        op: one of these.
+
+    Examples:
+        >>> torch.distributed.ReduceOp(torch.distributed.ReduceOp.MAX) == torch.distributed.ReduceOp.MAX
+        True
+    """
 
     RedOpType = RedOpType
     SUM = RedOpType.SUM
@@ -94,7 +102,7 @@ class ReduceOp(_Operation, metaclass=_ReduceOpMeta):
 
 
 def reduction_name(op: Any) -> str:
-    """The name of a reduction that a caller chose."""
+    """Return the name of a reduction."""
     if isinstance(op, _Operation):
         op = op.op
     if not isinstance(op, RedOpType):
@@ -114,35 +122,83 @@ class _Options:
 
 
 class AllreduceOptions(_Options):
-    """Options of `ProcessGroup.allreduce`."""
+    """Options of `ProcessGroup.allreduce`.
+
+    Args:
+        values: `reduceOp`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.AllreduceOptions(reduceOp=torch.distributed.ReduceOp.MAX).reduceOp.name
+        'MAX'
+    """
 
     reduceOp: Any = ReduceOp.SUM
     sparseIndices: Any = None
 
 
 class AllreduceCoalescedOptions(AllreduceOptions):
-    """Options of `ProcessGroup.allreduce_coalesced`."""
+    """Options of `ProcessGroup.allreduce_coalesced`.
+
+    Args:
+        values: `reduceOp`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.AllreduceCoalescedOptions().reduceOp.name
+        'SUM'
+    """
 
 
 class BroadcastOptions(_Options):
-    """Options of `ProcessGroup.broadcast`."""
+    """Options of `ProcessGroup.broadcast`.
+
+    Args:
+        values: `rootRank`, `rootTensor`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.BroadcastOptions(rootRank=1).rootRank
+        1
+    """
 
     rootRank: int = 0
     rootTensor: int = 0
 
 
 class AllgatherOptions(_Options):
-    """Options of `ProcessGroup.allgather`."""
+    """Options of `ProcessGroup.allgather`.
+
+    Args:
+        values: `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.AllgatherOptions(asyncOp=False).asyncOp
+        False
+    """
 
 
 class GatherOptions(_Options):
-    """Options of `ProcessGroup.gather`."""
+    """Options of `ProcessGroup.gather`.
+
+    Args:
+        values: `rootRank`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.GatherOptions(rootRank=1).rootRank
+        1
+    """
 
     rootRank: int = 0
 
 
 class ReduceOptions(_Options):
-    """Options of `ProcessGroup.reduce`."""
+    """Options of `ProcessGroup.reduce`.
+
+    Args:
+        values: `reduceOp`, `rootRank`, `rootTensor`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.ReduceOptions(rootRank=1).rootRank
+        1
+    """
 
     reduceOp: Any = ReduceOp.SUM
     rootRank: int = 0
@@ -150,23 +206,55 @@ class ReduceOptions(_Options):
 
 
 class ReduceScatterOptions(_Options):
-    """Options of `ProcessGroup.reduce_scatter`."""
+    """Options of `ProcessGroup.reduce_scatter`.
+
+    Args:
+        values: `reduceOp`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.ReduceScatterOptions().reduceOp.name
+        'SUM'
+    """
 
     reduceOp: Any = ReduceOp.SUM
 
 
 class ScatterOptions(_Options):
-    """Options of `ProcessGroup.scatter`."""
+    """Options of `ProcessGroup.scatter`.
+
+    Args:
+        values: `rootRank`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.ScatterOptions(rootRank=1).rootRank
+        1
+    """
 
     rootRank: int = 0
 
 
 class BarrierOptions(_Options):
-    """Options of `ProcessGroup.barrier`."""
+    """Options of `ProcessGroup.barrier`.
+
+    Args:
+        values: `device_ids`, `device`, `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.BarrierOptions().device_ids is None
+        True
+    """
 
     device_ids: list[int] | None = None
     device: Any = None
 
 
 class AllToAllOptions(_Options):
-    """Options of `ProcessGroup.alltoall`."""
+    """Options of `ProcessGroup.alltoall`.
+
+    Args:
+        values: `timeout` and `asyncOp`.
+
+    Examples:
+        >>> torch.distributed.AllToAllOptions(asyncOp=False).asyncOp
+        False
+    """

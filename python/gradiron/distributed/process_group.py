@@ -1,4 +1,4 @@
-"""`ProcessGroup`: the ranks that call collectives together, and what each collective does with tensors."""
+"""`ProcessGroup`: ranks that take part in collectives, and how collectives treat tensors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,17 @@ __all__ = ["EngineProcessGroup", "ProcessGroup"]
 
 
 class ProcessGroup:
-    """Ranks that call collectives together. A subclass may bring collectives of its own."""
+    """Group of ranks that call collectives together; subclasses implement the collectives.
+
+    Args:
+        rank: rank of this process in the group. Default: `0`
+        size: number of ranks. Default: `1`
+
+    Examples:
+        >>> group = torch.distributed.ProcessGroup(0, 1)
+        >>> group.rank(), group.size()
+        (0, 1)
+    """
 
     class BackendType:
         """Numbers of backends."""
@@ -58,23 +68,23 @@ class ProcessGroup:
         self._store: Store | None = None
 
     def rank(self) -> int:
-        """This process's rank in the group."""
+        """Return the rank of this process in the group."""
         return self._rank
 
     def size(self) -> int:
-        """How many ranks the group has."""
+        """Return the number of ranks."""
         return self._size
 
     def name(self) -> str:
-        """The backend's name."""
+        """Return the name of the backend."""
         return self.getBackendName()
 
     def getBackendName(self) -> str:
-        """The backend's name; a subclass that can be registered has one."""
+        """Return the name of the backend; a subclass to be registered has to define it."""
         return "undefined"
 
     def get_group_store(self) -> Store | None:
-        """The store of the group."""
+        """Return the store of the group."""
         return self._store
 
     def _set_group_name(self, name: str) -> None:
@@ -103,10 +113,10 @@ class ProcessGroup:
     set_timeout = _set_default_timeout
 
     def shutdown(self) -> None:
-        """Frees what the group holds."""
+        """Free the resources of the group."""
 
     def abort(self) -> None:
-        """Frees what the group holds, without a word to the other ranks."""
+        """Free the resources of the group without notifying the other ranks."""
 
 
 def _missing_collective(name: str) -> Any:
@@ -161,7 +171,7 @@ def _destination(tensor: Tensor) -> Tensor:
 def _store_back(tensor: Tensor, dense: Tensor) -> None:
     if dense is not tensor:
         with no_grad():
-            tensor.data.copy_(dense)  # A version of its own: collectives do not count as writes.
+            tensor.data.copy_(dense)  # By `data`, so that collectives do not change the version counter.
 
 
 def _bytes(tensor: Tensor) -> int:
@@ -173,7 +183,22 @@ def _dtype_name(tensor: Tensor) -> str:
 
 
 class EngineProcessGroup(ProcessGroup):
-    """A group whose collectives an engine runs: MPI, or, for one rank, copies."""
+    """Group of ranks whose collectives run by MPI, or by copies for a single rank.
+
+    Programs get it from `init_process_group` and `new_group`.
+
+    Args:
+        store: store of the group.
+        rank: rank of this process.
+        size: number of ranks.
+        options: duration, or options with a `timeout`, after which a collective fails.
+        communicator: communicator of the engine.
+
+    Examples:
+        >>> group = torch.distributed.ProcessGroupGloo(torch.distributed.HashStore(), 0, 1)
+        >>> group.allreduce([torch.ones(2)]).wait()
+        True
+    """
 
     def __init__(self, store: Any, rank: int, size: int, options: Any = None, *, communicator: Any = None) -> None:
         super().__init__(rank, size)
@@ -182,7 +207,7 @@ class EngineProcessGroup(ProcessGroup):
             self._timeout = timeout
         self._store = store
         self._backend_name = "gloo"
-        self._ranks = list(range(size))  # Of the world, for what a message says of a rank.
+        self._ranks = list(range(size))  # Global ranks, for messages.
         self._number = 0
         self._messages = self._barriers = 0
         self._error: BaseException | None = None
@@ -199,7 +224,7 @@ class EngineProcessGroup(ProcessGroup):
     def _device_types(self) -> list[Any]:
         return [_core.device(name) for name in (("cuda",) if self._backend_name == "nccl" else ("cpu", "cuda"))]
 
-    # What can go wrong.
+    # Errors.
 
     def _failure(self) -> str | None:
         return engine.failure()
@@ -331,7 +356,7 @@ class EngineProcessGroup(ProcessGroup):
         return dense, _dtype_name(dense), operation, finish
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None) -> Work:
-        """Reduces one tensor over all ranks, in place."""
+        """Reduce a tensor over all ranks, in place."""
         tensor = _only(tensors, "allreduce")
         opts = _options(opts, AllreduceOptions, "reduceOp", timeout)
         _check_dense(tensor, "allreduce")
@@ -347,7 +372,7 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, "all_reduce", number, [dense], [tensor], opts, finish)
 
     def allreduce_coalesced(self, tensors: list[Tensor], opts: Any = None) -> Work:
-        """Reduces several tensors of one dtype as one."""
+        """Reduce several tensors of one dtype over all ranks, as one message."""
         if not tensors:
             raise RuntimeError("ProcessGroup::allreduce_coalesced: requires non-empty tensor list")
         for tensor in tensors:
@@ -370,7 +395,7 @@ class EngineProcessGroup(ProcessGroup):
     def reduce(
         self, tensors: Any, opts: Any = None, op: Any = None, timeout: timedelta | None = None, *, root: int | None = None
     ) -> Work:
-        """Reduces into the tensor of the root rank."""
+        """Reduce a tensor over all ranks into that of the root rank."""
         tensor = _only(tensors, "reduce")
         opts = _options(opts if root is None else root, ReduceOptions, "rootRank", timeout)
         if op is not None:
@@ -391,7 +416,7 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, "reduce", number, [dense], [tensor], opts, finish)
 
     def reduce_scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
-        """Reduces a list of tensors, one for each rank, and keeps this rank's."""
+        """Reduce a list of tensors, one for each rank, and keep that of this rank."""
         output = _only(output_tensors, "reduce_scatter")
         inputs = input_tensors[0] if input_tensors and isinstance(input_tensors[0], (list, tuple)) else input_tensors
         self._check_list(inputs, output, "reduce_scatter", "input")
@@ -427,13 +452,13 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, name, number, [dense, into], [output], opts, finish)
 
     def reduce_scatter_tensor_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work:
-        """`_reduce_scatter_base` of several tensors."""
+        """Reduce several tensors and keep this rank's parts."""
         return _join([self._reduce_scatter_base(out, into, opts) for out, into in zip(outputs, inputs, strict=True)], self)
 
-    # Moves.
+    # Collectives that move data.
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, root: int | None = None) -> Work:
-        """Sends the root rank's tensor to all."""
+        """Send the tensor of the root rank to all ranks."""
         tensor = _only(tensors, "broadcast")
         opts = _options(opts if root is None else root, BroadcastOptions, "rootRank", timeout)
         _check_dense(tensor, "broadcast")
@@ -447,7 +472,7 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, "broadcast", number, [dense], [tensor], opts, finish)
 
     def allgather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
-        """Gathers each rank's tensor in a list, on every rank."""
+        """Gather the tensors of all ranks into a list, on all ranks."""
         tensor = _only(input_tensors, "allgather", "input ")
         outputs = _only_list(output_tensors, "allgather: requires input/output tensor lists to have the same length")
         self._check_list(outputs, tensor, "allgather", "output")
@@ -479,7 +504,7 @@ class EngineProcessGroup(ProcessGroup):
     all_gather_single = _allgather_base
 
     def allgather_coalesced(self, output_lists: list[list[Tensor]], input_list: list[Tensor], opts: Any = None) -> Work:
-        """Gathers several tensors: `output_lists[rank]` becomes the list of that rank."""
+        """Gather several tensors from each rank: `output_lists[rank]` becomes the list of that rank."""
         if len(output_lists) != self._size:
             raise RuntimeError("output lists should be equal to world size")
         for of_rank in output_lists:
@@ -494,11 +519,11 @@ class EngineProcessGroup(ProcessGroup):
         return _join(works, self)
 
     def allgather_into_tensor_coalesced(self, outputs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> Work:
-        """`_allgather_base` of several tensors."""
+        """Gather several tensors, each into one tensor."""
         return _join([self._allgather_base(out, into, opts) for out, into in zip(outputs, inputs, strict=True)], self)
 
     def gather(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
-        """Gathers each rank's tensor in a list, on the root rank."""
+        """Gather the tensors of all ranks into a list, on the root rank."""
         tensor = _only(input_tensors, "gather", "input ")
         if not isinstance(opts, GatherOptions):
             opts = GatherOptions(rootRank=opts or 0)
@@ -524,7 +549,7 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, "gather", number, [source, flat], list(outputs), opts, finish)
 
     def scatter(self, output_tensors: Any, input_tensors: Any, opts: Any = None, *_: Any) -> Work:
-        """Gives each rank its tensor of the root rank's list."""
+        """Distribute the tensors of the root rank's list, one to each rank."""
         output = _only(output_tensors, "scatter", "output ")
         if not isinstance(opts, ScatterOptions):
             opts = ScatterOptions(rootRank=opts or 0)
@@ -548,7 +573,7 @@ class EngineProcessGroup(ProcessGroup):
     def alltoall_base(
         self, output: Tensor, input: Tensor, output_split_sizes: list[int], input_split_sizes: list[int], opts: Any = None
     ) -> Work:
-        """Sends a part of a tensor to each rank."""
+        """Send a part of a tensor to each rank."""
         _check_dense(output, "all_to_all_single")
         _check_dense(input, "all_to_all_single")
         if output.dtype != input.dtype:
@@ -576,7 +601,7 @@ class EngineProcessGroup(ProcessGroup):
         return [size * row for size in sizes]
 
     def alltoall(self, output_tensors: list[Tensor], input_tensors: list[Tensor], opts: Any = None) -> Work:
-        """Sends a tensor to each rank, and receives one from each."""
+        """Send a tensor to each rank, and receive one from each."""
         for tensors in (output_tensors, input_tensors):
             if len(tensors) != self._size:
                 raise RuntimeError("ProcessGroup::alltoall: tensor lists must have one tensor for each rank")
@@ -595,7 +620,7 @@ class EngineProcessGroup(ProcessGroup):
     # Messages between two ranks.
 
     def send(self, tensors: Any, dstRank: int, tag: int = 0) -> Work:
-        """Sends a tensor to one rank."""
+        """Send a tensor to a rank."""
         tensor = _only(tensors, "send")
         _check_dense(tensor, "send")
         self._check_root(dstRank, "send", "destination rank")
@@ -605,12 +630,12 @@ class EngineProcessGroup(ProcessGroup):
         return self._work(request, "send", number, [source], [tensor])
 
     def recv(self, tensors: Any, srcRank: int, tag: int = 0) -> Work:
-        """Receives a tensor from one rank."""
+        """Receive a tensor from a rank."""
         self._check_root(srcRank, "recv", "source rank")
         return self._receive(_only(tensors, "recv"), srcRank, tag, "recv")
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
-        """Receives a tensor from any rank."""
+        """Receive a tensor from any rank."""
         return self._receive(_only(tensors, "recv_anysource"), None, tag, "recv_anysource")
 
     def _receive(self, tensor: Tensor, peer: int | None, tag: int, name: str) -> Work:
@@ -632,12 +657,12 @@ class EngineProcessGroup(ProcessGroup):
         return self._messages
 
     def barrier(self, opts: Any = None, **_: Any) -> Work:
-        """Is done when every rank has come."""
+        """Wait until all ranks have called this."""
         number = self._begin("barrier", [])
         return self._work(self._communicator.barrier(), "barrier", number, [], [], opts)
 
     def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-        """A barrier that names the ranks that do not come in time."""
+        """Wait until all ranks have called this, and name those that do not in time."""
         limit = self._timeout if timeout is None else timeout
         seconds = limit.total_seconds()
         deadline = time.monotonic() + seconds
@@ -724,7 +749,7 @@ class EngineProcessGroup(ProcessGroup):
         request = self._communicator.all_gather(sent.data_ptr(), received.data_ptr(), _bytes(sent))
         Work(request, group=self, name="a check", number=self._number, tensors=[sent, received], timeout=self._timeout).wait()
 
-    # Life.
+    # Start and end.
 
     def _start_coalescing(self, device: Any = None) -> None:
         self._coalesced = []
@@ -743,7 +768,7 @@ class EngineProcessGroup(ProcessGroup):
         """Works need no more than their own waits."""
 
     def shutdown(self) -> None:
-        """Frees the communicators, unless other ranks are lost."""
+        """Free the communicators, unless other ranks are lost."""
         if not self._freed:
             self._freed = True
             if self._error is None and engine.failure() is None and not engine.was_forked():

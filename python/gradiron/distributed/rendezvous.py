@@ -1,4 +1,4 @@
-"""How processes find one another: a URL says where their store is, and who they are."""
+"""How processes find each other: a URL names their store, their ranks and the world size."""
 
 from __future__ import annotations
 
@@ -20,14 +20,40 @@ _handlers: dict[str, Callable[..., Iterator[Met]]] = {}
 
 
 def register_rendezvous_handler(scheme: str, handler: Callable[..., Iterator[Met]]) -> None:
-    """Says who answers URLs of this scheme: a generator of (store, rank, world size), one for each time that ranks meet."""
+    """Register a handler for the rendezvous URLs of a scheme.
+
+    Args:
+        scheme: scheme, the part of the URL before `://`.
+        handler: generator function of the URL that yields `(store, rank, world_size)`.
+
+    Examples:
+        >>> def meet(url, **options):
+        ...     yield torch.distributed.HashStore(), 0, 1
+        >>> torch.distributed.register_rendezvous_handler("alone", meet)
+        >>> torch.distributed.init_process_group("gloo", "alone://")
+        >>> torch.distributed.destroy_process_group()
+    """
     if scheme in _handlers:
         raise RuntimeError(f"Rendezvous handler for {scheme}:// already registered")
     _handlers[scheme] = handler
 
 
 def rendezvous(url: str, rank: int = -1, world_size: int = -1, **kwargs: Any) -> Iterator[Met]:
-    """The ways to meet that a URL names."""
+    """Return an iterator over `(store, rank, world_size)` for a rendezvous URL.
+
+    Args:
+        url: URL such as `"env://"`, `"tcp://host:port"` or `"file:///path"`.
+        rank: rank of this process, if the URL does not say it. Default: `-1`
+        world_size: number of processes, if the URL does not say it. Default: `-1`
+        kwargs: options of the handler, such as `timeout`.
+
+    Examples:
+        >>> import os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "store")
+        >>> store, rank, world_size = next(torch.distributed.rendezvous(f"file://{path}", 0, 1))
+        >>> rank, world_size
+        (0, 1)
+    """
     if not isinstance(url, (str, bytes)):
         raise RuntimeError(f"`url` must be a string. {type(url)}: {url}")
     for name, number in (("rank", rank), ("world_size", world_size)):
@@ -111,7 +137,7 @@ def _meet_by_environment(url: str, timeout: timedelta = default_pg_timeout, **kw
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
     if _is_hosted():
-        # Ranks that are started again meet anew in the same store.
+        # Restarted ranks use the same store under another prefix.
         attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         store: Store = PrefixStore(f"/worker/attempt_{attempt}", TCPStore(host, port, world_size, False, timeout))
     else:

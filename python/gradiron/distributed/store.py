@@ -1,4 +1,4 @@
-"""Stores: keys and values that the processes of a job share, by which they find one another."""
+"""Stores of keys and values that processes share, by which they find each other."""
 
 from __future__ import annotations
 
@@ -29,23 +29,49 @@ _DEFAULT_TIMEOUT = timedelta(seconds=300)
 
 
 class DistError(RuntimeError):
-    """What went wrong between processes."""
+    """Base class of errors of `torch.distributed`.
+
+    Examples:
+        >>> issubclass(torch.distributed.DistError, RuntimeError)
+        True
+    """
 
 
 class DistBackendError(DistError):
-    """What went wrong in a collective."""
+    """Error of a backend, raised by a collective.
+
+    Examples:
+        >>> issubclass(torch.distributed.DistBackendError, torch.distributed.DistError)
+        True
+    """
 
 
 class DistNetworkError(DistError):
-    """What went wrong on the network."""
+    """Error of the network.
+
+    Examples:
+        >>> issubclass(torch.distributed.DistNetworkError, torch.distributed.DistError)
+        True
+    """
 
 
 class DistStoreError(DistError):
-    """What went wrong with a store."""
+    """Error of a store, such as a timeout.
+
+    Examples:
+        >>> issubclass(torch.distributed.DistStoreError, torch.distributed.DistError)
+        True
+    """
 
 
 class QueueEmptyError(DistStoreError):
-    """A queue of a store held nothing."""
+    """Raised by `Store.queue_pop` without blocking if the queue is empty.
+
+    Examples:
+        >>> torch.distributed.HashStore().queue_pop("jobs", block=False)
+        Traceback (most recent call last):
+        torch.distributed.QueueEmptyError: queue is empty
+    """
 
 
 for _error in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):
@@ -109,71 +135,87 @@ def _milliseconds(timeout: timedelta) -> int:
 
 
 class Store:
-    """What all stores can do. A class of one's own gives `set`, `get`, `add` and what else it needs."""
+    """Base class of the stores of keys and values that processes share.
+
+    A subclass of one's own writes `set`, `get`, `add` and what else it needs.
+
+    Examples:
+        >>> isinstance(torch.distributed.HashStore(), torch.distributed.Store)
+        True
+    """
 
     _timeout = _DEFAULT_TIMEOUT
 
     @property
     def timeout(self) -> timedelta:
-        """How long calls wait for keys that are not there."""
+        """How long calls wait for missing keys."""
         return self._timeout
 
     def set_timeout(self, timeout: timedelta) -> None:
+        """Set how long calls wait for missing keys."""
         self._timeout = _duration("set_timeout", timeout)
 
     def _missing(self, name: str) -> NoReturn:
         raise NotImplementedError(f"{name} is not implemented for {type(self).__name__}.")
 
     def set(self, key: str, value: str | bytes) -> None:
+        """Set the value of a key."""
         self._missing("set")
 
     def get(self, key: str) -> bytes:
-        """The value; waits for it."""
+        """Wait for a key and return its value."""
         self._missing("get")
 
     def add(self, key: str, amount: int) -> int:
-        """Adds to a number, which starts at 0, and gives the sum."""
+        """Add to a number, which starts at 0, and return the sum."""
         self._missing("add")
 
     def compare_set(self, key: str, expected: str | bytes, desired: str | bytes) -> bytes:
-        """Sets a value that is the expected one, or that is missing where nothing is expected; gives what holds afterwards."""
+        """Set a value if it equals `expected`, or if the key is missing and `expected` is empty; return the value."""
         self._missing("compare_set")
 
     def delete_key(self, key: str) -> bool:
-        """Whether there was such a key."""
+        """Delete a key and return whether it existed."""
         self._missing("delete_key")
 
     def check(self, keys: Sequence[str]) -> bool:
-        """Whether all keys are there."""
+        """Return whether all keys exist."""
         self._missing("check")
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        """Waits until all keys are there."""
+        """Wait until all keys exist."""
         self._missing("wait")
 
     def num_keys(self) -> int:
+        """Return the number of keys."""
         self._missing("num_keys")
 
     def list_keys(self) -> list[str]:
+        """Return all keys."""
         self._missing("list_keys")
 
     def append(self, key: str, value: str | bytes) -> None:
+        """Append to the value of a key."""
         self._missing("append")
 
     def queue_push(self, key: str, value: str | bytes) -> None:
+        """Append a value to a queue."""
         raise NotImplementedError("queue support is not implemented.")
 
     def queue_pop(self, key: str, block: bool = True) -> bytes:
-        """The first value of a queue; waits for it, or raises QueueEmptyError."""
+        """Remove the first value of a queue and return it; wait for it, or raise QueueEmptyError."""
         raise NotImplementedError("queue support is not implemented.")
 
     def queue_len(self, key: str) -> int:
+        """Return the length of a queue."""
         raise NotImplementedError("queue support is not implemented.")
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
+        """Wait for several keys and return their values."""
         return [self.get(key) for key in _texts("multi_get", keys)]
 
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
+        """Set the values of several keys."""
         for key, value in self._pairs(keys, values):
             self.set(key, value)
 
@@ -184,17 +226,17 @@ class Store:
         return [(key, _data("multi_set", value)) for key, value in zip(_texts("multi_set", keys), values, strict=True)]
 
     def barrier(self, key: str, world_size: int, timeout: timedelta | None = None) -> None:
-        """Waits until `world_size` processes have come here. The key serves once."""
+        """Wait until `world_size` processes have called this with the same key, which can be used once."""
         if self.add(key, 1) >= world_size:
             self.set(f"{key}/done", b"")
         self.wait([f"{key}/done"], self.timeout if timeout is None else timeout)
 
     def has_extended_api(self) -> bool:
-        """Whether it has `append`, `multi_get` and `multi_set` of its own."""
+        """Return whether `append`, `multi_get` and `multi_set` are native."""
         return False
 
     def clone(self) -> Store:
-        """Another handle on the same keys."""
+        """Return another handle to the same keys."""
         self._missing("clone")
 
     def __reduce__(self) -> NoReturn:
@@ -233,7 +275,25 @@ def _serve(host: str, port: int, multi_tenant: bool, listen_fd: int | None) -> A
 
 
 class TCPStore(Store):
-    """A store in one process, the master, to which all connect."""
+    """Store that one process, the master, serves to all by TCP.
+
+    Args:
+        host_name: name or address of the master.
+        port: port of the master; 0 lets the master choose a free one, see `port`.
+        world_size: number of processes that use the store; any if `None`.
+        is_master: whether this process is the master. Default: `False`
+        timeout: how long calls wait. Default: 5 minutes
+        wait_for_workers: let the master wait until all processes are connected. Default: `True`
+        multi_tenant: let several stores of one process share a server. Default: `False`
+        master_listen_fd: file descriptor of a listening socket for the master.
+        use_libuv: accepted for compatibility. Default: `True`
+
+    Examples:
+        >>> store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True)
+        >>> store.set("key", "value")
+        >>> store.get("key")
+        b'value'
+    """
 
     def __init__(
         self,
@@ -257,7 +317,7 @@ class TCPStore(Store):
         self._uses_libuv = bool(use_libuv)
         self._server = _serve(self._host, port, multi_tenant, master_listen_fd) if is_master else None
         if self._server is not None:
-            # The name may lead here only from outside.
+            # The host name may not resolve on the host itself.
             self._connect(self._server.address, self._server.port)
         else:
             self._connect(self._host, port)
@@ -305,15 +365,17 @@ class TCPStore(Store):
 
     @staticmethod
     def _key(call: str, key: object) -> str:
-        # Keys of ours have no slash in front.
+        # Internal keys have no leading slash.
         return "/" + _text(call, key)
 
     @property
     def host(self) -> str:
+        """The host name of the master."""
         return self._host
 
     @property
     def port(self) -> int:
+        """The port of the master."""
         return self._client.port
 
     @property
@@ -397,7 +459,14 @@ class TCPStore(Store):
 
 
 class HashStore(Store):
-    """A store in this process alone, for all its threads."""
+    """Store in the memory of one process, for its threads.
+
+    Examples:
+        >>> store = torch.distributed.HashStore()
+        >>> store.set("key", "value")
+        >>> store.get("key")
+        b'value'
+    """
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -502,7 +571,18 @@ class HashStore(Store):
 
 
 class PrefixStore(Store):
-    """Another store's keys behind a prefix."""
+    """View of a store that puts a prefix before all keys.
+
+    Args:
+        prefix: prefix.
+        store: store to use.
+
+    Examples:
+        >>> store = torch.distributed.HashStore()
+        >>> torch.distributed.PrefixStore("a", store).set("key", "value")
+        >>> store.get("a/key")
+        b'value'
+    """
 
     def __init__(self, prefix: str, store: Store) -> None:
         if store is None:
@@ -513,6 +593,7 @@ class PrefixStore(Store):
 
     @property
     def underlying_store(self) -> Store:
+        """The store behind the prefix."""
         return self._store
 
     @property
@@ -555,7 +636,7 @@ class PrefixStore(Store):
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         names = self._keys("wait", keys)
-        # A store in Python may know no timeout.
+        # A store written in Python may have no timeout.
         self._store.wait(names) if timeout is None else self._store.wait(names, timeout)
 
     def num_keys(self) -> int:

@@ -1,4 +1,4 @@
-"""`Work`: a collective that is under way, and the thread that moves it along."""
+"""`Work`, a collective in progress, and the thread that advances it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,35 @@ _LOOK = 1e-4
 _SPIN = 2e-4
 _SPIN_PER_BYTE = 2.5e-9
 _LONGEST_PAUSE = 1e-3
-# A rank that has left in order may still have sent what is waited for.
+# A rank that left in order may still have sent the message.
 _GRACE = 1.0
-# What a rank has sent before it died may lie here already.
+# A message of a rank that died may have arrived already.
 _LAST_LOOKS = 0.1
 _SAY_AFTER = 60.0
 
 
 class Work:
-    """A collective that is under way. `wait` returns when it is done."""
+    """Collective in progress, which collectives return with `async_op=True`.
+
+    Programs do not create it, except for the result of a backend of their own: `Work()` is done at once.
+
+    Args:
+        request: request of the engine; finished if `None`.
+        group, name: group and name of the collective, for messages. Default: none
+        number: number of the collective in its group. Default: `0`
+        tensors: memory that the engine uses until the work is done. Default: `()`
+        result: tensors that `result` returns.
+        finish: function to call when the request is done.
+        largest: size of the largest message in bytes. Default: `0`
+        timeout: default timeout of `wait`.
+
+    Examples:
+        >>> torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        >>> work = torch.distributed.all_reduce(torch.ones(2), async_op=True)
+        >>> work.wait()
+        True
+        >>> torch.distributed.destroy_process_group()
+    """
 
     def __init__(
         self,
@@ -105,7 +125,7 @@ class Work:
         return f"{self._name} #{self._number} of group {self._group._label()}"
 
     def wait(self, timeout: timedelta | None = None) -> bool:
-        """Waits until the work is done. Raises its error, or after `timeout` what is missing."""
+        """Wait until the work is done; raises its error, or a description of what is missing after `timeout`."""
         if not self._poll():
             limit = timeout if timeout is not None and timeout.total_seconds() > 0 else self._timeout
             try:
@@ -162,33 +182,33 @@ class Work:
         self._fail(error)
 
     def is_completed(self) -> bool:
-        """Tells whether the work is done."""
+        """Return whether the work is done."""
         return self._poll()
 
     def is_success(self) -> bool:
-        """Tells whether the work is done, without an error."""
+        """Return whether the work is done without an error."""
         return self._poll() and self._error is None
 
     def exception(self) -> BaseException | None:
-        """The error that ended the work."""
+        """Return the error that ended the work."""
         return self._error
 
     def synchronize(self) -> None:
-        """Waits, as `wait` does."""
+        """Wait like `wait`."""
         self.wait()
 
     def block_current_stream(self) -> None:
-        """Waits, as `wait` does."""
+        """Wait like `wait`."""
         self.wait()
 
     def result(self) -> Any:
-        """The tensors of a work that is done."""
+        """Return the tensors of finished work."""
         if not self._poll():
             raise RuntimeError("Work needs to be completed before calling result()")
         return self._result
 
     def source_rank(self) -> int:
-        """The rank that has sent what was received."""
+        """Return the rank that sent what was received."""
         if self._name not in ("recv", "recv_anysource"):
             raise RuntimeError(
                 "sourceRank() may only be called on work objects that correspond to a recv or recv-from-any call."
@@ -205,7 +225,7 @@ class Work:
         return self._name
 
     def get_future(self) -> Future:
-        """A future that is complete when the work is done."""
+        """Return a future that is complete when the work is done."""
         with self._lock:
             if self._future is None:
                 self._future = _WorkFuture(self)

@@ -1,4 +1,4 @@
-"""`torch.distributions`: probability distributions, transforms of their samples, divergences between them."""
+"""Probability distributions, transforms of random variables, and Kullback-Leibler divergences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `HalfNormal` and `HalfCauchy` share: the positive half of a distribution that is symmetric around 0."""
+"""Base of `HalfNormal` and `HalfCauchy`, the positive halves of distributions symmetric about 0."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 
 class Half(TransformedDistribution):
-    """The absolute value of a sample of `base_dist`."""
+    """Distribution of the absolute value of a sample of `base_dist`."""
 
     arg_constraints: Any = {"scale": constraints.positive}
     support: Any = constraints.nonnegative

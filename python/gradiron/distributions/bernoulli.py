@@ -1,4 +1,4 @@
-"""`Bernoulli`: a coin."""
+"""The Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ __all__ = ["Bernoulli"]
 
 
 class Bernoulli(Odds, ExponentialFamily):
-    """1 with probability `probs`, else 0."""
+    """Bernoulli distribution: 1 with probability `probs`, otherwise 0.
+
+    Args:
+        probs: probability of 1; give either this or `logits`.
+        logits: log-odds of 1.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Bernoulli(0.25)
+        >>> d.mean, d.log_prob(torch.tensor(1.0))
+        (tensor(0.2500), tensor(-1.3863))
+    """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: Any = constraints.boolean

@@ -1,4 +1,4 @@
-"""`Beta`: the probability of a coin."""
+"""The beta distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,20 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
-    """Numbers between 0 and 1; `concentration1` draws to 1, `concentration0` to 0."""
+    """Beta distribution, of numbers between 0 and 1.
+
+    The density is proportional to `x**(concentration1 - 1) * (1 - x)**(concentration0 - 1)`.
+
+    Args:
+        concentration1: first concentration parameter (alpha).
+        concentration0: second concentration parameter (beta).
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Beta(1.0, 3.0)
+        >>> d.mean, d.sample((2,)).shape
+        (tensor(0.2500), torch.Size([2]))
+    """
 
     arg_constraints: Any = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support: Any = constraints.unit_interval

@@ -1,4 +1,4 @@
-"""`Binomial`: how many of some coins."""
+"""The binomial distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ __all__ = ["Binomial"]
 
 
 class Binomial(Odds, Distribution):
-    """How many of `total_count` coins show 1."""
+    """Binomial distribution: the number of successes in `total_count` independent trials.
+
+    Args:
+        total_count: number of trials. Default: `1`
+        probs: probability of success; give either this or `logits`.
+        logits: log-odds of success.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Binomial(10, probs=torch.tensor([0.5, 0.1]))
+        >>> d.mean
+        tensor([5., 1.])
+    """
 
     arg_constraints: Any = {
         "total_count": constraints.nonnegative_integer,

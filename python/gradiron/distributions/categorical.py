@@ -1,4 +1,4 @@
-"""`Categorical`: one of several, by weights."""
+"""The categorical distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ __all__ = ["Categorical"]
 
 
 class Categorical(Odds, Distribution):
-    """A number below K, with `probs` (that need not sum to 1) or `logits` along the last dimension."""
+    """Categorical distribution over the indices `0` to `K - 1`.
+
+    Args:
+        probs: probabilities or weights along the last dimension, of size `K`.
+        logits: unnormalized log-probabilities; give either these or `probs`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Categorical(torch.tensor([1.0, 3.0]))
+        >>> d.probs
+        tensor([0.2500, 0.7500])
+        >>> d.log_prob(torch.tensor(1))
+        tensor(-0.2877)
+    """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True

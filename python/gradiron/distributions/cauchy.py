@@ -1,4 +1,4 @@
-"""`Cauchy`: the ratio of two normal numbers."""
+"""The Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
-    """Centred at `loc`, half of it within `scale`."""
+    """Cauchy (Lorentz) distribution, which has no mean.
+
+    Args:
+        loc: median.
+        scale: half width at half maximum.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Cauchy(0.0, 1.0)
+        >>> d.cdf(torch.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7500])
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.real

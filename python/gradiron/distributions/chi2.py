@@ -1,4 +1,4 @@
-"""`Chi2`: sums of squares of standard normal numbers."""
+"""The chi-squared distribution."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
-    """The sum of `df` squares."""
+    """Chi-squared distribution: the sum of the squares of `df` standard normal variables.
+
+    Args:
+        df: degrees of freedom.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Chi2(3.0)
+        >>> d.mean, d.variance
+        (tensor(3.), tensor(6.))
+    """
 
     arg_constraints: Any = {"df": constraints.positive}
 

@@ -1,4 +1,4 @@
-"""`biject_to` and `transform_to`: the transform that maps unconstrained numbers onto a constraint."""
+"""`biject_to` and `transform_to`, the transforms that map unconstrained values to a constraint."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
 
 
 class ConstraintRegistry:
-    """Makes a transform for a constraint, by the constraint's class."""
+    """Registry of functions that make a transform for a constraint, by the constraint's class."""
 
     def __init__(self) -> None:
         self._registry: dict[type, Callable[..., Any]] = {}
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable[..., Any] | None = None) -> Callable[..., Any]:
-        """Says how a transform is made for this class of constraints; also as a decorator."""
+        """Register a function that makes the transform for a class of constraints; also as a decorator."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):

@@ -1,4 +1,4 @@
-"""Constraints: which values a parameter may have, or a distribution's samples."""
+"""Constraints: the valid values of parameters and samples."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ __all__ = [
 
 
 class Constraint:
-    """A region over which a variable is valid; `check` says of each event whether it lies there."""
+    """Base class of constraints, regions of valid values."""
 
     is_discrete: Any = False
     event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
-        """Which events are valid: a truth value for each, in the batch's shape."""
+        """Return which events are valid, as booleans of the batch shape."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class Constraint:
 
 
 class _Dependent(Constraint):
-    """A region that other variables decide."""
+    """A constraint that depends on other variables."""
 
     def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
         self._is_discrete = is_discrete
@@ -80,7 +80,7 @@ class _Dependent(Constraint):
         return self._event_dim
 
     def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
-        """The same with some of what was left open."""
+        """Return a copy with some of the open properties set."""
         known = self._is_discrete if is_discrete is NotImplemented else is_discrete
         return _Dependent(is_discrete=known, event_dim=self._event_dim if event_dim is NotImplemented else event_dim)
 
@@ -89,7 +89,7 @@ class _Dependent(Constraint):
 
 
 def is_dependent(constraint: Any) -> bool:
-    """Whether other variables decide what is valid."""
+    """Return whether a constraint depends on other variables."""
     return isinstance(constraint, _Dependent)
 
 

@@ -1,4 +1,4 @@
-"""`ContinuousBernoulli`: the density on [0, 1] that a coin has on its two sides."""
+"""The continuous Bernoulli distribution."""
 
 from __future__ import annotations
 
@@ -26,7 +26,21 @@ __all__ = ["ContinuousBernoulli"]
 
 
 class ContinuousBernoulli(Odds, ExponentialFamily):
-    """A density `probs**x * (1 - probs)**(1 - x)`, normalised; between `lims` by a Taylor expansion about 1/2."""
+    """Continuous Bernoulli distribution on [0, 1].
+
+    The density is proportional to `probs**x * (1 - probs)**(1 - x)`.
+
+    Args:
+        probs: parameter between 0 and 1; give either this or `logits`.
+        logits: log-odds of `probs`.
+        lims: range of `probs` around 1/2 in which a Taylor expansion is used for stability. Default: `(0.499, 0.501)`
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.ContinuousBernoulli(0.5)
+        >>> d.mean
+        tensor(0.5000)
+    """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: Any = constraints.unit_interval

@@ -1,4 +1,4 @@
-"""`Dirichlet`: probabilities of several outcomes."""
+"""The Dirichlet distribution."""
 
 from __future__ import annotations
 
@@ -35,7 +35,17 @@ class _Sample(Function):
 
 
 class Dirichlet(ExponentialFamily):
-    """Vectors of probabilities, with `concentration` along the last dimension."""
+    """Dirichlet distribution, of vectors of probabilities.
+
+    Args:
+        concentration: concentration parameters along the last dimension.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Dirichlet(torch.tensor([1.0, 3.0]))
+        >>> d.mean
+        tensor([0.2500, 0.7500])
+    """
 
     arg_constraints: Any = {"concentration": constraints.independent(constraints.positive, 1)}
     support: Any = constraints.simplex

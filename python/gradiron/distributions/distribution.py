@@ -1,4 +1,4 @@
-"""`Distribution`: what every distribution has, and how parameters and samples are checked."""
+"""The base class of distributions, with the checks of parameters and samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,21 @@ def _listed(sizes: Any) -> Size:
 
 
 class Distribution:
-    """A probability distribution: a batch of independent ones, each over events of one shape."""
+    """Base class of probability distributions.
+
+    An instance is a batch of independent distributions. Samples have the shape
+    `sample_shape + batch_shape + event_shape`, and log-probabilities `sample_shape + batch_shape`.
+
+    Args:
+        batch_shape: shape of the batch. Default: `torch.Size([])`
+        event_shape: shape of one sample of one distribution. Default: `torch.Size([])`
+        validate_args: check the parameters and samples; the default setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
+        >>> d.batch_shape, d.event_shape, d.sample((2,)).shape
+        (torch.Size([3]), torch.Size([]), torch.Size([2, 3]))
+    """
 
     has_rsample = False
     has_enumerate_support = False
@@ -44,7 +58,7 @@ class Distribution:
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
-        """Whether distributions check their parameters and samples from now on."""
+        """Set whether distributions check their parameters and samples by default."""
         if value not in [True, False]:
             raise ValueError
         Distribution._validate_args = value
@@ -94,7 +108,11 @@ class Distribution:
         Distribution.__init__(self, shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        """The same distribution with parameters that are expanded to this batch."""
+        """Return the distribution with its parameters expanded to a new batch shape.
+
+        Args:
+            batch_shape: batch shape of the result.
+        """
         if not self._held:
             raise NotImplementedError
         owner = next(kind for kind in type(self).__mro__ if "_held" in vars(kind))
@@ -113,12 +131,12 @@ class Distribution:
 
     @property
     def batch_shape(self) -> Size:
-        """The shape over which parameters are batched."""
+        """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
     def event_shape(self) -> Size:
-        """The shape of a single sample, without the batch."""
+        """The shape of one sample of one distribution."""
         return self._event_shape
 
     @property
@@ -128,7 +146,7 @@ class Distribution:
 
     @property
     def mode(self) -> Tensor:
-        """The most likely value."""
+        """The mode, the most probable value."""
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
@@ -142,41 +160,57 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Any = NO_SHAPE) -> Tensor:
-        """Samples, of this shape and the batch's, without a gradient."""
+        """Draw samples without gradients.
+
+        Args:
+            sample_shape: shape in front of the batch shape. Default: `torch.Size([])`
+        """
         with no_grad():
             return self.rsample(sample_shape)
 
     def rsample(self, sample_shape: Any = NO_SHAPE) -> Tensor:
-        """Samples that the parameters' gradients flow through."""
+        """Draw reparameterized samples, through which gradients flow to the parameters.
+
+        Args:
+            sample_shape: shape in front of the batch shape. Default: `torch.Size([])`
+        """
         raise NotImplementedError
 
     def sample_n(self, n: int) -> Tensor:
-        """`n` samples."""
+        """Draw `n` samples; deprecated, use `sample((n,))`."""
         warnings.warn("sample_n will be deprecated. Use .sample((n,)) instead", FutureWarning, stacklevel=2)
         return self.sample(Size((n,)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """The logarithm of the density or probability at `value`."""
+        """Compute the logarithm of the probability density or mass at `value`.
+
+        Args:
+            value: value of a shape that broadcasts with `batch_shape + event_shape`.
+        """
         raise NotImplementedError
 
     def cdf(self, value: Tensor) -> Tensor:
-        """The probability of less than `value`."""
+        """Compute the cumulative distribution function at `value`."""
         raise NotImplementedError
 
     def icdf(self, value: Tensor) -> Tensor:
-        """Where the distribution function reaches `value`."""
+        """Compute the inverse of the cumulative distribution function (the quantile) at `value`."""
         raise NotImplementedError
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All values that a discrete variable may have, along the first dimension."""
+        """Return all values of a discrete distribution along the first dimension.
+
+        Args:
+            expand: expand the result to the batch shape. Default: `True`
+        """
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """The entropy, in nats."""
+        """Compute the entropy in nats."""
         raise NotImplementedError
 
     def perplexity(self) -> Tensor:
-        """The exponential of the entropy."""
+        """Compute the perplexity, the exponential of the entropy."""
         return torch.exp(self.entropy())
 
     def _extended_shape(self, sample_shape: Iterable[int] = ()) -> Size:

@@ -1,4 +1,4 @@
-"""`ExponentialFamily`: distributions whose entropy follows from the gradient of their log-normaliser."""
+"""The base class of exponential families, whose entropy follows from the log normalizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,19 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """A density `exp(<t(x), θ> - F(θ) + k(x))`, told by its natural parameters and `F`."""
+    """Base class of exponential families, with the density `exp(<t(x), theta> - F(theta) + k(x))`.
+
+    A subclass gives the natural parameters `theta` and the log normalizer `F`, from which `entropy` is computed.
+
+    Args:
+        batch_shape: shape of the batch. Default: `torch.Size([])`
+        event_shape: shape of one sample of one distribution. Default: `torch.Size([])`
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
+        True
+    """
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
@@ -28,7 +40,7 @@ class ExponentialFamily(Distribution):
         raise NotImplementedError
 
     def entropy(self) -> Tensor:
-        """The entropy, by the Bregman divergence of the log-normaliser."""
+        """Compute the entropy from the log normalizer and its gradient."""
         natural = [p.detach().requires_grad_() for p in self._natural_params]
         normalizer = self._log_normalizer(*natural)
         gradients = torch.autograd.grad(normalizer.sum(), natural, create_graph=True)

@@ -1,4 +1,4 @@
-"""`Exponential`: how long until something happens that happens at a constant rate."""
+"""The exponential distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
-    """Waiting times at `rate` events a unit of time."""
+    """Exponential distribution: the waiting time between events of a constant rate.
+
+    Args:
+        rate: number of events per unit of time, `1 / mean`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Exponential(2.0)
+        >>> d.mean
+        tensor(0.5000)
+    """
 
     arg_constraints: Any = {"rate": constraints.positive}
     support: Any = constraints.nonnegative

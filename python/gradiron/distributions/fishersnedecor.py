@@ -1,4 +1,4 @@
-"""`FisherSnedecor`: the ratio of two mean squares."""
+"""The F-distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ __all__ = ["FisherSnedecor"]
 
 
 class FisherSnedecor(Distribution):
-    """`df1` and `df2` degrees of freedom."""
+    """Fisher-Snedecor distribution (F-distribution): the ratio of two mean squares.
+
+    Args:
+        df1: degrees of freedom of the numerator.
+        df2: degrees of freedom of the denominator.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.FisherSnedecor(2.0, 4.0)
+        >>> d.mean
+        tensor(2.)
+    """
 
     arg_constraints: Any = {"df1": constraints.positive, "df2": constraints.positive}
     support: Any = constraints.positive

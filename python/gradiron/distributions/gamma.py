@@ -1,4 +1,4 @@
-"""`Gamma`: sums of waiting times, of any number of them."""
+"""The gamma distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ __all__ = ["Gamma"]
 
 
 class Gamma(ExponentialFamily):
-    """Shape `concentration`, `rate` events a unit of time."""
+    """Gamma distribution with shape `concentration` and scale `1 / rate`.
+
+    Args:
+        concentration: shape parameter (alpha).
+        rate: rate parameter (beta).
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Gamma(3.0, 2.0)
+        >>> d.mean, d.variance
+        (tensor(1.5000), tensor(0.7500))
+    """
 
     arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
     support: Any = constraints.nonnegative

@@ -1,4 +1,4 @@
-"""`GeneralizedPareto`: what lies above a threshold."""
+"""The generalized Pareto distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,21 @@ __all__ = ["GeneralizedPareto"]
 
 
 class GeneralizedPareto(Distribution):
-    """Above `loc`, of size `scale`; the tail is heavy where `concentration` is positive, and ends where it is negative."""
+    """Generalized Pareto distribution: values above a threshold.
+
+    The tail is heavy for a positive `concentration` and bounded for a negative one.
+
+    Args:
+        loc: threshold.
+        scale: scale.
+        concentration: shape parameter of the tail; 0 gives an exponential distribution.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.GeneralizedPareto(0.0, 1.0, 0.0)
+        >>> d.mean
+        tensor(1.)
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
@@ -50,14 +64,14 @@ class GeneralizedPareto(Distribution):
         return torch.where(y >= 0, -where - self.scale.log(), -torch.inf)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
-        """The logarithm of the probability of more than `value`."""
+        """Compute the logarithm of the probability of exceeding `value`."""
         self._check_sample(value)
         zero, k = self._safe()
         y = (value - self.loc) / self.scale
         return torch.where(zero, -y, -torch.log1p(k * y) / k)
 
     def log_cdf(self, value: Tensor) -> Tensor:
-        """The logarithm of the distribution function."""
+        """Compute the logarithm of the cumulative distribution function."""
         return torch.log1p(-torch.exp(self.log_survival_function(value)))
 
     def cdf(self, value: Tensor) -> Tensor:

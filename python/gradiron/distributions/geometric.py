@@ -1,4 +1,4 @@
-"""`Geometric`: failures before the first success."""
+"""The geometric distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ __all__ = ["Geometric"]
 
 
 class Geometric(Odds, Distribution):
-    """How many trials of probability `probs` fail before one succeeds."""
+    """Geometric distribution: the number of failures before the first success.
+
+    Args:
+        probs: probability of success; give either this or `logits`.
+        logits: log-odds of success.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Geometric(0.25)
+        >>> d.mean
+        tensor(3.)
+    """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: Any = constraints.nonnegative_integer

@@ -1,4 +1,4 @@
-"""`Gumbel`: the largest of many."""
+"""The Gumbel distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,20 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
-    """`loc - scale * log(-log(u))` of uniform numbers."""
+    """Gumbel distribution: the distribution of extreme values.
+
+    A sample is `loc - scale * log(-log(u))` for a uniform `u`.
+
+    Args:
+        loc: mode.
+        scale: scale.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Gumbel(0.0, 1.0)
+        >>> d.mean
+        tensor(0.5772)
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.real

@@ -1,4 +1,4 @@
-"""`HalfCauchy`: the positive half of a Cauchy distribution."""
+"""The half-Cauchy distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ __all__ = ["HalfCauchy"]
 
 
 class HalfCauchy(Half):
-    """What is left of the sign of a `Cauchy(0, scale)`."""
+    """Half-Cauchy distribution: the absolute value of a `Cauchy(0, scale)` variable.
+
+    Args:
+        scale: scale of the Cauchy distribution.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.HalfCauchy(1.0)
+        >>> d.cdf(torch.tensor(1.0))
+        tensor(0.5000)
+    """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)

@@ -1,4 +1,4 @@
-"""`HalfNormal`: the positive half of a normal distribution."""
+"""The half-normal distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(Half):
-    """What is left of the sign of a `Normal(0, scale)`."""
+    """Half-normal distribution: the absolute value of a `Normal(0, scale)` variable.
+
+    Args:
+        scale: standard deviation of the normal distribution.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.HalfNormal(1.0)
+        >>> d.mean
+        tensor(0.7979)
+    """
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)

@@ -1,4 +1,4 @@
-"""`Independent`: a distribution whose last batch dimensions belong to the event."""
+"""A distribution whose last batch dimensions belong to the event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,20 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
-    """Takes the last batch dimensions of a distribution into the event: log-probabilities are summed over them."""
+    """Treat the last batch dimensions of a distribution as part of the event.
+
+    Log-probabilities are summed over these dimensions.
+
+    Args:
+        base_distribution: distribution to convert.
+        reinterpreted_batch_ndims: number of batch dimensions to convert.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Independent(torch.distributions.Normal(torch.zeros(3), 1.0), 1)
+        >>> d.batch_shape, d.event_shape, d.log_prob(torch.zeros(3))
+        (torch.Size([]), torch.Size([3]), tensor(-2.7568))
+    """
 
     arg_constraints: Any = {}
 

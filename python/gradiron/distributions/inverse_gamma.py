@@ -1,4 +1,4 @@
-"""`InverseGamma`: one by a gamma number."""
+"""The inverse gamma distribution."""
 
 from __future__ import annotations
 
@@ -16,7 +16,18 @@ __all__ = ["InverseGamma"]
 
 
 class InverseGamma(TransformedDistribution):
-    """The reciprocal of a `Gamma(concentration, rate)`."""
+    """Inverse gamma distribution: the reciprocal of a `Gamma(concentration, rate)` variable.
+
+    Args:
+        concentration: shape parameter (alpha).
+        rate: rate of the gamma distribution (beta).
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.InverseGamma(3.0, 2.0)
+        >>> d.mean
+        tensor(1.)
+    """
 
     arg_constraints: Any = {"concentration": constraints.positive, "rate": constraints.positive}
     support: Any = constraints.positive

@@ -1,4 +1,4 @@
-"""`kl_divergence`: a rule for each pair of classes, the nearest one where a pair has none of its own."""
+"""Kullback-Leibler divergences, by a rule for each pair of classes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,21 @@ _FOUND: dict[tuple[type, type], _Rule | None] = {}
 
 
 def register_kl(type_p: type, type_q: type) -> Callable[[_Rule], _Rule]:
-    """Makes a function the rule for this pair of classes and those that are made from them."""
+    """Decorate a function that computes `kl_divergence` for a pair of classes and their subclasses.
+
+    Args:
+        type_p: class of the first distribution.
+        type_q: class of the second distribution.
+
+    Examples:
+        >>> class Standard(torch.distributions.Normal):
+        ...     pass
+        >>> @torch.distributions.register_kl(Standard, Standard)
+        ... def _standard(p, q):
+        ...     return torch.zeros(p.batch_shape)
+        >>> torch.distributions.kl_divergence(Standard(0.0, 1.0), Standard(0.0, 1.0))
+        tensor(0.)
+    """
     for name, kind in (("type_p", type_p), ("type_q", type_q)):
         if not isinstance(kind, type):
             raise TypeError(f"Expected {name} to be a Distribution subclass but got {kind}")
@@ -79,7 +93,20 @@ def _search(type_p: type, type_q: type) -> _Rule | None:
 
 
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
-    """How far `q` is from `p`: the mean under `p` of the difference of their log-probabilities."""
+    """Compute the Kullback-Leibler divergence `E_p[log p(x) - log q(x)]` of two distributions.
+
+    Args:
+        p: first distribution, under which the mean is taken.
+        q: second distribution.
+
+    Raises:
+        NotImplementedError: if no rule is registered for the two classes.
+
+    Examples:
+        >>> p, q = torch.distributions.Normal(0.0, 1.0), torch.distributions.Normal(1.0, 1.0)
+        >>> torch.distributions.kl_divergence(p, q)
+        tensor(0.5000)
+    """
     pair = type(p), type(q)
     if pair not in _FOUND:
         _FOUND[pair] = _search(*pair)

@@ -1,4 +1,4 @@
-"""`Kumaraswamy`: much like `Beta`, with a distribution function that can be inverted."""
+"""The Kumaraswamy distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,20 @@ __all__ = ["Kumaraswamy"]
 
 
 class Kumaraswamy(TransformedDistribution):
-    """Numbers between 0 and 1, with two concentrations."""
+    """Kumaraswamy distribution, of numbers between 0 and 1.
+
+    It resembles `Beta`, but its distribution function `1 - (1 - x**concentration1)**concentration0` can be inverted.
+
+    Args:
+        concentration1: first concentration parameter.
+        concentration0: second concentration parameter.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Kumaraswamy(1.0, 1.0)
+        >>> d.mean
+        tensor(0.5000)
+    """
 
     arg_constraints: Any = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support: Any = constraints.unit_interval

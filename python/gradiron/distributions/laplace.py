@@ -1,4 +1,4 @@
-"""`Laplace`: two exponential distributions, back to back."""
+"""The Laplace distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
-    """Centred at `loc`, `scale` wide."""
+    """Laplace distribution, with the density `exp(-abs(x - loc) / scale) / (2 * scale)`.
+
+    Args:
+        loc: mean.
+        scale: scale.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Laplace(0.0, 1.0)
+        >>> d.log_prob(torch.tensor(0.0)), d.variance
+        (tensor(-0.6931), tensor(2.))
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.real

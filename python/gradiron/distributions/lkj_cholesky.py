@@ -1,4 +1,4 @@
-"""`LKJCholesky`: Cholesky factors of correlation matrices."""
+"""The LKJ distribution of the Cholesky factors of correlation matrices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,20 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
-    """Factors of `dim` by `dim` matrices, the likelier the larger `det(matrix) ** (concentration - 1)`."""
+    """LKJ distribution of the lower Cholesky factors of correlation matrices.
+
+    The density of a correlation matrix is proportional to `det(matrix)**(concentration - 1)`; 1 is uniform.
+
+    Args:
+        dim: size of the matrices, at least 2.
+        concentration: concentration parameter. Default: `1.0`
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> factor = torch.distributions.LKJCholesky(3, 1.0).sample()
+        >>> (factor @ factor.T).shape
+        torch.Size([3, 3])
+    """
 
     arg_constraints: Any = {"concentration": constraints.positive}
     support: Any = constraints.corr_cholesky

@@ -1,4 +1,4 @@
-"""`LogNormal`: numbers whose logarithm is normal."""
+"""The log-normal distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
-    """The exponential of a `Normal(loc, scale)`."""
+    """Log-normal distribution: the exponential of a `Normal(loc, scale)` variable.
+
+    Args:
+        loc: mean of the logarithm.
+        scale: standard deviation of the logarithm.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.LogNormal(0.0, 1.0)
+        >>> d.mean
+        tensor(1.6487)
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.positive

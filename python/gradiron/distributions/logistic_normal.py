@@ -1,4 +1,4 @@
-"""`LogisticNormal`: probabilities by stick breaking of normal numbers."""
+"""The logistic-normal distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,20 @@ __all__ = ["LogisticNormal"]
 
 
 class LogisticNormal(TransformedDistribution):
-    """A `Normal(loc, scale)` along the last dimension, made to probabilities, one more of them."""
+    """Logistic-normal distribution, of vectors of probabilities.
+
+    Normal vectors are mapped to probabilities by stick breaking, which adds one component.
+
+    Args:
+        loc: means of the normal variables along the last dimension.
+        scale: standard deviations of the normal variables.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.LogisticNormal(torch.zeros(3), torch.ones(3))
+        >>> d.sample().shape
+        torch.Size([4])
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.simplex

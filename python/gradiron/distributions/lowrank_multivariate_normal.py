@@ -1,4 +1,4 @@
-"""`LowRankMultivariateNormal`: normal vectors of few directions, and noise."""
+"""The multivariate normal distribution with a covariance of low rank plus a diagonal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,22 @@ def _distance(factor: Tensor, diagonal: Tensor, x: Tensor, tril: Tensor) -> Tens
 
 
 class LowRankMultivariateNormal(Distribution):
-    """Mean `loc`, covariance `cov_factor @ cov_factor.T + diag(cov_diag)`."""
+    """Multivariate normal distribution with a covariance of low rank plus a diagonal.
+
+    The covariance is `cov_factor @ cov_factor.T + diag(cov_diag)`, which is never formed to compute `log_prob`.
+
+    Args:
+        loc: mean, of shape `(..., n)`.
+        cov_factor: factor of the covariance, of shape `(..., n, rank)`.
+        cov_diag: diagonal part of the covariance, of shape `(..., n)`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.LowRankMultivariateNormal(torch.zeros(2), torch.ones(2, 1), torch.ones(2))
+        >>> d.covariance_matrix
+        tensor([[2., 1.],
+                [1., 2.]])
+    """
 
     arg_constraints: Any = {
         "loc": constraints.real_vector,

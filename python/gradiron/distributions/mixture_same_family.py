@@ -1,4 +1,4 @@
-"""`MixtureSameFamily`: one of several distributions of a kind, by weights."""
+"""Mixtures of distributions of one family."""
 
 from __future__ import annotations
 
@@ -16,7 +16,19 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
-    """`mixture_distribution` chooses among the last batch dimension of `component_distribution`."""
+    """Mixture of distributions of one family.
+
+    Args:
+        mixture_distribution: `Categorical` that selects the component.
+        component_distribution: distributions whose last batch dimension runs over the components.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> weights = torch.distributions.Categorical(torch.tensor([0.25, 0.75]))
+        >>> parts = torch.distributions.Normal(torch.tensor([0.0, 4.0]), torch.ones(2))
+        >>> torch.distributions.MixtureSameFamily(weights, parts).mean
+        tensor(3.)
+    """
 
     arg_constraints: Any = {}
 
@@ -59,12 +71,12 @@ class MixtureSameFamily(Distribution):
 
     @property
     def mixture_distribution(self) -> Any:
-        """What chooses."""
+        """The distribution that selects the component."""
         return self._mixture_distribution
 
     @property
     def component_distribution(self) -> Any:
-        """What is chosen from."""
+        """The distributions of the components."""
         return self._component_distribution
 
     def _weights(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""`Multinomial`: how often each of several outcomes comes up."""
+"""The multinomial distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,19 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
-    """Counts of `total_count` draws from a `Categorical`."""
+    """Multinomial distribution: how often each category comes up in `total_count` draws.
+
+    Args:
+        total_count: number of draws. Default: `1`
+        probs: probabilities or weights along the last dimension, normalized to sum to 1.
+        logits: unnormalized log-probabilities; give either these or `probs`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Multinomial(8, torch.tensor([1.0, 3.0]))
+        >>> d.mean, d.sample().sum()
+        (tensor([2., 6.]), tensor(8.))
+    """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int

@@ -1,4 +1,4 @@
-"""`MultivariateNormal`: normal vectors."""
+"""The multivariate normal distribution."""
 
 from __future__ import annotations
 
@@ -47,7 +47,22 @@ def _tril_of_precision(precision: Tensor) -> Tensor:
 
 
 class MultivariateNormal(Distribution):
-    """Mean `loc`, and a covariance matrix that is given itself, by its inverse or by its Cholesky factor."""
+    """Multivariate normal (Gaussian) distribution.
+
+    Give the covariance in one of three ways; the Cholesky factor is the fastest.
+
+    Args:
+        loc: mean, of shape `(..., n)`.
+        covariance_matrix: positive definite covariance matrix.
+        precision_matrix: inverse of the covariance matrix.
+        scale_tril: lower Cholesky factor of the covariance matrix.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
+        >>> d.log_prob(torch.zeros(2))
+        tensor(-1.8379)
+    """
 
     arg_constraints: Any = {
         "loc": constraints.real_vector,

@@ -1,4 +1,4 @@
-"""`NegativeBinomial`: successes before some failures."""
+"""The negative binomial distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,19 @@ __all__ = ["NegativeBinomial"]
 
 
 class NegativeBinomial(Odds, Distribution):
-    """How many successes of probability `probs` there are before `total_count` failures."""
+    """Negative binomial distribution: the number of successes before `total_count` failures.
+
+    Args:
+        total_count: number of failures at which the trials stop; need not be an integer.
+        probs: probability of success; give either this or `logits`.
+        logits: log-odds of success.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.NegativeBinomial(2.0, 0.5)
+        >>> d.mean
+        tensor(2.)
+    """
 
     arg_constraints: Any = {
         "total_count": constraints.greater_than_eq(0),

@@ -1,4 +1,4 @@
-"""`Normal`: the bell curve."""
+"""The normal distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ __all__ = ["Normal"]
 
 
 class Normal(ExponentialFamily):
-    """Mean `loc`, standard deviation `scale`."""
+    """Normal (Gaussian) distribution.
+
+    Args:
+        loc: mean.
+        scale: standard deviation.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Normal(0.0, 1.0)
+        >>> d.log_prob(torch.tensor(0.0)), d.cdf(torch.tensor(0.0))
+        (tensor(-0.9189), tensor(0.5000))
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.real

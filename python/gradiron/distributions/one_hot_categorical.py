@@ -1,4 +1,4 @@
-"""`OneHotCategorical`: one of several, as a vector."""
+"""The categorical distribution over one-hot vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
 class OneHotCategorical(Distribution):
-    """A vector of zeros with a 1 where a `Categorical` falls."""
+    """Categorical distribution over one-hot vectors.
+
+    Args:
+        probs: probabilities or weights along the last dimension, normalized to sum to 1.
+        logits: unnormalized log-probabilities; give either these or `probs`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> torch.distributions.OneHotCategorical(torch.tensor([0.0, 1.0])).sample()
+        tensor([0., 1.])
+    """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support: Any = constraints.one_hot
@@ -84,7 +94,21 @@ class OneHotCategorical(Distribution):
 
 
 class OneHotCategoricalStraightThrough(OneHotCategorical):
-    """The same, whose samples send their gradients to the probabilities."""
+    """One-hot categorical distribution with straight-through gradients.
+
+    `rsample` returns one-hot vectors whose gradient is passed to the probabilities.
+
+    Args:
+        probs: probabilities or weights along the last dimension, normalized to sum to 1.
+        logits: unnormalized log-probabilities; give either these or `probs`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> logits = torch.zeros(2, requires_grad=True)
+        >>> d = torch.distributions.OneHotCategoricalStraightThrough(logits=logits)
+        >>> d.rsample().requires_grad
+        True
+    """
 
     has_rsample = True
 

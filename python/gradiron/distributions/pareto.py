@@ -1,4 +1,4 @@
-"""`Pareto`: sizes of which there are few large ones."""
+"""The Pareto distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,18 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
-    """From `scale` on, falling by the power `alpha`."""
+    """Pareto distribution (type 1), with the density `alpha * scale**alpha / x**(alpha + 1)`.
+
+    Args:
+        scale: smallest value.
+        alpha: shape parameter; the smaller, the heavier the tail.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Pareto(1.0, 2.0)
+        >>> d.mean
+        tensor(2.)
+    """
 
     arg_constraints: Any = {"alpha": constraints.positive, "scale": constraints.positive}
     scale: Tensor

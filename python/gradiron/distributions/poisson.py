@@ -1,4 +1,4 @@
-"""`Poisson`: how often something happens in a while."""
+"""The Poisson distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
-    """Counts of mean `rate`."""
+    """Poisson distribution: the number of events in an interval.
+
+    Args:
+        rate: mean number of events.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Poisson(4.0)
+        >>> d.mean, d.log_prob(torch.tensor(0.0))
+        (tensor(4.), tensor(-4.))
+    """
 
     arg_constraints: Any = {"rate": constraints.nonnegative}
     support: Any = constraints.nonnegative_integer

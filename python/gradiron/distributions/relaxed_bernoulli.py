@@ -1,4 +1,4 @@
-"""`RelaxedBernoulli`: a coin between its sides, so that gradients flow through it."""
+"""The relaxed Bernoulli distribution, whose samples have gradients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
 class LogitRelaxedBernoulli(Odds, Distribution):
-    """The log-odds of a `RelaxedBernoulli`."""
+    """Distribution of the log-odds of a `RelaxedBernoulli` variable."""
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: Any = constraints.real
@@ -50,7 +50,21 @@ class LogitRelaxedBernoulli(Odds, Distribution):
 
 
 class RelaxedBernoulli(TransformedDistribution):
-    """A number between 0 and 1, near to either where `temperature` is low."""
+    """Relaxed Bernoulli (binary Concrete) distribution, whose samples have gradients.
+
+    Samples lie between 0 and 1, closer to the ends the lower the temperature.
+
+    Args:
+        temperature: relaxation temperature, above 0.
+        probs: probability of 1; give either this or `logits`.
+        logits: log-odds of 1.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.RelaxedBernoulli(torch.tensor(0.5), probs=torch.tensor([0.3, 0.7]))
+        >>> d.rsample().shape
+        torch.Size([2])
+    """
 
     arg_constraints: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
     support: Any = constraints.unit_interval

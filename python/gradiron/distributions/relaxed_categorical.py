@@ -1,4 +1,4 @@
-"""`RelaxedOneHotCategorical`: between one-hot vectors, so that gradients flow through it."""
+"""The relaxed one-hot categorical distribution, whose samples have gradients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
 class ExpRelaxedCategorical(Distribution):
-    """The logarithm of a `RelaxedOneHotCategorical`."""
+    """Distribution of the logarithm of a `RelaxedOneHotCategorical` variable."""
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     # Vectors whose exponentials sum to 1; of these there is no constraint.
@@ -75,7 +75,21 @@ class ExpRelaxedCategorical(Distribution):
 
 
 class RelaxedOneHotCategorical(TransformedDistribution):
-    """Probabilities that are nearly one-hot where `temperature` is low."""
+    """Relaxed one-hot categorical (Concrete, Gumbel-softmax) distribution, whose samples have gradients.
+
+    Samples are vectors of probabilities, closer to one-hot the lower the temperature.
+
+    Args:
+        temperature: relaxation temperature, above 0.
+        probs: probabilities or weights along the last dimension, normalized to sum to 1.
+        logits: unnormalized log-probabilities; give either these or `probs`.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.RelaxedOneHotCategorical(torch.tensor(0.5), logits=torch.zeros(3))
+        >>> d.rsample().sum()
+        tensor(1.)
+    """
 
     arg_constraints: Any = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support: Any = constraints.simplex

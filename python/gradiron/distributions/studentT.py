@@ -1,4 +1,4 @@
-"""`StudentT`: a mean of few numbers, in units of its estimated error."""
+"""Student's t-distribution."""
 
 from __future__ import annotations
 
@@ -17,7 +17,19 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
-    """`df` degrees of freedom, moved by `loc` and widened by `scale`."""
+    """Student's t-distribution.
+
+    Args:
+        df: degrees of freedom.
+        loc: mode, and mean for `df` above 1. Default: `0.0`
+        scale: scale. Default: `1.0`
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.StudentT(4.0)
+        >>> d.mean, d.variance
+        (tensor(0.), tensor(2.))
+    """
 
     arg_constraints: Any = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support: Any = constraints.real

@@ -1,4 +1,4 @@
-"""`TransformedDistribution`: what becomes of a distribution's samples under transforms."""
+"""Distributions of transformed random variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,19 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
-    """Samples of a base distribution, passed through transforms one after the other."""
+    """Distribution of a random variable after one or several transforms.
+
+    Args:
+        base_distribution: distribution of the variable.
+        transforms: transform, or a list of transforms that apply one after the other.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> base = torch.distributions.Normal(0.0, 1.0)
+        >>> d = torch.distributions.TransformedDistribution(base, torch.distributions.ExpTransform())
+        >>> d.log_prob(torch.tensor(1.0))
+        tensor(-0.9189)
+    """
 
     arg_constraints: Any = {}
     base_dist: Any

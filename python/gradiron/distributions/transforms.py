@@ -1,4 +1,4 @@
-"""Transforms: invertible maps of samples, with the logarithm of what they do to volumes."""
+"""Transforms: invertible maps of random variables, with the log determinants of their Jacobians."""
 
 from __future__ import annotations
 
@@ -44,7 +44,18 @@ _FEW = "Too few dimensions on input"
 
 
 class Transform:
-    """A map `y = t(x)` with an inverse `t.inv`; with `cache_size=1` the last pair is remembered, so that `t.inv(t(x)) is x`."""
+    """Base class of invertible transforms `y = t(x)`, for `TransformedDistribution`.
+
+    A subclass sets `domain` and `codomain` and writes `_call`, `_inverse` and `log_abs_det_jacobian`.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> t = torch.distributions.AffineTransform(1.0, 2.0)
+        >>> t(torch.tensor(3.0)), t.inv(torch.tensor(7.0))
+        (tensor(7.), tensor(3.))
+    """
 
     bijective: Any = False
     domain: Any
@@ -64,14 +75,14 @@ class Transform:
 
     @property
     def event_dim(self) -> int:
-        """How many dimensions an event has, where it is the same before and after."""
+        """The number of dimensions of an event, if it is equal before and after."""
         if self.domain.event_dim == self.codomain.event_dim:
             return self.domain.event_dim
         raise ValueError("Please use either .domain.event_dim or .codomain.event_dim")
 
     @property
     def inv(self) -> Transform:
-        """The inverse: its own inverse is this one."""
+        """The inverse transform."""
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -80,11 +91,11 @@ class Transform:
 
     @property
     def sign(self) -> Any:
-        """The sign of the derivative, of a monotonous map of numbers."""
+        """The sign of the derivative, of a monotonic transform of numbers."""
         raise NotImplementedError
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        """The same with this cache."""
+        """Return the transform with another cache size."""
         if self._cache_size == cache_size:
             return self
         if type(self).__init__ is Transform.__init__:
@@ -100,7 +111,7 @@ class Transform:
         return not self.__eq__(other)
 
     def __call__(self, x: Any) -> Any:
-        """Maps `x`."""
+        """Apply the transform to `x`."""
         if self._cache_size == 0:
             return self._call(x)
         known_x, known_y = self._cached_x_y
@@ -127,23 +138,23 @@ class Transform:
         raise NotImplementedError
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        """`log |det dy/dx|` of an event, given both sides."""
+        """Compute `log(abs(det(dy/dx)))` for an input and its output."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 
     def forward_shape(self, shape: Any) -> Any:
-        """The shape of `t(x)`, by that of `x`."""
+        """Return the shape of `t(x)` for the shape of `x`."""
         return shape
 
     def inverse_shape(self, shape: Any) -> Any:
-        """The shape of `t.inv(y)`, by that of `y`."""
+        """Return the shape of `t.inv(y)` for the shape of `y`."""
         return shape
 
 
 class _InverseTransform(Transform):
-    """What `inv` gives: the map the other way round."""
+    """The inverse of a transform."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(cache_size=transform._cache_size)
@@ -194,7 +205,17 @@ class _InverseTransform(Transform):
 
 
 class ComposeTransform(Transform):
-    """Transforms one after the other."""
+    """Apply several transforms one after the other.
+
+    Args:
+        parts: transforms, the first of which is applied first.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> parts = [torch.distributions.AffineTransform(0.0, 2.0), torch.distributions.ExpTransform()]
+        >>> torch.distributions.ComposeTransform(parts)(torch.tensor(0.0))
+        tensor(1.)
+    """
 
     def __init__(self, parts: list[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -288,7 +309,21 @@ identity_transform = ComposeTransform([])
 
 
 class IndependentTransform(Transform):
-    """A transform whose last batch dimensions belong to the event."""
+    """Treat the last batch dimensions of a transform as part of the event.
+
+    The log determinant is summed over them.
+
+    Args:
+        base_transform: transform to convert.
+        reinterpreted_batch_ndims: number of batch dimensions to convert.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> t = torch.distributions.IndependentTransform(torch.distributions.ExpTransform(), 1)
+        >>> x = torch.ones(3)
+        >>> t.log_abs_det_jacobian(x, t(x))
+        tensor(3.)
+    """
 
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -340,7 +375,17 @@ class IndependentTransform(Transform):
 
 
 class ReshapeTransform(Transform):
-    """Events in another shape."""
+    """Reshape the events.
+
+    Args:
+        in_shape: shape of an event.
+        out_shape: its new shape.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.ReshapeTransform((4,), (2, 2))(torch.ones(3, 4)).shape
+        torch.Size([3, 2, 2])
+    """
 
     bijective = True
 
@@ -399,7 +444,15 @@ class _Kind(Transform):
 
 
 class ExpTransform(_Kind):
-    """`exp(x)`."""
+    """Map `x` to `exp(x)`.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.ExpTransform()(torch.tensor(0.0))
+        tensor(1.)
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -417,7 +470,16 @@ class ExpTransform(_Kind):
 
 
 class PowerTransform(Transform):
-    """`x ** exponent`, of positive numbers."""
+    """Map positive `x` to `x**exponent`.
+
+    Args:
+        exponent: exponent.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.PowerTransform(2.0)(torch.tensor(3.0))
+        tensor(9.)
+    """
 
     domain = constraints.positive
     codomain = constraints.positive
@@ -456,13 +518,21 @@ class PowerTransform(Transform):
 
 
 def _clipped_sigmoid(x: Any) -> Any:
-    """`1 / (1 + exp(-x))`, kept a little away from 0 and 1."""
+    """Compute `sigmoid(x)`, clamped away from 0 and 1."""
     info = torch.finfo(x.dtype)
     return torch.clamp(torch.sigmoid(x), min=info.tiny, max=1.0 - info.eps)
 
 
 class SigmoidTransform(_Kind):
-    """`1 / (1 + exp(-x))`, kept a little away from 0 and 1."""
+    """Map `x` to `sigmoid(x)`, clamped away from 0 and 1.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.SigmoidTransform()(torch.tensor(0.0))
+        tensor(0.5000)
+    """
 
     domain = constraints.real
     codomain = constraints.unit_interval
@@ -482,7 +552,15 @@ class SigmoidTransform(_Kind):
 
 
 class SoftplusTransform(_Kind):
-    """`log(1 + exp(x))`."""
+    """Map `x` to `softplus(x)`, which is `log(1 + exp(x))`.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.SoftplusTransform()(torch.tensor(0.0))
+        tensor(0.6931)
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -500,7 +578,15 @@ class SoftplusTransform(_Kind):
 
 
 class TanhTransform(_Kind):
-    """`tanh(x)`."""
+    """Map `x` to `tanh(x)`.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.TanhTransform()(torch.tensor(0.0))
+        tensor(0.)
+    """
 
     domain = constraints.real
     codomain = constraints.interval(-1.0, 1.0)
@@ -519,7 +605,15 @@ class TanhTransform(_Kind):
 
 
 class AbsTransform(_Kind):
-    """`|x|`, whose inverse gives the positive number."""
+    """Map `x` to `abs(x)`, which the inverse leaves as it is.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.AbsTransform()(torch.tensor(-2.0))
+        tensor(2.)
+    """
 
     domain = constraints.real
     codomain = constraints.positive
@@ -532,7 +626,18 @@ class AbsTransform(_Kind):
 
 
 class AffineTransform(Transform):
-    """`loc + scale * x`."""
+    """Map `x` to `loc + scale * x`.
+
+    Args:
+        loc: shift.
+        scale: factor.
+        event_dim: number of dimensions of an event. Default: `0`
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.AffineTransform(1.0, 2.0)(torch.tensor(3.0))
+        tensor(7.)
+    """
 
     bijective = True
 
@@ -603,7 +708,18 @@ class AffineTransform(Transform):
 
 
 class CorrCholeskyTransform(Transform):
-    """Unconstrained vectors to the Cholesky factors of correlation matrices: rows of length 1, of partial correlations."""
+    """Map unconstrained vectors to the Cholesky factors of correlation matrices.
+
+    Vectors of length `n * (n - 1) / 2` give lower triangular `n` by `n` matrices with rows of norm 1.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.CorrCholeskyTransform()(torch.zeros(1))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.corr_cholesky
@@ -648,7 +764,17 @@ class CorrCholeskyTransform(Transform):
 
 
 class SoftmaxTransform(_Kind):
-    """Unconstrained vectors to probabilities; its inverse is the logarithm."""
+    """Map unconstrained vectors to probabilities by softmax.
+
+    The inverse is the logarithm. It is no bijection; `StickBreakingTransform` is one.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.SoftmaxTransform()(torch.zeros(2))
+        tensor([0.5000, 0.5000])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -670,7 +796,15 @@ class SoftmaxTransform(_Kind):
 
 
 class StickBreakingTransform(_Kind):
-    """Unconstrained vectors to probabilities, one more of them: each breaks its share off what is left."""
+    """Map unconstrained vectors to vectors of probabilities with one more component, by stick breaking.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.StickBreakingTransform()(torch.zeros(3))
+        tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
 
     domain = constraints.real_vector
     codomain = constraints.simplex
@@ -708,7 +842,16 @@ class StickBreakingTransform(_Kind):
 
 
 class LowerCholeskyTransform(_Kind):
-    """Unconstrained matrices to lower triangles with a positive diagonal."""
+    """Map unconstrained matrices to lower triangular ones with a positive diagonal.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.LowerCholeskyTransform()(torch.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
@@ -721,7 +864,16 @@ class LowerCholeskyTransform(_Kind):
 
 
 class PositiveDefiniteTransform(_Kind):
-    """Unconstrained matrices to positive definite ones."""
+    """Map unconstrained matrices to positive definite ones.
+
+    Args:
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> torch.distributions.PositiveDefiniteTransform()(torch.zeros(2, 2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
 
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.positive_definite
@@ -741,7 +893,19 @@ def _checked(transforms: Sequence[Transform], cache_size: int) -> list[Transform
 
 
 class CatTransform(Transform):
-    """A transform for each stretch of a dimension."""
+    """Apply a transform to each of several sections of a dimension.
+
+    Args:
+        tseq: transforms.
+        dim: dimension that is split. Default: `0`
+        lengths: length of each section; 1 if `None`.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> parts = [torch.distributions.ExpTransform(), torch.distributions.AffineTransform(0.0, 2.0)]
+        >>> torch.distributions.CatTransform(parts, lengths=[1, 2])(torch.tensor([0.0, 1.0, 2.0]))
+        tensor([1., 2., 4.])
+    """
 
     transforms: list[Transform]
 
@@ -762,7 +926,7 @@ class CatTransform(Transform):
 
     @lazy_property
     def length(self) -> int:
-        """How long the dimension is."""
+        """The length of the dimension."""
         return sum(self.lengths)
 
     def with_cache(self, cache_size: int = 1) -> Transform:
@@ -806,7 +970,18 @@ class CatTransform(Transform):
 
 
 class StackTransform(Transform):
-    """A transform for each item of a dimension."""
+    """Apply a transform to each index of a dimension.
+
+    Args:
+        tseq: transforms.
+        dim: dimension with one index per transform. Default: `0`
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> parts = [torch.distributions.ExpTransform(), torch.distributions.AffineTransform(0.0, 2.0)]
+        >>> torch.distributions.StackTransform(parts)(torch.tensor([0.0, 1.0]))
+        tensor([1., 2.])
+    """
 
     transforms: list[Transform]
 
@@ -850,7 +1025,17 @@ class StackTransform(Transform):
 
 
 class CumulativeDistributionTransform(Transform):
-    """The distribution function of a distribution."""
+    """Map `x` to the cumulative distribution function of a distribution at `x`.
+
+    Args:
+        distribution: distribution with `cdf` and `icdf`.
+        cache_size: 1 remembers the last input and output, so that the inverse returns the same object. Default: `0`
+
+    Examples:
+        >>> t = torch.distributions.CumulativeDistributionTransform(torch.distributions.Normal(0.0, 1.0))
+        >>> t(torch.tensor(0.0))
+        tensor(0.5000)
+    """
 
     bijective = True
     codomain = constraints.unit_interval

@@ -1,4 +1,4 @@
-"""`Uniform`: anywhere between two numbers."""
+"""The uniform distribution."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ __all__ = ["Uniform"]
 
 
 class Uniform(Distribution):
-    """From `low` to below `high`."""
+    """Uniform distribution on the interval `[low, high)`.
+
+    Args:
+        low: lower bound.
+        high: upper bound.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Uniform(0.0, 4.0)
+        >>> d.mean, d.log_prob(torch.tensor(1.0))
+        (tensor(2.), tensor(-1.3863))
+    """
 
     has_rsample = True
     _held = ("low", "high")

@@ -1,4 +1,4 @@
-"""What distributions share: broadcasting of parameters, probabilities and log-odds, values that are computed when asked for."""
+"""Helpers of distributions: broadcasting, probabilities and logits, lazy properties."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ euler_constant = 0.57721566490153286060
 
 
 def is_tensor_like(value: Any) -> bool:
-    """Whether a value is a tensor, or of a class that stands for one."""
+    """Return whether a value is a tensor or of a class that overrides tensor functions."""
     return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
-    """Tensors of one shape; numbers get the dtype and device of the first tensor."""
+    """Broadcast tensors and numbers; numbers get the dtype and device of the first tensor."""
     if not all(is_tensor_like(v) or isinstance(v, Number) for v in values):
         raise ValueError(
             "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
@@ -48,12 +48,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
 
 def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
-    """Samples of the standard normal distribution."""
+    """Draw samples of the standard normal distribution."""
     return torch.randn(shape, dtype=dtype, device=device)
 
 
 def sum_rightmost(value: Tensor, dim: int) -> Tensor:
-    """The sum over the last `dim` dimensions."""
+    """Sum over the last `dim` dimensions."""
     return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
 
 
@@ -62,24 +62,24 @@ _standard_normal, _sum_rightmost = standard_normal, sum_rightmost
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
-    """Probabilities from log-odds, or from unnormalised logarithms along the last dimension."""
+    """Convert log-odds, or unnormalized log-probabilities along the last dimension, to probabilities."""
     return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
-    """Probabilities a little away from 0 and 1."""
+    """Clamp probabilities away from 0 and 1."""
     eps = torch.finfo(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
-    """Log-odds of probabilities, or their logarithms."""
+    """Convert probabilities to log-odds, or to their logarithms."""
     probs = clamp_probs(probs)
     return torch.log(probs) - torch.log1p(-probs) if is_binary else torch.log(probs)
 
 
 class lazy_property:
-    """A property that is computed when first asked for, and then an attribute."""
+    """A property that is computed on first access and then stored as an attribute."""
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
@@ -95,7 +95,7 @@ class lazy_property:
 
 
 class Odds:
-    """A parameter that is given as `probs` or as `logits`, and computed from the one when the other is asked for."""
+    """Base of distributions with a parameter given as `probs` or `logits`; the other one is computed."""
 
     _binary = True
 
@@ -108,7 +108,7 @@ class Odds:
 
     @lazy_property
     def logits(self) -> Tensor:
-        """Log-odds, or logarithms of probabilities."""
+        """Log-odds, or log-probabilities along the last dimension."""
         return probs_to_logits(self.probs, self._binary)
 
     @lazy_property
@@ -137,7 +137,7 @@ def mvlgamma(a: Tensor, p: int) -> Tensor:
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
-    """The lower triangle of a matrix, row by row."""
+    """Return the lower triangle of a matrix as a vector, row by row."""
     n = mat.shape[-1]
     if not -n <= diag < n:
         raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
@@ -146,7 +146,7 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
-    """The matrix whose lower triangle is given row by row."""
+    """Return the matrix whose lower triangle is given as a vector, row by row."""
     k = vec.shape[-1]
     # The positive root of n² + n - 2k, shifted by the diagonal.
     n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * k + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2

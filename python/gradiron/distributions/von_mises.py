@@ -1,4 +1,4 @@
-"""`VonMises`: angles."""
+"""The von Mises distribution of angles."""
 
 from __future__ import annotations
 
@@ -48,7 +48,18 @@ def _log_bessel(x: Tensor, order: int) -> Tensor:
 
 
 class VonMises(Distribution):
-    """Angles about `loc`; the larger `concentration`, the nearer."""
+    """Von Mises distribution, the counterpart of the normal distribution for angles.
+
+    Args:
+        loc: mean angle in radians.
+        concentration: concentration; the larger, the narrower.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.VonMises(0.0, 2.0)
+        >>> d.log_prob(torch.tensor(0.0))
+        tensor(-0.6619)
+    """
 
     arg_constraints: Any = {"loc": constraints.real, "concentration": constraints.positive}
     support: Any = constraints.real
@@ -76,7 +87,7 @@ class VonMises(Distribution):
 
     @lazy_property
     def variance(self) -> Tensor:
-        """One less the length of the mean direction."""
+        """The circular variance."""
         return 1 - (_log_bessel(self.concentration, 1) - _log_bessel(self.concentration, 0)).exp()
 
     def _proposal(self) -> Tensor:

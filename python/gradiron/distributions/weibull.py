@@ -1,4 +1,4 @@
-"""`Weibull`: lifetimes."""
+"""The Weibull distribution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,18 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
-    """`scale` times a root of an exponential number; things wear out where `concentration` is above 1."""
+    """Weibull distribution, of lifetimes.
+
+    Args:
+        scale: scale (lambda).
+        concentration: shape parameter (k); 1 gives an exponential distribution.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Weibull(2.0, 1.0)
+        >>> d.mean
+        tensor(2.)
+    """
 
     arg_constraints: Any = {"scale": constraints.positive, "concentration": constraints.positive}
     support: Any = constraints.positive

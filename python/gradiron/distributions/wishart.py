@@ -1,4 +1,4 @@
-"""`Wishart`: covariance matrices of normal vectors."""
+"""The Wishart distribution of covariance matrices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,23 @@ def _mvdigamma(x: Tensor, p: int) -> Tensor:
 
 
 class Wishart(ExponentialFamily):
-    """The sum of `df` products of normal vectors with themselves."""
+    """Wishart distribution, of positive definite matrices.
+
+    For an integer `df` it is the sum of `x @ x.T` over `df` normal vectors `x`.
+
+    Args:
+        df: degrees of freedom, above the size of the matrices less 1.
+        covariance_matrix: positive definite scale matrix.
+        precision_matrix: inverse of the scale matrix.
+        scale_tril: lower Cholesky factor of the scale matrix.
+        validate_args: check the parameters and samples; `Distribution`'s setting if `None`.
+
+    Examples:
+        >>> d = torch.distributions.Wishart(torch.tensor(3.0), torch.eye(2))
+        >>> d.mean
+        tensor([[3., 0.],
+                [0., 3.]])
+    """
 
     support: Any = constraints.positive_definite
     has_rsample = True
@@ -143,7 +159,7 @@ class Wishart(ExponentialFamily):
         return factor @ factor.mT
 
     def rsample(self, sample_shape: Any = NO_SHAPE, max_try_correction: int | None = None) -> Tensor:
-        """Samples; singular ones are drawn again, so many times."""
+        """Draw reparameterized samples; singular ones are drawn again."""
         tries = (3 if self._batch_shape else 10) if max_try_correction is None else max_try_correction
         sample_shape = _listed(sample_shape)
         sample = self._bartlett(sample_shape)

@@ -1,4 +1,4 @@
-"""Functions of functions: derivatives and batches, in any nesting."""
+"""Function transforms that can be nested: derivatives, Jacobians, Hessians and vectorization."""
 
 from ._effects import debug_unwrap, functionalize
 from ._forward import jacfwd, jvp, linearize

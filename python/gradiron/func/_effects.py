@@ -1,4 +1,4 @@
-"""What PyTorch's tracers need and programs that use them call: here operators run at once, with their effects."""
+"""`functionalize` and `debug_unwrap`, which have little to do here as nothing is traced."""
 
 from __future__ import annotations
 
@@ -13,9 +13,17 @@ REMOVABLE = ("mutations", "mutations_and_views")
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
-    """A function that returns what `func` does, with the same effects on its inputs.
+    """Return a function like `func`, with the same effects on its inputs.
 
-    Nothing traces the operators in between, so that which of them write in place or return views is nobody's concern.
+    In PyTorch this removes in-place operators from traces; nothing is traced here.
+
+    Args:
+        func: function to transform.
+        remove: `"mutations"` or `"mutations_and_views"`; makes no difference. Default: `"mutations"`
+
+    Examples:
+        >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.ones(2))
+        tensor([2., 2.])
     """
     if remove not in REMOVABLE:
         raise RuntimeError(
@@ -31,7 +39,16 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The values without what transforms put around them (without `recurse`, without the innermost transform's)."""
+    """Return the plain tensor inside of the wrappers of `grad`, `vmap` and other transforms, for debugging.
+
+    Args:
+        tensor: tensor that a transform has wrapped, or any other.
+        recurse: remove the wrappers of all transforms, not only of the innermost. Default: `True`
+
+    Examples:
+        >>> torch.func.debug_unwrap(torch.ones(2))
+        tensor([1., 1.])
+    """
     layer = _core.layer(tensor)
     while layer is not None:
         depth, dim, tensor = layer

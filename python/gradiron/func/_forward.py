@@ -51,7 +51,20 @@ class Level:
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals`, and how it changes as they move along `tangents`."""
+    """Compute the value of a function and its Jacobian-vector product, by forward mode.
+
+    Args:
+        func: function of tensors.
+        primals: tuple of inputs at which to evaluate.
+        tangents: tuple of vectors of the same structure.
+        strict: raise an error if an output does not depend on the inputs, instead of returning zeros. Default: `False`
+        has_aux: `func` returns a pair of an output and of auxiliary data, which is returned as a third result.
+            Default: `False`
+
+    Examples:
+        >>> torch.func.jvp(lambda x: x**2, (torch.tensor([1.0, 2.0]),), (torch.ones(2),))
+        (tensor([1., 4.]), tensor([2., 4.]))
+    """
     return _pushed(func, primals, tangents, None, strict, has_aux)
 
 
@@ -133,7 +146,21 @@ def jacfwd(
     *,
     randomness: str = "error",
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, by one batched forward pass over the elements of the inputs."""
+    """Return a function that computes the Jacobian of `func` by forward mode, vectorized over the inputs.
+
+    Prefer it over `jacrev` when there are fewer inputs than outputs.
+
+    Args:
+        func: function of tensors.
+        argnums: index of the argument to differentiate, or a tuple of indices. Default: `0`
+        has_aux: `func` returns a pair of an output and of auxiliary data, which is passed on. Default: `False`
+        randomness: what random operators do: `"error"`, `"different"` or `"same"`, as for `vmap`. Default: `"error"`
+
+    Examples:
+        >>> torch.func.jacfwd(lambda x: x**2)(torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
 
     @functools.wraps(func)
     def wrapper(*args: Any) -> Any:
@@ -191,10 +218,18 @@ def _blocks(column: Tensor, points: list[Tensor], sizes: list[int], structure: t
 
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
-    """The value of `func` at `primals`, and its derivative there as a function of a direction.
+    """Compute the value of a function and its linear approximation, a function of tangents.
 
-    `func` is called twice, the second time in forward mode along directions that are recorded: two reverse passes give the
-    linear map, and each call of it is one walk along that.
+    Each call of that function is cheaper than `jvp` at the same point, as `func` does not run again.
+
+    Args:
+        func: function of tensors.
+        primals: inputs at which to evaluate.
+
+    Examples:
+        >>> value, push = torch.func.linearize(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        >>> push(torch.ones(2))
+        tensor([2., 4.])
     """
     output = func(*primals)
     keep = _core.is_grad_enabled() and any(isinstance(out, Tensor) and _core.wants_grad(out) for out in tree.flatten(output)[0])

@@ -1,4 +1,7 @@
-"""A module called with other parameters than its own. Any object will do whose dotted names are attributes."""
+"""Modules called with other parameters than their own.
+
+Any object will do as a module if its tensors are attributes under dotted names.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from .._core import Tensor
 
-# What stands under a name that a module does not have.
+# Marks a name that a module does not have.
 _NOTHING = object()
 
 
@@ -21,10 +24,23 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """`module(*args, **kwargs)` with the given parameters and buffers in the places that their names say.
+    """Call a module with the given parameters and buffers in place of its own.
 
-    With `tie_weights` a tensor that the module has under several names is replaced under all of them; with `strict` the
-    names must be exactly the module's.
+    Args:
+        module: module to call; it is left unchanged.
+        parameter_and_buffer_dicts: dict from names to tensors, or several dicts with different names.
+        args: argument or tuple of arguments of the call.
+        kwargs: keyword arguments of the call.
+        tie_weights: replace a tensor that has several names under all of them. Default: `True`
+        strict: require exactly the names of the module's parameters and buffers. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> parameters = {"weight": torch.ones(1, 2), "bias": torch.zeros(1)}
+        >>> torch.func.functional_call(model, parameters, torch.ones(3, 2))
+        tensor([[2.],
+                [2.],
+                [2.]])
     """
     given = _merged(parameter_and_buffer_dicts)
     own = _names(module)
@@ -33,7 +49,7 @@ def functional_call(
     if tie_weights:
         given = _tied(given, own)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
-    # What the call itself puts in their places is handed back in the dictionary.
+    # Tensors that the call itself assigns are returned in the dict.
     out = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, dict) else {}
     with _replaced(module, given, out):
         return module(*positional, **(kwargs or {}))
@@ -129,7 +145,7 @@ def _exchange(owner: Any, name: str, value: Any) -> Any:
     for store in ("_parameters", "_buffers"):
         kept = owner.__dict__.get(store) if hasattr(owner, "__dict__") else None
         if isinstance(kept, dict) and name in kept:
-            # Past the module's own checks: any tensor may stand in for a parameter.
+            # Bypass the module's checks, as any tensor may replace a parameter.
             old = kept.pop(name) if value is _NOTHING else kept[name]
             if value is not _NOTHING:
                 kept[name] = value
@@ -149,7 +165,21 @@ def _exchange(owner: Any, name: str, value: Any) -> Any:
 
 
 def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the buffers of models of one kind, each stacked along a new first dimension, for `vmap`."""
+    """Stack the parameters and the buffers of models of one class, to run them as an ensemble by `vmap`.
+
+    Args:
+        models: models with equal names and shapes.
+
+    Returns:
+        A dict of parameters and a dict of buffers, with the models along dimension 0.
+
+    Examples:
+        >>> models = [nn.Linear(2, 1) for _ in range(3)]
+        >>> parameters, buffers = torch.func.stack_module_state(models)
+        >>> call = lambda p, x: torch.func.functional_call(models[0], p, x)
+        >>> torch.func.vmap(call, in_dims=(0, None))(parameters, torch.ones(4, 2)).shape
+        torch.Size([3, 4, 1])
+    """
     from .. import stack
 
     models = list(models)
@@ -180,7 +210,21 @@ def _leaf(name: str, stacked: Tensor, parts: list[Tensor]) -> Tensor:
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:
-    """`root`, whose normalisations over batches keep no running statistics any more: those are written in place."""
+    """Make all batch normalization layers of a module stop tracking running statistics, in place.
+
+    `vmap` does not allow the in-place updates of these statistics.
+
+    Args:
+        root: module to change.
+
+    Returns:
+        `root`.
+
+    Examples:
+        >>> model = torch.func.replace_all_batch_norm_modules_(nn.Sequential(nn.BatchNorm1d(2)))
+        >>> model[0].track_running_stats
+        False
+    """
     for module in root.modules():
         if hasattr(module, "track_running_stats") and hasattr(module, "running_mean"):
             module.running_mean = module.running_var = module.num_batches_tracked = None

@@ -1,4 +1,4 @@
-"""`rearrange`: dimensions by their names, in the words of einops: `"b (h w) c -> b c h w"`."""
+"""`rearrange`, with patterns in the notation of einops such as `"b (h w) c -> b c h w"`."""
 
 from __future__ import annotations
 
@@ -16,11 +16,22 @@ Group = list[str]
 
 
 class DimensionBindError(Exception):
-    """Sizes that do not fit the dimensions they are for."""
+    """Raised for sizes that do not fit a pattern."""
 
 
 def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: int) -> Tensor:
-    """The elements of `tensor` in other dimensions: reordered, taken apart or joined as `pattern` says."""
+    """Reorder, split and merge dimensions as a pattern in the notation of einops says.
+
+    Args:
+        tensor: tensor, or a sequence of tensors to stack first.
+        pattern: names of the dimensions before and after `->`; parentheses group merged ones, `...` stands for the
+            rest.
+        axes_lengths: sizes of named dimensions that cannot be inferred.
+
+    Examples:
+        >>> torch.func.rearrange(torch.ones(2, 12, 5), "b (h w) c -> b c h w", h=3).shape
+        torch.Size([2, 5, 3, 4])
+    """
     x = tensor if isinstance(tensor, Tensor) else _core.stack(tensor)
     left = _checked(pattern, axes_lengths)
     if x.dim() == 0:

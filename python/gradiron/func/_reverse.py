@@ -172,7 +172,18 @@ def with_aux(value: Any, where: str) -> tuple[Any, Any]:
 
 
 def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, which returns one number, and the number."""
+    """Return a function that computes the gradient of a scalar function and its value.
+
+    Args:
+        func: function whose (first) output is a tensor of one element.
+        argnums: index of the argument to differentiate, or a tuple of indices. Default: `0`
+        has_aux: `func` returns a pair of an output and of auxiliary data; the result is `(gradient, (value, data))`.
+            Default: `False`
+
+    Examples:
+        >>> torch.func.grad_and_value(lambda x: x**3)(torch.tensor(2.0))
+        (tensor(12.), tensor(8.))
+    """
     where = "grad_and_value(f)(*args)"
 
     @functools.wraps(func)
@@ -204,7 +215,17 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
 
 
 def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
-    """A function that returns the gradient of `func`, which returns one number."""
+    """Return a function that computes the gradient of a scalar function.
+
+    Args:
+        func: function whose (first) output is a tensor of one element.
+        argnums: index of the argument to differentiate, or a tuple of indices. Default: `0`
+        has_aux: `func` returns a pair of an output and of auxiliary data, which is passed on. Default: `False`
+
+    Examples:
+        >>> torch.func.grad(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([ 3., 12.])
+    """
     both = grad_and_value(func, argnums, has_aux)
 
     @functools.wraps(func)
@@ -254,7 +275,22 @@ class Pulled:
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """The value of `func` at `primals`, and a function from gradients of its outputs to gradients of its inputs."""
+    """Compute the value of a function and return it with its vector-Jacobian product function.
+
+    Args:
+        func: function of tensors.
+        primals: inputs at which to evaluate.
+        has_aux: `func` returns a pair of an output and of auxiliary data, which is returned as a third result.
+            Default: `False`
+
+    Returns:
+        The output, and a function from gradients of the outputs to a tuple of gradients of the inputs.
+
+    Examples:
+        >>> value, pull = torch.func.vjp(lambda x: x**2, torch.tensor([1.0, 2.0]))
+        >>> pull(torch.ones(2))
+        (tensor([2., 4.]),)
+    """
     with Recording():
         inputs = Inputs(primals, tuple(range(len(primals))))
     pulled = Pulled(func, inputs, has_aux)
@@ -288,7 +324,21 @@ def jacrev(
     chunk_size: int | None = None,
     _preallocate_and_copy: bool = False,
 ) -> Callable[..., Any]:
-    """A function that returns the Jacobian of `func`, by one batched backward pass for each output."""
+    """Return a function that computes the Jacobian of `func` by reverse mode, vectorized over the outputs.
+
+    Prefer it over `jacfwd` when there are fewer outputs than inputs.
+
+    Args:
+        func: function of tensors.
+        argnums: index of the argument to differentiate, or a tuple of indices. Default: `0`
+        has_aux: `func` returns a pair of an output and of auxiliary data, which is passed on. Default: `False`
+        chunk_size: number of rows that are computed at once; all if `None`.
+
+    Examples:
+        >>> torch.func.jacrev(lambda x: x**2)(torch.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
     if chunk_size is not None and not chunk_size > 0:
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
@@ -333,7 +383,17 @@ def _rows(pulled: Pulled, record: bool, chunk_size: int | None) -> list[list[Ten
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
-    """A function that returns the second derivatives of `func`: forward mode over reverse mode."""
+    """Return a function that computes the Hessian of `func`, by forward over reverse mode.
+
+    Args:
+        func: function of tensors.
+        argnums: index of the argument to differentiate, or a tuple of indices. Default: `0`
+
+    Examples:
+        >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
     from . import jacfwd
 
     return jacfwd(jacrev(func, argnums), argnums)

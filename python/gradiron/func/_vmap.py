@@ -1,4 +1,4 @@
-"""`vmap`: a function of one sample made a function of many. The samples become dimensions that the function does not see."""
+"""`vmap`: a function of one sample, vectorized over a batch dimension that the function does not see."""
 
 from __future__ import annotations
 
@@ -21,11 +21,21 @@ def vmap(
     *,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """`func` over a dimension of its inputs at once, instead of sample by sample.
+    """Vectorize a function over a batch dimension of its inputs.
 
-    `in_dims` says which dimension of each input holds the samples (None: all samples share the input), `out_dims` where
-    they go in the outputs. `randomness` decides what random operators do: "error", "different" or "same" for all samples.
-    `chunk_size` bounds how many samples are computed at once.
+    Args:
+        func: function of one sample.
+        in_dims: batch dimension of each input, `None` for inputs that all samples share. Default: `0`
+        out_dims: where the batch dimension goes in each output. Default: `0`
+        randomness: what random operators do: `"error"`, `"different"` or `"same"` numbers for all samples. Default:
+            `"error"`
+        chunk_size: number of samples that are computed at once; all if `None`.
+
+    Examples:
+        >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
+        tensor([2., 2., 2.])
+        >>> torch.func.vmap(torch.dot, in_dims=(0, None))(torch.ones(3, 2), torch.ones(2)).shape
+        torch.Size([3])
     """
     if randomness not in ("error", "different", "same"):
         raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")

@@ -1,4 +1,4 @@
-"""Names of TorchScript. There is no compiler: what is to be compiled is given back as it is, which is said once."""
+"""Names of TorchScript. There is no compiler: functions and modules are returned as they are, with one warning."""
 
 from __future__ import annotations
 
@@ -48,32 +48,99 @@ def _same(what: str, given: Any) -> Any:
 
 
 def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
-    """The function, class or module itself."""
+    """Return a function, class or module as it is.
+
+    Args:
+        obj: function, class or module.
+        optimize, example_inputs: ignored.
+
+    Examples:
+        >>> torch.jit.script(abs) is abs
+        True
+    """
     return _same("script", obj)
 
 
 def trace(func: Any, example_inputs: Any = None, optimize: Any = None, **options: Any) -> Any:
-    """The function or module itself, which goes on to depend on its inputs' values where a trace would not."""
+    """Return a function or module as it is, so that it still depends on the values of its inputs.
+
+    Args:
+        func: function or module.
+        example_inputs, optimize, options: ignored.
+
+    Examples:
+        >>> torch.jit.trace(abs, torch.ones(1)) is abs
+        True
+    """
     return _same("trace", func)
 
 
 def trace_module(mod: Any, inputs: Any, optimize: Any = None, **options: Any) -> Any:
+    """Return a module as it is.
+
+    Args:
+        mod: module.
+        inputs, optimize, options: ignored.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> torch.jit.trace_module(model, {}) is model
+        True
+    """
     return _same("trace_module", mod)
 
 
 def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
+    """Return a module as it is.
+
+    Args:
+        mod: module.
+        preserved_attrs, optimize_numerics: ignored. Default: `True` for the latter
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> torch.jit.freeze(model) is model
+        True
+    """
     return _same("freeze", mod)
 
 
 def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
+    """Return a module as it is.
+
+    Args:
+        mod: module.
+        other_methods: ignored.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> torch.jit.optimize_for_inference(model) is model
+        True
+    """
     return _same("optimize_for_inference", mod)
 
 
 def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
-    """Nothing to optimise."""
+    """Do nothing.
+
+    Args:
+        mod, optimize_numerics, preserved_methods: ignored. Default: `True` for the second
+
+    Examples:
+        >>> torch.jit.run_frozen_optimizations(nn.Linear(2, 1))
+    """
 
 
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function as it is.
+
+    Args:
+        fn: function.
+
+    Examples:
+        >>> torch.jit.script_if_tracing(abs) is abs
+        True
+    """
     return fn
 
 
@@ -81,6 +148,15 @@ _script_if_tracing = script_if_tracing
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method as it is.
+
+    Args:
+        fn: method.
+
+    Examples:
+        >>> torch.jit.script_method(abs) is abs
+        True
+    """
     return fn
 
 
@@ -93,53 +169,144 @@ _overload = _overload_method
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a method; it stays what it is."""
+    """Return a method as it is.
+
+    Args:
+        fn: method.
+
+    Examples:
+        >>> torch.jit.export(abs) is abs
+        True
+    """
     return fn
 
 
 def unused(fn: Any) -> Any:
+    """Return a function as it is.
+
+    Args:
+        fn: function.
+
+    Examples:
+        >>> torch.jit.unused(abs) is abs
+        True
+    """
     return fn
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
-    """Marks a function, with or without arguments; it stays what it is."""
+    """Return a function as it is, or a decorator that does.
+
+    Args:
+        drop: function, or an option that is ignored. Default: `False`
+
+    Examples:
+        >>> torch.jit.ignore(abs) is abs
+        True
+    """
     return drop if callable(drop) else lambda fn: fn
 
 
 def interface(obj: Any) -> Any:
-    """Marks a class that says what others have; it stays what it is."""
+    """Return a class as it is.
+
+    Args:
+        obj: class.
+
+    Examples:
+        >>> torch.jit.interface(int) is int
+        True
+    """
     return obj
 
 
 def is_scripting() -> bool:
+    """Return whether code is being compiled, which it never is.
+
+    Examples:
+        >>> torch.jit.is_scripting()
+        False
+    """
     return False
 
 
 def is_tracing() -> bool:
+    """Return whether code is being traced, which it never is.
+
+    Examples:
+        >>> torch.jit.is_tracing()
+        False
+    """
     return False
 
 
 def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return a value as it is.
+
+    Args:
+        the_type: type, which is ignored.
+        the_value: value.
+
+    Examples:
+        >>> torch.jit.annotate(int, 1)
+        1
+    """
     return the_value
 
 
 def Attribute(value: Any, type: Any) -> Any:
-    """The value."""
+    """Return a value as it is.
+
+    Args:
+        value: value.
+        type: type, which is ignored.
+
+    Examples:
+        >>> torch.jit.Attribute(1, int)
+        1
+    """
     return value
 
 
 def isinstance(obj: Any, target_type: Any) -> bool:
-    """`isinstance`, also for types with parameters: those of containers are not looked at."""
+    """Return whether an object is of a type; the elements of containers are not checked.
+
+    Args:
+        obj: object.
+        target_type: type, which may have parameters.
+
+    Examples:
+        >>> torch.jit.isinstance([1], list[int])
+        True
+    """
     origin = getattr(target_type, "__origin__", None)
     return _isinstance(obj, target_type if origin is None else origin)
 
 
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Runs the function at once; `wait` gives its result."""
+    """Call a function at once and return a handle for `wait`.
+
+    Args:
+        func: function.
+        args, kwargs: its arguments.
+
+    Examples:
+        >>> torch.jit.wait(torch.jit.fork(abs, -1))
+        1
+    """
     return _Done(func(*args, **kwargs))
 
 
 def wait(future: Any) -> Any:
+    """Return the result of a `fork`.
+
+    Args:
+        future: what `fork` returned.
+
+    Examples:
+        >>> torch.jit.wait(torch.jit.fork(abs, -1))
+        1
+    """
     return future.wait()
 
 
@@ -157,32 +324,83 @@ class _Done:
 
 
 def set_fusion_strategy(strategy: Any) -> Any:
-    """Nothing to choose from."""
+    """Return the strategy as it is.
+
+    Args:
+        strategy: ignored.
+
+    Examples:
+        >>> torch.jit.set_fusion_strategy([])
+        []
+    """
     return strategy
 
 
 def onednn_fusion_enabled() -> bool:
+    """Return whether oneDNN fuses operators, which it does not.
+
+    Examples:
+        >>> torch.jit.onednn_fusion_enabled()
+        False
+    """
     return False
 
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Do nothing in a `with` block.
+
+    Args:
+        should_optimize: ignored.
+
+    Examples:
+        >>> with torch.jit.optimized_execution(True):
+        ...     x = torch.ones(1)
+    """
     yield
 
 
 class TracerWarning(Warning):
-    """What a tracer warns of, for filters that name it: nothing is traced."""
+    """Warning of a tracer, which is never issued.
+
+    Examples:
+        >>> issubclass(torch.jit.TracerWarning, Warning)
+        True
+    """
 
 
 class ScriptModule(Module):
-    """A module; `isinstance` knows no other by this name."""
+    """Class of compiled modules in TorchScript: nothing is compiled, so no module is an instance.
+
+    Examples:
+        >>> isinstance(nn.Linear(2, 1), torch.ScriptModule)
+        False
+    """
 
 
 def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Refused: there is no compiled program to write."""
+    """Save a compiled module, which is not supported: use `torch.save`.
+
+    Args:
+        m, f: ignored.
+
+    Examples:
+        >>> torch.jit.save(nn.Linear(2, 1), "model.pt")
+        Traceback (most recent call last):
+        NotImplementedError: torch.jit.save: gradiron compiles nothing
+    """
     raise NotImplementedError("torch.jit.save: gradiron compiles nothing; torch.save writes a module or its state_dict")
 
 
 def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Refused: such files hold programs in a language that gradiron does not speak."""
+    """Load a compiled module, which is not supported: use `torch.load`.
+
+    Args:
+        f, map_location: ignored.
+
+    Examples:
+        >>> torch.jit.load("model.pt")
+        Traceback (most recent call last):
+        NotImplementedError: torch.jit.load: gradiron reads no TorchScript
+    """
     raise NotImplementedError("torch.jit.load: gradiron reads no TorchScript; torch.load reads what torch.save wrote")

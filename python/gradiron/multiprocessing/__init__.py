@@ -1,4 +1,4 @@
-"""Python's `multiprocessing`, with tensors that go to other processes by sharing their memory."""
+"""Python's `multiprocessing`, extended to send tensors to other processes in shared memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,14 @@ _strategy = "file_descriptor"
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Chooses how memory is shared; whatever is chosen, it has no name that could be left behind."""
+    """Set how memory is shared, which makes no difference.
+
+    Args:
+        new_strategy: `"file_descriptor"` or `"file_system"`.
+
+    Examples:
+        >>> torch.multiprocessing.set_sharing_strategy("file_descriptor")
+    """
     global _strategy
     if new_strategy not in _strategies:
         raise AssertionError(f"sharing strategy must be one of {sorted(_strategies)}, but got {new_strategy!r}")
@@ -42,12 +49,22 @@ def set_sharing_strategy(new_strategy: str) -> None:
 
 
 def get_sharing_strategy() -> str:
-    """How memory is shared."""
+    """Return how memory is shared.
+
+    Examples:
+        >>> torch.multiprocessing.get_sharing_strategy()
+        'file_descriptor'
+    """
     return _strategy
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """The names that `set_sharing_strategy` takes."""
+    """Return the strategies that `set_sharing_strategy` accepts.
+
+    Examples:
+        >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
+        ['file_descriptor', 'file_system']
+    """
     return set(_strategies)
 
 

@@ -1,6 +1,6 @@
-"""Functions of `nn.functional` in the top-level namespace, with other signatures.
+"""Functions of `torch` that resemble those of `nn.functional`.
 
-Here `reduction` is a number (none by default), and `training` is called `train`.
+They take the reduction as a number, none by default, and call `train` what is `training` there.
 """
 
 from __future__ import annotations
@@ -24,35 +24,39 @@ def _named(function: Callable[..., Tensor], reduction: int) -> str:
 
 
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int) -> Tensor:
-    """Compute the Poisson negative log likelihood; see `nn.functional.poisson_nll_loss`.
+    """Compute the Poisson negative log likelihood loss.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
-        input: predicted rates, or their logarithms.
-        target: observed counts.
-        log_input: whether the input is the logarithm of the rates.
-        full: whether to add Stirling's approximation of `log(target!)`.
-        eps: term that keeps the logarithm finite if `log_input` is off.
+        input: mean of the distribution, or its logarithm.
+        target: counts.
+        log_input: whether `input` is the logarithm.
+        full: add the Stirling approximation of the constant term.
+        eps: term inside of the logarithm, if `log_input` is false.
         reduction: 0 for none, 1 for the mean, 2 for the sum.
 
     Examples:
-        >>> torch.poisson_nll_loss(torch.tensor([0.0, 1.0]), torch.tensor([1.0, 3.0]), True, False, 1e-8, 1)
-        tensor(0.3591)
+        >>> torch.poisson_nll_loss(torch.zeros(2), torch.ones(2), True, False, 1e-8, 1)
+        tensor(1.)
     """
     return F.poisson_nll_loss(input, target, log_input, full, eps=eps, reduction=_named(poisson_nll_loss, reduction))
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: bool = False) -> Tensor:
-    """Compute the Kullback-Leibler divergence; see `nn.functional.kl_div`.
+    """Compute the Kullback-Leibler divergence loss, `target * (log(target) - input)`.
+
+    The function of the same name in `nn.functional` takes the reduction by name. Here the mean is over all elements.
 
     Args:
         input: log-probabilities.
-        target: probabilities, or log-probabilities with `log_target`.
+        target: probabilities.
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
-        log_target: whether the target holds log-probabilities. Default: `False`
+        log_target: whether `target` holds log-probabilities. Default: `False`
 
     Examples:
-        >>> torch.kl_div(torch.tensor([0.9, 0.1]).log(), torch.tensor([0.5, 0.5]), 2)
-        tensor(0.5108)
+        >>> torch.kl_div(torch.tensor([0.5, 0.5]).log(), torch.tensor([0.5, 0.5]), 2)
+        tensor(0.)
     """
     named = _named(kl_div, reduction)
     loss = F.kl_div(input, target, reduction="none" if named == "mean" else named, log_target=log_target)
@@ -60,49 +64,55 @@ def kl_div(input: Tensor, target: Tensor, reduction: int = 0, *, log_target: boo
 
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 0) -> Tensor:
-    """Compute the hinge loss of distances; see `nn.functional.hinge_embedding_loss`.
+    """Compute the hinge embedding loss of distances and labels 1 or -1.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
-        input: distances of pairs.
-        target: 1 for similar pairs, -1 for others.
-        margin: distance beyond which dissimilar pairs cost nothing. Default: `1.0`
+        input: distances.
+        target: labels 1 or -1.
+        margin: margin of the negative pairs. Default: `1.0`
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
 
     Examples:
-        >>> torch.hinge_embedding_loss(torch.tensor([0.3, 0.4]), torch.tensor([1, -1]))
-        tensor([0.3000, 0.6000])
+        >>> torch.hinge_embedding_loss(torch.tensor([0.5, 0.5]), torch.tensor([1, -1]))
+        tensor([0.5000, 0.5000])
     """
     return F.hinge_embedding_loss(input, target, margin, reduction=_named(hinge_embedding_loss, reduction))
 
 
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
-    """Compute the loss of cosine similarity; see `nn.functional.cosine_embedding_loss`.
+    """Compute the cosine embedding loss of pairs of vectors and labels 1 or -1.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
-        input1, input2: vectors `(N, D)` or `(D,)`.
-        target: 1 for similar pairs, -1 for others.
-        margin: similarity below which dissimilar pairs cost nothing. Default: `0.0`
+        input1, input2: vectors.
+        target: labels 1 or -1.
+        margin: margin of the negative pairs. Default: `0.0`
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
 
     Examples:
-        >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.tensor([[1.0, 0.0]]), torch.tensor([1]))
-        tensor([0.2929])
+        >>> torch.cosine_embedding_loss(torch.ones(1, 2), torch.ones(1, 2), torch.tensor([-1]))
+        tensor([1.])
     """
     return F.cosine_embedding_loss(input1, input2, target, margin, reduction=_named(cosine_embedding_loss, reduction))
 
 
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 0) -> Tensor:
-    """Compute the ranking loss of two scores; see `nn.functional.margin_ranking_loss`.
+    """Compute the margin ranking loss, `max(0, -target * (input1 - input2) + margin)`.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
         input1, input2: scores.
-        target: 1 if the first score shall be higher, -1 if the second.
-        margin: difference of the scores beyond which the loss is zero. Default: `0.0`
+        target: 1 where the first score should be higher, -1 where the second.
+        margin: margin. Default: `0.0`
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
 
     Examples:
-        >>> torch.margin_ranking_loss(torch.tensor([0.25, 1.0]), torch.tensor([0.5, 0.0]), torch.tensor([1, 1]))
-        tensor([0.2500, 0.0000])
+        >>> torch.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
+        tensor([2.])
     """
     return F.margin_ranking_loss(input1, input2, target, margin, reduction=_named(margin_ranking_loss, reduction))
 
@@ -117,19 +127,21 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: int = 0,
 ) -> Tensor:
-    """Compute the triplet loss; see `nn.functional.triplet_margin_loss`.
+    """Compute the triplet margin loss, `max(0, d(anchor, positive) - d(anchor, negative) + margin)`.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
-        anchor, positive, negative: tensors `(N, D)` or `(D,)`; the anchor shall be closer to the positive.
-        margin: difference of the distances beyond which the loss is zero. Default: `1.0`
-        p: exponent of the norm. Default: `2`
-        eps: small number added to every element of the differences. Default: `1e-6`
-        swap: use the distance of positive and negative if it is smaller. Default: `False`
+        anchor, positive, negative: vectors.
+        margin: margin. Default: `1.0`
+        p: order of the norm of the distance `d`. Default: `2`
+        eps: term added to the differences for numerical stability. Default: `1e-6`
+        swap: use the distance of `positive` and `negative` where it is smaller. Default: `False`
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
 
     Examples:
-        >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.ones(1, 2), torch.ones(1, 2))
-        tensor([1.0000])
+        >>> torch.triplet_margin_loss(torch.zeros(1, 2), torch.zeros(1, 2), torch.ones(1, 2), margin=2.0)
+        tensor([0.5858])
     """
     return F.triplet_margin_loss(
         anchor, positive, negative, margin, p, eps, swap, reduction=_named(triplet_margin_loss, reduction)
@@ -145,126 +157,128 @@ def ctc_loss(
     reduction: int = 0,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Compute the connectionist temporal classification loss; see `nn.functional.ctc_loss`.
+    """Compute the connectionist temporal classification (CTC) loss.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
-        log_probs: log-probabilities `(T, N, C)` or `(T, C)`.
-        targets: class indices `(N, S)`, or all sequences concatenated.
-        input_lengths, target_lengths: lengths of inputs and targets.
-        blank: class index of the blank. Default: `0`
+        log_probs: log-probabilities of shape `(T, N, C)`.
+        targets: labels, padded to shape `(N, S)` or concatenated.
+        input_lengths: length of each input.
+        target_lengths: length of each target.
+        blank: index of the blank label. Default: `0`
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
-        zero_infinity: whether to replace infinite losses by zero. Default: `False`
+        zero_infinity: replace infinite losses by 0. Default: `False`
 
     Examples:
-        >>> log_probs = torch.randn(12, 3, 6).log_softmax(2)
-        >>> targets = torch.randint(1, 6, (3, 4))
-        >>> torch.ctc_loss(log_probs, targets, torch.full((3,), 12), torch.full((3,), 4)).shape
-        torch.Size([3])
+        >>> log_probs = torch.zeros(4, 1, 3).log_softmax(2)
+        >>> torch.ctc_loss(log_probs, torch.tensor([[1, 2]]), torch.tensor([4]), torch.tensor([2]))
+        tensor([1.6864])
     """
     return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _named(ctc_loss, reduction), zero_infinity)
 
 
 def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Zero elements at random and scale the others by `1 / (1 - p)`, in place.
+    """In-place version of `torch.dropout`.
 
     Args:
-        input: tensor.
-        p: probability to be zeroed.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor to change.
+        p: probability of zeroing an element.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.dropout_(torch.ones(4), 0.0, True)
-        tensor([1., 1., 1., 1.])
+        >>> torch.dropout_(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
     """
     return F.dropout(input, p, train, True)
 
 
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply dropout for networks with SELU, which keeps zero mean and unit variance.
+    """Apply alpha dropout, which keeps the mean and the variance of inputs of SELU networks.
 
     Args:
         input: tensor.
-        p: probability to be dropped.
-        train: whether to apply dropout; otherwise the input is returned.
+        p: probability of masking an element.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.alpha_dropout(torch.randn(3, 4), 0.2, True).shape
-        torch.Size([3, 4])
+        >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
     """
     return _alpha_dropout(input, p, train, False, False)
 
 
 def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `alpha_dropout` in place.
+    """In-place version of `alpha_dropout`.
 
     Args:
-        input: tensor.
-        p: probability to be dropped.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor to change.
+        p: probability of masking an element.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.alpha_dropout_(torch.randn(3, 4), 0.2, True).shape
-        torch.Size([3, 4])
+        >>> torch.alpha_dropout_(torch.ones(2), 0.5, False)
+        tensor([1., 1.])
     """
     return _alpha_dropout(input, p, train, True, False)
 
 
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply alpha dropout to whole channels, for networks with SELU.
+    """Apply alpha dropout to whole channels.
 
     Args:
-        input: tensor `(N, C, *)`.
-        p: probability to be dropped.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor of shape `(N, C, ...)`.
+        p: probability of masking a channel.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.feature_alpha_dropout(torch.randn(3, 4, 5), 0.2, True).shape
-        torch.Size([3, 4, 5])
+        >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
     """
     return _alpha_dropout(input, p, train, False, True)
 
 
 def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_alpha_dropout` in place.
+    """In-place version of `feature_alpha_dropout`.
 
     Args:
-        input: tensor `(N, C, *)`.
-        p: probability to be dropped.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor of shape `(N, C, ...)` to change.
+        p: probability of masking a channel.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.feature_alpha_dropout_(torch.randn(3, 4, 5), 0.2, True).shape
-        torch.Size([3, 4, 5])
+        >>> torch.feature_alpha_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
     """
     return _alpha_dropout(input, p, train, True, True)
 
 
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Zero whole channels at random and scale the others by `1 / (1 - p)`.
+    """Apply dropout to whole channels, and scale the others by `1 / (1 - p)`.
 
     Args:
-        input: tensor `(N, C, *)`.
-        p: probability to be zeroed.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor of shape `(N, C, ...)`.
+        p: probability of zeroing a channel.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.feature_dropout(torch.randn(3, 4, 5), 0.2, True).shape
-        torch.Size([3, 4, 5])
+        >>> torch.feature_dropout(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
     """
     return _feature_dropout(input, p, train, False)
 
 
 def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Apply `feature_dropout` in place.
+    """In-place version of `feature_dropout`.
 
     Args:
-        input: tensor `(N, C, *)`.
-        p: probability to be zeroed.
-        train: whether to apply dropout; otherwise the input is returned.
+        input: tensor of shape `(N, C, ...)` to change.
+        p: probability of zeroing a channel.
+        train: whether to apply dropout.
 
     Examples:
-        >>> torch.feature_dropout_(torch.randn(3, 4, 5), 0.2, True).shape
-        torch.Size([3, 4, 5])
+        >>> torch.feature_dropout_(torch.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
     """
     return _feature_dropout(input, p, train, True)
 
@@ -272,18 +286,20 @@ def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Tensor | None = None, pos_weight: Tensor | None = None, reduction: int = 0
 ) -> Tensor:
-    """Compute the binary cross entropy of logits; see `nn.functional.binary_cross_entropy_with_logits`.
+    """Compute the binary cross entropy of logits.
+
+    The function of the same name in `nn.functional` takes the reduction by name.
 
     Args:
         input: logits.
-        target: targets from 0 to 1, of the same shape.
-        weight: weight of each loss; broadcasts against the input.
-        pos_weight: weight of the positive targets, for each class.
+        target: probabilities between 0 and 1.
+        weight: weight of each element.
+        pos_weight: weight of the positive class.
         reduction: 0 for none, 1 for the mean, 2 for the sum. Default: `0`
 
     Examples:
-        >>> torch.binary_cross_entropy_with_logits(torch.tensor([2.0, -1.0]), torch.tensor([1.0, 0.0]))
-        tensor([0.1269, 0.3133])
+        >>> torch.binary_cross_entropy_with_logits(torch.zeros(2), torch.ones(2))
+        tensor([0.6931, 0.6931])
     """
     how = _REDUCTIONS[reduction] if reduction in (1, 2) else "none"
     return F.binary_cross_entropy_with_logits(input, target, weight, None, None, how, pos_weight)
@@ -299,51 +315,50 @@ def _sampled(dims: int, input: Tensor, grid: Tensor, interpolation_mode: int, pa
 
 
 def grid_sampler_2d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """Sample images at the positions of a grid; see `nn.functional.grid_sample`.
+    """Sample images at the points of a grid, see `nn.functional.grid_sample`.
 
     Args:
-        input: tensor `(N, C, H, W)`.
-        grid: positions `(N, H_out, W_out, 2)`, from -1 to 1.
+        input: images of shape `(N, C, H, W)`.
+        grid: points of shape `(N, H_out, W_out, 2)`, with coordinates between -1 and 1.
         interpolation_mode: 0 for bilinear, 1 for nearest, 2 for bicubic.
         padding_mode: 0 for zeros, 1 for the border, 2 for reflection.
-        align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges.
+        align_corners: whether -1 and 1 mean the centers of the corner pixels.
 
     Examples:
-        >>> torch.grid_sampler_2d(torch.ones(1, 1, 4, 4), torch.zeros(1, 2, 2, 2), 0, 0, False).shape
-        torch.Size([1, 1, 2, 2])
+        >>> torch.grid_sampler_2d(torch.ones(1, 1, 3, 3), torch.zeros(1, 1, 1, 2), 0, 0, False)
+        tensor([[[[1.]]]])
     """
     return _sampled(2, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def grid_sampler_3d(input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """Sample volumes at the positions of a grid; see `nn.functional.grid_sample`.
+    """Sample volumes at the points of a grid, see `nn.functional.grid_sample`.
 
     Args:
-        input: tensor `(N, C, D, H, W)`.
-        grid: positions `(N, D_out, H_out, W_out, 3)`, from -1 to 1.
-        interpolation_mode: 0 for bilinear, 1 for nearest, 2 for bicubic.
+        input: volumes of shape `(N, C, D, H, W)`.
+        grid: points of shape `(N, D_out, H_out, W_out, 3)`, with coordinates between -1 and 1.
+        interpolation_mode: 0 for trilinear, 1 for nearest.
         padding_mode: 0 for zeros, 1 for the border, 2 for reflection.
-        align_corners: whether -1 and 1 are the centres of the corner pixels instead of their outer edges.
+        align_corners: whether -1 and 1 mean the centers of the corner voxels.
 
     Examples:
-        >>> torch.grid_sampler_3d(torch.ones(1, 1, 4, 4, 4), torch.zeros(1, 2, 2, 2, 3), 0, 0, False).shape
-        torch.Size([1, 1, 2, 2, 2])
+        >>> torch.grid_sampler_3d(torch.ones(1, 1, 3, 3, 3), torch.zeros(1, 1, 1, 1, 3), 0, 0, False).shape
+        torch.Size([1, 1, 1, 1, 1])
     """
     return _sampled(3, input, grid, interpolation_mode, padding_mode, align_corners)
 
 
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Zero elements at random and scale the others by `1 / (1 - p)`; return the mask of those kept, too.
+    """Apply dropout and return the mask of the elements that were kept as well.
 
     Args:
-        input: any tensor.
-        p: probability to be zeroed.
-        train: whether to apply dropout; `False` keeps everything.
+        input: tensor.
+        p: probability of zeroing an element.
+        train: whether to apply dropout; true if `None`.
 
     Examples:
-        >>> output, mask = torch.native_dropout(torch.ones(2, 3), 0.5, True)
-        >>> mask.dtype
-        torch.bool
+        >>> torch.native_dropout(torch.ones(2), 0.5, False)
+        (tensor([1., 1.]), tensor([True, True]))
     """
     if input.numel() == 0:
         return input, input.new_empty(input.shape, dtype=_core.bool)
@@ -356,19 +371,22 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 def native_group_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize groups of channels; return means and reciprocal standard deviations of the groups, too.
+    """Apply group normalization, and return the mean and the reciprocal standard deviation of each group too.
 
     Args:
-        input: tensor `(N, C, *)`.
-        weight, bias: scale and shift of each channel, or `None`.
-        N, C, HxW: batch size, number of channels, and number of positions.
+        input: tensor of `N * C * HxW` elements.
+        weight: factor of each channel.
+        bias: shift of each channel.
+        N: batch size.
+        C: number of channels.
+        HxW: number of elements per channel.
         group: number of groups.
         eps: term added to the variance for numerical stability.
 
     Examples:
-        >>> output, mean, rstd = torch.native_group_norm(torch.randn(2, 4, 5), None, None, 2, 4, 5, 2, 1e-5)
-        >>> mean.shape
-        torch.Size([2, 2])
+        >>> y, mean, rstd = torch.native_group_norm(torch.randn(2, 4, 3), None, None, 2, 4, 3, 2, 1e-5)
+        >>> y.shape, mean.shape
+        (torch.Size([2, 4, 3]), torch.Size([2, 2]))
     """
     found = F.group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
     variance, mean = _core.var_mean(input.reshape(N, group, C * HxW // group), -1, correction=0)
@@ -376,17 +394,17 @@ def native_group_norm(
 
 
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
-    """Compute the norm over all dimensions but one.
+    """Compute the norm over all dimensions except one.
 
     Args:
-        v: any tensor.
-        pow: exponent of the norm. Default: `2`
-        dim: dimension to keep; -1 for the norm over all dimensions. Default: `0`
+        v: tensor.
+        pow: order of the norm. Default: `2`
+        dim: dimension that is kept, or -1 for the norm over all. Default: `0`
 
     Examples:
-        >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [6.0, 8.0]]))
-        tensor([[ 5.],
-                [10.]])
+        >>> torch.norm_except_dim(torch.ones(2, 4))
+        tensor([[2.],
+                [2.]])
     """
     if dim == -1:
         return v.norm(pow)

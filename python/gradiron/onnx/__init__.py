@@ -1,4 +1,4 @@
-"""ONNX: names that programs ask for and tell of; nothing is exported."""
+"""Names of `torch.onnx`; nothing can be exported."""
 
 from __future__ import annotations
 
@@ -10,13 +10,36 @@ __all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "symbol
 
 
 def export(model: Any, args: Any = (), f: Any = None, **options: Any) -> NoReturn:
-    """Refused."""
+    """Export a model to ONNX, which is not supported.
+
+    Args:
+        model: model.
+        args, f, options: ignored. Default: none
+
+    Examples:
+        >>> torch.onnx.export(nn.Linear(2, 1))
+        Traceback (most recent call last):
+        NotImplementedError: torch.onnx.export: gradiron writes no ONNX
+    """
     raise NotImplementedError("torch.onnx.export: gradiron writes no ONNX; torch.save writes the module's state_dict")
 
 
 def is_in_onnx_export() -> bool:
+    """Return whether a model is being exported, which it never is.
+
+    Examples:
+        >>> torch.onnx.is_in_onnx_export()
+        False
+    """
     return False
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Any, opset_version: int) -> None:
-    """How an operator would be written; there is nothing that would write it."""
+    """Accept a function for the export of an operator, which is never called.
+
+    Args:
+        symbolic_name, symbolic_fn, opset_version: ignored.
+
+    Examples:
+        >>> torch.onnx.register_custom_op_symbolic("example::f", None, 11)
+    """

@@ -1,4 +1,4 @@
-"""Optimizers, the schedules of their learning rates, and averages of models."""
+"""Optimizers, learning rate schedulers and averaged models."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ __all__ = [
     "swap_in_optimizer_params_and_state",
 ]
 
-# The names are the classes'; the modules are found by `import`.
+# The submodules' names are not part of the namespace; `import` still finds them.
 del adadelta, adagrad, adam, adamax, adamw, asgd, lbfgs, nadam, optimizer, radam, rmsprop, rprop, sgd, sparse_adam  # type: ignore[name-defined] # noqa: F821
 
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        # It needs the modules of networks, which optimizers do without.
+        # Imported on first use: it needs `gradiron.nn`, which the optimizers do not.
         if name == "swa_utils":
             from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""Adam with averages of squares that are kept only per row and per column."""
+"""Adafactor: second moment estimates that are kept per row and per column only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,30 @@ __all__ = ["Adafactor", "adafactor"]
 
 
 class Adafactor(Optimizer):
-    """Adam for large matrices: of the squares it remembers a row and a column, and its steps are in proportion to the
-    parameters."""
+    """Adafactor: adaptive steps with a factored second moment estimate, to save memory.
+
+    Of the squared gradients of a matrix only row and column averages are kept; the step is relative to the size of
+    the parameter. Vectors keep a full second moment estimate.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: upper bound of the relative step size, which is `min(lr, 1 / sqrt(t))` at step `t`. Default: `1e-2`
+        beta2_decay: power of `t` that gives the weight of a new squared gradient. Default: `-0.8`
+        eps: lower bounds of the second moment estimate (`None` for the dtype's epsilon) and of the parameter's size.
+            Default: `(None, 1e-3)`
+        d: threshold above which the root mean square of an update is clipped. Default: `1.0`
+        weight_decay: decoupled weight decay. Default: `0.0`
+        foreach: accepted for compatibility; makes no difference.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(20, 10)
+        >>> optimizer = torch.optim.Adafactor(model.parameters())
+        >>> model(torch.ones(4, 20)).mean().backward()
+        >>> optimizer.step()
+        >>> optimizer.state[model.weight]["row_var"].shape, optimizer.state[model.weight]["col_var"].shape
+        (torch.Size([10, 1]), torch.Size([1, 20]))
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None}
     _COUNTS = ("step",)
@@ -72,7 +94,7 @@ class Adafactor(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, steps = self._collect(group, "step")
@@ -127,7 +149,7 @@ def adafactor(
     eps2: float,
     maximize: bool,
 ) -> None:
-    """One step of `Adafactor` over lists."""
+    """Perform one `Adafactor` step over lists of tensors."""
     if not all(isinstance(step, Tensor) for step in state_steps):
         raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
     if grad_scale is not None or found_inf is not None:

@@ -1,4 +1,4 @@
-"""Momentum whose steps are made orthogonal: for the matrices inside a network."""
+"""Muon: momentum that is orthogonalized, for the weight matrices of hidden layers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,31 @@ def _adjust_lr(lr: Any, adjust_lr_fn: str | None, param_shape: Sequence[int]) ->
 
 
 class Muon(Optimizer):
-    """Steps along momentum that was made orthogonal: each direction of a matrix moves as far. For matrices only."""
+    """Muon: SGD with momentum whose update matrices are orthogonalized by Newton-Schulz iterations.
+
+    It takes 2-D parameters only; optimize biases, embeddings and the like with `AdamW`.
+
+    Args:
+        params: matrices, pairs of names and matrices, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-3`
+        weight_decay: share by which the parameters shrink, times `lr`, in each step. Default: `0.1`
+        momentum: decay rate of the running average of gradients. Default: `0.95`
+        nesterov: use Nesterov momentum. Default: `True`
+        ns_coefficients: coefficients of the Newton-Schulz polynomial. Default: `(3.4445, -4.775, 2.0315)`
+        eps: smallest norm by which an update is divided. Default: `1e-7`
+        ns_steps: number of Newton-Schulz iterations. Default: `5`
+        adjust_lr_fn: how `lr` depends on the shape: `"original"` (also `None`), `"match_rms_adamw"` or
+            `"spectral_unclamped"`.
+
+    Raises:
+        ValueError: if a parameter is not a matrix.
+
+    Examples:
+        >>> model = nn.Linear(20, 10, bias=False)
+        >>> optimizer = torch.optim.Muon(model.parameters(), lr=0.02)
+        >>> model(torch.ones(4, 20)).mean().backward()
+        >>> optimizer.step()
+    """
 
     def __init__(
         self,
@@ -98,7 +122,7 @@ class Muon(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, momentum_buffers = self._collect(group, "momentum_buffer")
@@ -135,7 +159,7 @@ def muon(
     adjust_lr_fn: str | None,
     has_complex: bool,
 ) -> None:
-    """One step of `Muon` over lists."""
+    """Perform one `Muon` step over lists of tensors."""
     if foreach:
         raise RuntimeError("Foreach is not supported for Muon yet")
     if has_complex:

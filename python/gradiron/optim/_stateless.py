@@ -1,4 +1,4 @@
-"""An optimizer that works on other parameters and another state for a while."""
+"""An optimizer that updates other parameters with another state for a while."""
 
 from __future__ import annotations
 
@@ -86,8 +86,26 @@ def _checked(
 def swap_in_optimizer_params_and_state(
     optimizer: Optimizer, swapin_parameters: dict[str, Tensor], swapin_optim_state: dict[str, Any]
 ) -> Iterator[None]:
-    """Lets the optimizer work on these parameters, in the order of its own, and this state (in the form of `state_dict`)
-    until the block ends. Of the state given, only tensors that are written in place change."""
+    """Let an optimizer update other parameters with another state inside a `with` block.
+
+    On exit the optimizer has its own parameters, state and options back. It must have taken a step before.
+
+    Args:
+        optimizer: the optimizer.
+        swapin_parameters: parameters in the order of the optimizer's own.
+        swapin_optim_state: state in the form of `state_dict()`; its tensors may be changed in place.
+
+    Examples:
+        >>> a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+        >>> optimizer = torch.optim.SGD([a], lr=0.1, momentum=0.9)
+        >>> a.sum().backward()
+        >>> optimizer.step()
+        >>> b.sum().backward()
+        >>> with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"b": b}, optimizer.state_dict()):
+        ...     optimizer.step()
+        >>> a.item() < 1, b.item() < 1
+        (True, True)
+    """
     state, groups = _checked(optimizer, swapin_parameters, swapin_optim_state)
     own_state, own_groups = optimizer.state, [dict(group) for group in optimizer.param_groups]
     try:

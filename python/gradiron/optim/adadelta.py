@@ -1,4 +1,4 @@
-"""Steps as large as the last ones were, without a rate to be chosen."""
+"""Adadelta: step sizes from running averages of squared gradients and squared updates."""
 
 from __future__ import annotations
 
@@ -37,7 +37,32 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 
 
 class Adadelta(Optimizer):
-    """Scales each gradient by what its parameter moved lately, over what its gradients were lately."""
+    """Adadelta: scale each gradient by the ratio of recent update sizes to recent gradient sizes.
+
+    For the gradient `g`::
+
+        v = rho * v + (1 - rho) * g**2
+        delta = sqrt(u + eps) / sqrt(v + eps) * g
+        u = rho * u + (1 - rho) * delta**2
+        param -= lr * delta
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: factor of the update, which the method itself does not need. Default: `1.0`
+        rho: decay rate of both running averages. Default: `0.9`
+        eps: term added under the square roots for numerical stability. Default: `1e-6`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.Adadelta(model.parameters())
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _COUNTS = ("step",)
@@ -76,7 +101,7 @@ class Adadelta(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, square_avgs, acc_deltas, steps = self._collect(group, "square_avg", "acc_delta", "step")
@@ -115,7 +140,7 @@ def adadelta(
     weight_decay: float,
     maximize: bool,
 ) -> None:
-    """One step of `Adadelta` over lists."""
+    """Perform one `Adadelta` step over lists of tensors."""
     _check_steps(state_steps)
     _check_foreach(foreach, differentiable)
     _check_capturable(capturable, True, params, state_steps)

@@ -1,4 +1,4 @@
-"""Steps that shrink with the sum of all squared gradients."""
+"""Adagrad: step sizes that shrink with the sum of all squared gradients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,31 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool) -> None:
 
 
 class Adagrad(Optimizer):
-    """Divides each gradient by the root of the sum of its squares so far."""
+    """Adagrad: divide each gradient by the root of the sum of all its squares so far.
+
+    For the gradient `g` at step `t`::
+
+        s = s + g**2
+        param -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-2`
+        lr_decay: decay of the learning rate with the number of steps. Default: `0`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        initial_accumulator_value: initial value of the sum of squares. Default: `0`
+        eps: term added to the denominator for numerical stability. Default: `1e-10`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+        fused: use one kernel for the whole update; chosen automatically if `None`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.Adagrad(model.parameters(), lr=0.1)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
     _COUNTS = ("step",)
@@ -90,7 +114,7 @@ class Adagrad(Optimizer):
                 self.state[p].update(self._sums(p, group, initial_accumulator_value))
 
     def share_memory(self) -> None:
-        """Lets other processes see the sums."""
+        """Move the sums of squares into shared memory, for training in several processes."""
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p]["sum"].share_memory_()
@@ -107,7 +131,7 @@ class Adagrad(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, sums, steps = self._collect(group, "sum", "step")
@@ -153,7 +177,7 @@ def adagrad(
     eps: float,
     maximize: bool,
 ) -> None:
-    """One step of `Adagrad` over lists."""
+    """Perform one `Adagrad` step over lists of tensors."""
     _check_steps(state_steps)
     _check_scaling(fused, grad_scale, found_inf)
     if not params:

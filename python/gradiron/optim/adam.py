@@ -1,4 +1,4 @@
-"""Adam, and AdamW as its other way to decay weights."""
+"""Adam, and AdamW as Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Adam(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             names = ["exp_avg", "exp_avg_sq", "step", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
@@ -209,7 +209,7 @@ def adam(
     eps: float,
     maximize: bool,
 ) -> None:
-    """One step of `Adam` over lists."""
+    """Perform one `Adam` step over lists of tensors."""
     _check_steps(state_steps)
     _check_scaling(fused, grad_scale, found_inf)
     if foreach and not fused:

@@ -1,4 +1,4 @@
-"""Adam by the largest gradient so far instead of an average of squares."""
+"""Adamax: Adam with the infinity norm in place of the second moment estimate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,31 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 
 
 class Adamax(Optimizer):
-    """Adam whose steps are scaled by the largest gradient so far, which fades."""
+    """Adamax: Adam with a decaying maximum of gradients in place of the second moment estimate.
+
+    For the gradient `g` at step `t`::
+
+        m = beta1 * m + (1 - beta1) * g
+        u = max(beta2 * u, abs(g) + eps)
+        param -= lr / (1 - beta1**t) * m / u
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `2e-3`
+        betas: decay rates of the first moment estimate and of the maximum. Default: `(0.9, 0.999)`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.Adamax(model.parameters())
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _COUNTS = ("step",)
@@ -74,7 +98,7 @@ class Adamax(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, exp_avgs, exp_infs, steps = self._collect(group, "exp_avg", "exp_inf", "step")
@@ -115,7 +139,7 @@ def adamax(
     lr: float | Tensor,
     weight_decay: float,
 ) -> None:
-    """One step of `Adamax` over lists."""
+    """Perform one `Adamax` step over lists of tensors."""
     _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_inf": exp_infs},

@@ -1,4 +1,4 @@
-"""Adam with its weights decayed apart from the gradients."""
+"""Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -12,7 +12,30 @@ __all__ = ["AdamW", "adamw"]
 
 
 class AdamW(Adam):
-    """Adam, with weights that shrink by a part of themselves rather than by a part of their gradients."""
+    """AdamW: Adam with decoupled weight decay.
+
+    The parameters are multiplied by `1 - lr * weight_decay` before the step, and the decay does not enter the
+    moment estimates. See `Adam` for the rest of the update.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-3`
+        betas: decay rates of the first and the second moment estimate. Default: `(0.9, 0.999)`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: share by which the parameters shrink, times `lr`, in each step. Default: `1e-2`
+        amsgrad: divide by the largest second moment seen so far. Default: `False`
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+        fused: use one kernel for the whole update; chosen automatically if `None`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     def __init__(
         self,
@@ -73,7 +96,7 @@ def adamw(
     eps: float,
     maximize: bool,
 ) -> None:
-    """One step of `AdamW` over lists."""
+    """Perform one `AdamW` step over lists of tensors."""
     adam(
         params,
         grads,

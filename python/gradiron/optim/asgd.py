@@ -1,4 +1,4 @@
-"""Stochastic gradient descent that averages where it has been."""
+"""Averaged stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -39,7 +39,33 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 
 
 class ASGD(Optimizer):
-    """Gradient descent with rates that fall; beside the parameters it keeps the average (`ax`) of all of them."""
+    """Averaged SGD: gradient descent with a decreasing step size that also averages the parameters.
+
+    For the gradient `g` at step `t`::
+
+        param = param * (1 - lambd * eta) - eta * g
+        eta = lr / (1 + lambd * lr * t)**alpha
+
+    From step `t0` on, `state[param]["ax"]` is the running average of `param`; before, it is a copy of it.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-2`
+        lambd: decay term. Default: `1e-4`
+        alpha: power by which the step size `eta` decreases. Default: `0.75`
+        t0: step at which averaging starts. Default: `1e6`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.ASGD(model.parameters(), lr=0.01, t0=10)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _COUNTS = ("step", "eta", "mu")
@@ -88,7 +114,7 @@ class ASGD(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, axs, mus, etas, steps = self._collect(group, "ax", "mu", "eta", "step")
@@ -131,7 +157,7 @@ def asgd(
     alpha: float,
     weight_decay: float,
 ) -> None:
-    """One step of `ASGD` over lists."""
+    """Perform one `ASGD` step over lists of tensors."""
     _check_foreach(foreach, differentiable)
     _check_capturable(capturable, foreach, params, mus, etas, state_steps, names="params, mus, etas, and state_steps")
     _update(

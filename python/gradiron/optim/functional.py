@@ -1,4 +1,4 @@
-"""The steps of optimizers as functions over lists of parameters, gradients and states."""
+"""The optimizers' updates as functions over lists of parameters, gradients and states."""
 
 from __future__ import annotations
 

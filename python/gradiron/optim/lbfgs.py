@@ -1,4 +1,4 @@
-"""L-BFGS: Newton's method with a curvature that is guessed from the last few steps."""
+"""L-BFGS: a quasi-Newton method that estimates the curvature from the last few steps."""
 
 from __future__ import annotations
 
@@ -110,7 +110,34 @@ class _StrongWolfe:
 
 
 class LBFGS(Optimizer):
-    """Limited-memory BFGS, over one group of parameters. A step calls the closure many times."""
+    """L-BFGS: a quasi-Newton method with limited memory.
+
+    `step` needs a closure, which it calls several times. All parameters form a single group.
+
+    Args:
+        params: parameters to optimize.
+        lr: step length, or initial step length of a line search. Default: `1`
+        max_iter: maximal number of iterations per `step`. Default: `20`
+        max_eval: maximal number of function evaluations per `step`; `max_iter * 5 // 4` if `None`.
+        tolerance_grad: stop when no element of the gradient is larger. Default: `1e-7`
+        tolerance_change: stop when the change of parameters and loss is smaller. Default: `1e-9`
+        history_size: number of past updates that are kept. Default: `100`
+        line_search_fn: `"strong_wolfe"`, or `None` for steps of fixed length.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+
+    Examples:
+        >>> x = torch.zeros(2, requires_grad=True)
+        >>> optimizer = torch.optim.LBFGS([x], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((x - torch.tensor([1.0, 2.0])) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> optimizer.step(closure).item()
+        5.0
+        >>> x.detach().round(decimals=3)
+        tensor([1., 2.])
+    """
 
     def __init__(
         self,
@@ -185,14 +212,18 @@ class LBFGS(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Any) -> Any:  # type: ignore[override]
-        """Steps until it is good enough or long enough; returns what the closure does at first."""
+        """Iterate until convergence or a limit, and return the loss of the first evaluation.
+
+        Args:
+            closure: function that clears the gradients, computes the loss, calls `backward` on it and returns it.
+        """
         if len(self.param_groups) != 1:
             raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
         closure = torch.enable_grad()(closure)
         if not self._params:
             return closure()
         group = self.param_groups[0]
-        # The state is the optimizer's, but hangs on the first parameter: so it is saved and loaded.
+        # The state belongs to the optimizer. It is stored under the first parameter, so that `state_dict` holds it.
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
@@ -239,7 +270,7 @@ class LBFGS(Optimizer):
                 flat = flat_grad.abs().max() <= group["tolerance_grad"]
             else:
                 self._add_grad(t, d)
-                # After the last step nobody asks.
+                # No evaluation is needed after the last iteration.
                 if n_iter != group["max_iter"]:
                     loss = self._loss(closure)
                     flat_grad = self._gather_flat_grad()

@@ -1,4 +1,4 @@
-"""Schedules: how learning rates (and momenta) change from step to step."""
+"""Learning rate schedulers, some of which also schedule the momentum."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _note_steps(optimizer: Any) -> None:
     step = optimizer.step
     if hasattr(step, "_wrapped_by_lr_sched"):
         return
-    # The optimizer must not hold itself.
+    # A weak reference, so that the optimizer is not kept alive by its own method.
     weak, func = ref(optimizer), step.__func__
 
     @wraps(func)
@@ -98,7 +98,28 @@ def _note_steps(optimizer: Any) -> None:
 
 
 class LRScheduler:
-    """The base of schedules: `get_lr` is left to be written, the rates of the groups for `self.last_epoch`."""
+    """Base class of learning rate schedulers.
+
+    A subclass writes `get_lr`, which returns the learning rates of all parameter groups for `last_epoch`.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Attributes:
+        base_lrs: initial learning rate of each parameter group.
+
+    Examples:
+        >>> class Halving(torch.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [base * 0.5**self.last_epoch for base in self.base_lrs]
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = Halving(optimizer)
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
@@ -138,19 +159,23 @@ class LRScheduler:
         return {key: value for key, value in self.__dict__.items() if key not in ("optimizer", *names)}
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer."""
+        """Return all attributes but the optimizer."""
         return self._state_without()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`.
+
+        Args:
+            state_dict: what `state_dict` returned.
+        """
         self.__dict__.update(state_dict)
 
     def get_last_lr(self) -> list[Any]:
-        """The rates that the last step set, one for each group; tensors are copies."""
+        """Return the current learning rates, one for each parameter group."""
         return self._last_lr
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`. To know the current ones, ask `get_last_lr`."""
+        """Compute the learning rates for `last_epoch`. Use `get_last_lr` to read the current ones."""
         raise NotImplementedError
 
     def _warn_of_get_lr(self) -> None:
@@ -162,7 +187,11 @@ class LRScheduler:
             )
 
     def step(self, epoch: Any = None) -> None:
-        """Goes on to the next rates, after the optimizer's own step; `epoch` names another epoch than the next."""
+        """Set the next learning rates; call it after `optimizer.step()`.
+
+        Args:
+            epoch: epoch to go to instead of the next one; deprecated.
+        """
         if self._step_count == 1:
             if not hasattr(self.optimizer.step, "_wrapped_by_lr_sched"):
                 warnings.warn(
@@ -229,12 +258,12 @@ class _ByFunction(LRScheduler):
         """Anything may be given."""
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer. Functions are left out; of other callables, their attributes are saved."""
+        """Return all attributes but the optimizer; of callable objects their attributes, of functions nothing."""
         saved = [None if isinstance(fn, types.FunctionType) else fn.__dict__.copy() for fn in self.lr_lambdas]
         return {**self._state_without("lr_lambdas"), "lr_lambdas": saved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "lr_lambdas")
         for fn, saved in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=False):
             if saved is not None:
@@ -242,7 +271,21 @@ class _ByFunction(LRScheduler):
 
 
 class LambdaLR(_ByFunction):
-    """The first rate times a function of the epoch."""
+    """Set each learning rate to its initial value times a function of the epoch.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        lr_lambda: function from the epoch to a factor, or a list with one for each parameter group.
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (epoch + 1))
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     def get_lr(self) -> list[Any]:
         self._warn_of_get_lr()
@@ -250,7 +293,22 @@ class LambdaLR(_ByFunction):
 
 
 class MultiplicativeLR(_ByFunction):
-    """Each epoch's rate is the last one times a function of the epoch."""
+    """Multiply each learning rate in every epoch by a function of the epoch.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        lr_lambda: function from the epoch to a factor, or a list with one for each parameter group.
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.25]
+    """
 
     def _check_functions(self) -> None:
         for fn in self.lr_lambdas:
@@ -266,7 +324,26 @@ class MultiplicativeLR(_ByFunction):
 
 
 class StepLR(LRScheduler):
-    """Multiplies the rates by `gamma` every `step_size` epochs."""
+    """Multiply the learning rates by `gamma` every `step_size` epochs.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        step_size: number of epochs between two changes.
+        gamma: factor of each change. Default: `0.1`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> for _ in range(4):
+        ...     print(scheduler.get_last_lr())
+        ...     optimizer.step()
+        ...     scheduler.step()
+        [1.0]
+        [1.0]
+        [0.1]
+        [0.1]
+    """
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.step_size = step_size
@@ -284,7 +361,23 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiplies the rates by `gamma` at each of the `milestones`."""
+    """Multiply the learning rates by `gamma` at each of the given epochs.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        milestones: epochs at which the learning rates change.
+        gamma: factor of each change. Default: `0.1`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.5)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
         self.milestones = Counter(milestones)
@@ -303,7 +396,24 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """A part of the rates for the first `total_iters` epochs, then all of them."""
+    """Multiply the learning rates by a constant factor for the first `total_iters` epochs.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        factor: factor between 0 and 1. Default: `1.0 / 3`
+        total_iters: number of epochs until the learning rates have their full value. Default: `5`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=1)
+        >>> scheduler.get_last_lr()
+        [0.5]
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [1.0]
+    """
 
     def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if factor > 1.0 or factor < 0:
@@ -326,7 +436,25 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """From one part of the rates to another, in equal steps."""
+    """Change the factor of the learning rates linearly, for instance to warm up.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        start_factor: factor of the first epoch, above 0 and at most 1. Default: `1.0 / 3`
+        end_factor: factor from epoch `total_iters` on, between 0 and 1. Default: `1.0`
+        total_iters: number of epochs of the change. Default: `5`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.5, total_iters=2)
+        >>> scheduler.get_last_lr()
+        [0.5]
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.75]
+    """
 
     def __init__(
         self,
@@ -361,7 +489,22 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiplies the rates by `gamma` every epoch."""
+    """Multiply the learning rates by `gamma` in every epoch.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        gamma: factor of each change.
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.25]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -398,18 +541,36 @@ class _OfSchedulers(LRScheduler):
                 )
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer, the schedules by their own state."""
+        """Return all attributes but the optimizer, with the states of the schedulers."""
         return {**self._state_without("_schedulers"), "_schedulers": [part.state_dict() for part in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_schedulers")
         for part, saved in zip(self._schedulers, state_dict["_schedulers"], strict=False):
             part.load_state_dict(saved)
 
 
 class SequentialLR(_OfSchedulers):
-    """One schedule after the other; the milestones say when the next begins."""
+    """Run several schedulers one after the other.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        schedulers: schedulers of this optimizer.
+        milestones: epochs at which the next scheduler takes over, one fewer than schedulers.
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> warmup = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=2)
+        >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> scheduler = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, decay], milestones=[2])
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -427,7 +588,7 @@ class SequentialLR(_OfSchedulers):
         self._milestones = milestones
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
-        # Each schedule stepped when it was made: all of that is taken back, but for the first one's.
+        # Each scheduler took a step when it was made: undo all of them, then repeat that of the first.
         for group in optimizer.param_groups:
             _update_param_group_val(group, "lr", group["initial_lr"])
         self.recursive_undo()
@@ -436,7 +597,7 @@ class SequentialLR(_OfSchedulers):
         self._last_lr = first.get_last_lr()
 
     def recursive_undo(self, sched: Any = None) -> None:
-        """Takes an epoch off every schedule inside."""
+        """Take one epoch off every scheduler inside, as construction steps each of them."""
         sched = self if sched is None else sched
         if hasattr(sched, "_schedulers"):
             for part in sched._schedulers:
@@ -445,7 +606,7 @@ class SequentialLR(_OfSchedulers):
             sched.last_epoch -= 1
 
     def step(self) -> None:  # type: ignore[override]
-        """Goes on with the schedule whose turn it is."""
+        """Step the scheduler whose turn it is."""
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
@@ -457,7 +618,25 @@ class SequentialLR(_OfSchedulers):
 
 
 class PolynomialLR(LRScheduler):
-    """Down to nothing in `total_iters` epochs, along a power."""
+    """Decay the learning rates to 0 along a polynomial.
+
+    In epoch `t` they are the initial ones times `(1 - t / total_iters)**power`.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        total_iters: number of epochs until 0. Default: `5`
+        power: power of the polynomial. Default: `1.0`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=2)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> round(scheduler.get_last_lr()[0], 4)
+        0.25
+    """
 
     def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
         self.total_iters = total_iters
@@ -477,7 +656,26 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Down to `eta_min` in `T_max` epochs along a cosine, and up again."""
+    """Anneal the learning rates along a cosine, without restarts.
+
+    In epoch `t` they are `eta_min + (base_lr - eta_min) * (1 + cos(pi * t / T_max)) / 2`, which rises again after
+    `T_max`.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        T_max: number of epochs until `eta_min`.
+        eta_min: lowest learning rate. Default: `0.0`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> round(scheduler.get_last_lr()[0], 4)
+        0.5
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -493,7 +691,7 @@ class CosineAnnealingLR(LRScheduler):
             wave = 1 + math.cos(self.last_epoch * math.pi / self.T_max)
             return [low + (base - low) * wave / 2 for base in self.base_lrs]
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # From the bottom, where the ratio below has nothing to start with.
+            # At `eta_min` the ratio below would divide by zero.
             wave = 1 - math.cos(math.pi / self.T_max)
             return [group["lr"] + (base - low) * wave / 2 for base, group in zip(self.base_lrs, groups, strict=True)]
         now, before = (1 + math.cos(math.pi * epoch / self.T_max) for epoch in (self.last_epoch, self.last_epoch - 1))
@@ -505,7 +703,22 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class ChainedScheduler(_OfSchedulers):
-    """All schedules at once, each changing what the one before has made."""
+    """Apply several schedulers in every epoch, so that their factors multiply.
+
+    Args:
+        schedulers: schedulers of one optimizer.
+        optimizer: that optimizer; taken from the first scheduler if `None`.
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> warmup = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.1, total_iters=3)
+        >>> decay = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> scheduler = torch.optim.lr_scheduler.ChainedScheduler([warmup, decay])
+        >>> optimizer.step()
+        >>> scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.05]
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         if len(schedulers) < 1:
@@ -517,14 +730,34 @@ class ChainedScheduler(_OfSchedulers):
         self._last_lr = _param_groups_val_list(schedulers[-1].optimizer, "lr")
 
     def step(self) -> None:  # type: ignore[override]
-        """Lets each schedule step."""
+        """Step every scheduler."""
         for scheduler in self._schedulers:
             scheduler.step()
         self._last_lr = _param_groups_val_list(self._schedulers[-1].optimizer, "lr")
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Lowers the rates when a measure has stopped to get better."""
+    """Reduce the learning rates when a metric has stopped improving.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        mode: `"min"` if a lower metric is better, `"max"` if a higher one is. Default: `"min"`
+        factor: factor of each reduction. Default: `0.1`
+        patience: number of epochs without improvement that are tolerated. Default: `10`
+        threshold: smallest change that counts as an improvement. Default: `1e-4`
+        threshold_mode: `"rel"` for a threshold relative to the best metric, or `"abs"`. Default: `"rel"`
+        cooldown: number of epochs after a reduction in which the metric is not judged. Default: `0`
+        min_lr: lower bound of the learning rates, or one for each parameter group. Default: `0`
+        eps: smallest reduction that is carried out. Default: `1e-8`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> for loss in (0.5, 0.6, 0.7):
+        ...     scheduler.step(loss)
+        >>> scheduler.get_last_lr()
+        [0.1]
+    """
 
     def __init__(
         self,
@@ -566,7 +799,12 @@ class ReduceLROnPlateau(LRScheduler):
         self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: Any = None) -> None:  # type: ignore[override]
-        """Takes the measure of an epoch."""
+        """Judge the metric of an epoch and reduce the learning rates if it is time.
+
+        Args:
+            metrics: value of the metric.
+            epoch: index of the epoch; deprecated.
+        """
         current = float(metrics)
         if epoch is None:
             epoch = self.last_epoch + 1
@@ -627,7 +865,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode = threshold_mode
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update(state_dict)
         self._init_is_better(mode=self.mode, threshold=self.threshold, threshold_mode=self.threshold_mode)
 
@@ -659,7 +897,35 @@ class _CyclesMomentum(LRScheduler):
 
 
 class CyclicLR(_CyclesMomentum):
-    """Up and down between two rates, again and again."""
+    """Let the learning rates go up and down between two bounds, once per cycle.
+
+    Step it after every batch.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        base_lr: lower bound, or one for each parameter group.
+        max_lr: upper bound, or one for each parameter group.
+        step_size_up: number of steps of the rising half. Default: `2000`
+        step_size_down: number of steps of the falling half; `step_size_up` if `None`.
+        mode: `"triangular"` (constant height), `"triangular2"` (halved in each cycle) or `"exp_range"` (times
+            `gamma**step`). Default: `"triangular"`
+        gamma: factor of mode `"exp_range"`. Default: `1.0`
+        scale_fn: function that gives the height of a cycle, instead of `mode`.
+        scale_mode: whether `scale_fn` gets the `"cycle"` (counted from 1) or the `"iterations"`. Default: `"cycle"`
+        cycle_momentum: let the momentum (or `beta1`) go the opposite way. Default: `True`
+        base_momentum: lower bound of the momentum, or one for each group. Default: `0.8`
+        max_momentum: upper bound of the momentum, or one for each group. Default: `0.9`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 0.0, 1.0, step_size_up=2, cycle_momentum=False)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self,
@@ -712,7 +978,7 @@ class CyclicLR(_CyclesMomentum):
             self.scale_mode = "cycle"
 
     def scale_fn(self, x: float) -> float:
-        """How high a cycle, or an iteration, reaches."""
+        """Return the height of a cycle or an iteration, relative to `max_lr - base_lr`."""
         return cast(float, self._scale_fn_ref(x) if self._scale_fn_custom is None else self._scale_fn_custom(x))
 
     @staticmethod
@@ -728,7 +994,7 @@ class CyclicLR(_CyclesMomentum):
         return cast(float, gamma**x)
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`; the momenta are set on the way."""
+        """Compute the learning rates for `last_epoch`, and set the momentum."""
         self._warn_of_get_lr()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
         x = 1.0 + self.last_epoch / self.total_size - cycle
@@ -746,14 +1012,13 @@ class CyclicLR(_CyclesMomentum):
         return lrs
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer. A function to scale by is left out; of another callable, its attributes are
-        saved."""
+        """Return all attributes but the optimizer; of a callable `scale_fn` its attributes, of a function nothing."""
         fn = self._scale_fn_custom
         saved = None if fn is None or isinstance(fn, types.FunctionType) else fn.__dict__.copy()
         return {**self._state_without("_scale_fn_ref", "_scale_fn_custom"), "_scale_fn_custom": saved}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         fn = state_dict["_scale_fn_custom"]
         super().load_state_dict({key: value for key, value in state_dict.items() if key != "_scale_fn_custom"})
         if fn is not None:
@@ -762,7 +1027,27 @@ class CyclicLR(_CyclesMomentum):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Down to `eta_min` along a cosine and back at once, in `T_0` epochs and then in longer and longer times."""
+    """Anneal the learning rates along a cosine that restarts at the initial value.
+
+    At `t` epochs after a restart, in a cycle of `T` epochs, they are
+    `eta_min + (base_lr - eta_min) * (1 + cos(pi * t / T)) / 2`.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        T_0: number of epochs of the first cycle.
+        T_mult: factor by which each cycle is longer than the one before. Default: `1`
+        eta_min: lowest learning rate. Default: `0.0`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [1.0]
+    """
 
     def __init__(self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         if T_0 <= 0 or not isinstance(T_0, int):
@@ -784,7 +1069,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * wave / 2 for base in self.base_lrs]
 
     def step(self, epoch: Any = None) -> None:
-        """Goes on to the next epoch, or to any other, parts of one too."""
+        """Set the next learning rates.
+
+        Args:
+            epoch: epoch to go to instead of the next one; may be fractional.
+        """
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -811,7 +1100,35 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(_CyclesMomentum):
-    """Once up to `max_lr` and down again, to much less than at the start."""
+    """Warm up to `max_lr` and anneal to far below the initial learning rate, in one cycle.
+
+    Step it after every batch. The momentum goes the opposite way.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        max_lr: highest learning rate, or one for each parameter group.
+        total_steps: number of steps; `epochs * steps_per_epoch` if `None`.
+        epochs: number of epochs.
+        steps_per_epoch: number of steps per epoch.
+        pct_start: share of the steps, between 0 and 1, in which the learning rate rises. Default: `0.3`
+        anneal_strategy: `"cos"` or `"linear"`. Default: `"cos"`
+        cycle_momentum: change the momentum (or `beta1`) too. Default: `True`
+        base_momentum: lower bound of the momentum, or one for each group. Default: `0.85`
+        max_momentum: upper bound of the momentum, or one for each group. Default: `0.95`
+        div_factor: the initial learning rate is `max_lr / div_factor`. Default: `25.0`
+        final_div_factor: the last learning rate is the initial one divided by this. Default: `1e4`
+        three_phase: fall back to the initial learning rate first, in as many steps as the rise took. Default: `False`
+        last_epoch: index of the last epoch when resuming; `-1` starts anew. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=0.1, momentum=0.9)
+        >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=10)
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [1.0]
+    """
 
     def __init__(
         self,
@@ -890,7 +1207,7 @@ class OneCycleLR(_CyclesMomentum):
         return (end - start) * pct + start
 
     def get_lr(self) -> list[Any]:
-        """The rates for `last_epoch`; the momenta are set on the way."""
+        """Compute the learning rates for `last_epoch`, and set the momentum."""
         self._warn_of_get_lr()
         step = self.last_epoch
         if step > self.total_steps:

@@ -1,4 +1,4 @@
-"""Adam with Nesterov's momentum."""
+"""NAdam: Adam with Nesterov momentum."""
 
 from __future__ import annotations
 
@@ -49,7 +49,29 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
 
 
 class NAdam(Optimizer):
-    """Adam whose average of gradients looks one step ahead."""
+    """NAdam: Adam with Nesterov momentum.
+
+    For step `t`, the momentum is `beta1 * (1 - 0.5 * 0.96**(t * momentum_decay))`.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `2e-3`
+        betas: decay rates of the first and the second moment estimate. Default: `(0.9, 0.999)`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        momentum_decay: how fast the momentum approaches `beta1`. Default: `4e-3`
+        decoupled_weight_decay: shrink the parameters as `AdamW` does, without changing the gradients. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.NAdam(model.parameters())
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {
         "maximize": False,
@@ -107,7 +129,7 @@ class NAdam(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, exp_avgs, exp_avg_sqs, mu_products, steps = self._collect(
@@ -156,7 +178,7 @@ def nadam(
     momentum_decay: float,
     eps: float,
 ) -> None:
-    """One step of `NAdam` over lists."""
+    """Perform one `NAdam` step over lists of tensors."""
     _check_steps(state_steps)
     _check_steps(mu_products, "mu_products")
     _check_foreach(foreach, differentiable)

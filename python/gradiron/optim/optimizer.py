@@ -1,4 +1,4 @@
-"""What all optimizers share: groups of parameters, the state of each parameter, hooks, and saving and loading it all."""
+"""The base class of optimizers: parameter groups, state, hooks, saving and loading."""
 
 from __future__ import annotations
 
@@ -48,12 +48,20 @@ def _hang(hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool 
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(optimizer, args, kwargs)` before every step of every optimizer; it may return other arguments."""
+    """Register a hook that runs before each `step` of every optimizer.
+
+    Args:
+        hook: called as `hook(optimizer, args, kwargs)`; may return new `(args, kwargs)`.
+    """
     return _hang(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    """Register a hook that runs after each `step` of every optimizer.
+
+    Args:
+        hook: called as `hook(optimizer, args, kwargs)`.
+    """
     return _hang(_global_optimizer_post_hooks, hook)
 
 
@@ -216,7 +224,32 @@ def _as_tensors(state: dict[str, Any], *names: str, device: Any = None, is_fused
 
 
 class Optimizer:
-    """The base of all optimizers: `step` is left to be written, over `self.param_groups` and `self.state`."""
+    """Base class of all optimizers.
+
+    A subclass writes `step`, which updates the tensors in `param_groups` and keeps what it needs per parameter in
+    `state`.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        defaults: options for groups that do not set them.
+
+    Attributes:
+        param_groups: dicts of `params` and options such as `lr`, which may be changed between steps.
+        state: dict from parameters to their state.
+
+    Examples:
+        >>> class Descent(torch.optim.Optimizer):
+        ...     @torch.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 p.sub_(p.grad, alpha=group["lr"])
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> (x**2).sum().backward()
+        >>> Descent([x], {"lr": 0.25}).step()
+        >>> x
+        tensor([0.5000, 0.5000], requires_grad=True)
+    """
 
     _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]]
@@ -228,10 +261,10 @@ class Optimizer:
         f"_optimizer_{what}_{when}_hooks" for what in ("step", "state_dict", "load_state_dict") for when in ("pre", "post")
     )
 
-    # Options that came after the first checkpoints, and what these hold as numbers where there are tensors now.
+    # Options that old checkpoints lack, and state entries that are numbers in old checkpoints and tensors now.
     _ADDED: ClassVar[dict[str, Any]] = {}
     _COUNTS: ClassVar[tuple[str, ...]] = ()
-    # Whether the latter lie beside their parameter, whatever the options are.
+    # Whether those tensors are on the parameter's device regardless of the options.
     _counts_beside: ClassVar[bool] = False
 
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
@@ -299,7 +332,7 @@ class Optimizer:
 
     @staticmethod
     def profile_hook_step(func: Callable[..., R]) -> Callable[..., R]:
-        """`func` with the hooks of a step around it, and marked in profiles."""
+        """Wrap a `step` function so that it runs the step hooks and shows in profiles."""
 
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> R:
@@ -334,31 +367,34 @@ class Optimizer:
             cls.step.hooked = True
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step; it may return other arguments."""
+        """Register `hook(optimizer, args, kwargs)` to run before each step; it may return new `(args, kwargs)`."""
         return _hang(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` after each step."""
+        """Register `hook(optimizer, args, kwargs)` to run after each step."""
         return _hang(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer)` before `state_dict` begins."""
+        """Register `hook(optimizer)` to run before `state_dict`; with `prepend`, before other hooks."""
         return _hang(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer, state_dict)` on what `state_dict` returns; it may return another."""
+        """Register `hook(optimizer, state_dict)` to run after `state_dict`; it may return another dict."""
         return _hang(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer, state_dict)` before it is loaded; it may return another."""
+        """Register `hook(optimizer, state_dict)` to run before `load_state_dict`; it may return another dict."""
         return _hang(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Calls `hook(optimizer)` when a state was loaded."""
+        """Register `hook(optimizer)` to run after `load_state_dict`."""
         return _hang(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self) -> StateDict:
-        """The state and the groups, with numbers in place of the parameters; the tensors are the optimizer's own."""
+        """Return a dict of `state` and `param_groups`, in which numbers stand for the parameters.
+
+        The tensors are not copied.
+        """
         for pre_hook in self._optimizer_state_dict_pre_hooks.values():
             pre_hook(self)
         numbers: dict[int, int] = {}
@@ -391,7 +427,11 @@ class Optimizer:
         return value.to(device=param.device)
 
     def load_state_dict(self, state_dict: StateDict) -> None:
-        """Takes over what a `state_dict` holds, for as many groups of as many parameters."""
+        """Load the result of `state_dict`, whose groups must have as many parameters as the optimizer's.
+
+        Args:
+            state_dict: what `state_dict` returned.
+        """
         state_dict = state_dict.copy()
         for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
             other = pre_hook(self, state_dict)
@@ -430,7 +470,11 @@ class Optimizer:
             post_hook(self)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Takes the gradients off all parameters, or sets them to zero."""
+        """Reset the gradients of all parameters.
+
+        Args:
+            set_to_none: set `grad` to `None` instead of filling it with zeros. Default: `True`
+        """
         if _core.profiler_enabled():
             with torch.profiler.record_function(self._zero_grad_profile_name):
                 return self._zero_grad(set_to_none)
@@ -466,11 +510,22 @@ class Optimizer:
         return {}
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Changes the parameters by their gradients; `closure` computes these anew and returns the loss."""
+        """Update the parameters by their gradients.
+
+        Args:
+            closure: function that clears the gradients, computes the loss and calls `backward` on it.
+
+        Returns:
+            What `closure` returns, or `None` without one.
+        """
         raise NotImplementedError
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters, a dict of `params` and of the options that differ from the defaults."""
+        """Add a parameter group, for instance to train layers that were frozen before.
+
+        Args:
+            param_group: dict of `params` and of the options that differ from the defaults.
+        """
         if not isinstance(param_group, dict):
             raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         params = param_group["params"]

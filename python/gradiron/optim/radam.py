@@ -1,4 +1,4 @@
-"""Adam that trusts its averages only as far as they reach."""
+"""RAdam: Adam that rectifies the variance of its step size."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
     x.exp_avg = x.exp_avg.lerp(grad, 1 - x.beta1)
     x.exp_avg_sq = (x.exp_avg_sq * x.beta2).addcmul(grad, grad, value=1 - x.beta2)
     bias2 = 1 - x.beta2**step
-    # How many gradients the average of squares is made of, after so many steps and in the end.
+    # The length of the simple moving average that the second moment corresponds to: in the limit, and at this step.
     longest = 2 / (1 - x.beta2) - 1
     length = longest - 2 * step * x.beta2**step / bias2
     share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
@@ -45,7 +45,29 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
 
 
 class RAdam(Optimizer):
-    """Adam that begins without its average of squares, and lets it in as it grows reliable."""
+    """RAdam: rectified Adam, which ignores the second moment until enough gradients were averaged.
+
+    The first steps (five with the default betas) use the first moment alone; later steps are scaled by a factor that
+    corrects for the variance of the estimate.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-3`
+        betas: decay rates of the first and the second moment estimate. Default: `(0.9, 0.999)`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        decoupled_weight_decay: shrink the parameters as `AdamW` does, without changing the gradients. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.RAdam(model.parameters())
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {
         "foreach": None,
@@ -91,7 +113,7 @@ class RAdam(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, exp_avgs, exp_avg_sqs, steps = self._collect(group, "exp_avg", "exp_avg_sq", "step")
@@ -134,7 +156,7 @@ def radam(
     weight_decay: float,
     eps: float,
 ) -> None:
-    """One step of `RAdam` over lists."""
+    """Perform one `RAdam` step over lists of tensors."""
     _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs},

@@ -1,4 +1,4 @@
-"""Steps by the sign of the gradient, in proportion to how large it lately was."""
+"""RMSprop: gradients divided by the root of a running average of their squares."""
 
 from __future__ import annotations
 
@@ -42,7 +42,32 @@ def _update(x: Trace, *, maximize: bool, decay: bool, centered: bool, momentum: 
 
 
 class RMSprop(Optimizer):
-    """Divides each gradient by the root of a running average of its squares, or of its variance (`centered`)."""
+    """RMSprop: divide each gradient by the root of a running average of its squares.
+
+    For the gradient `g`, without momentum::
+
+        v = alpha * v + (1 - alpha) * g**2
+        param -= lr * g / (sqrt(v) + eps)
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-2`
+        alpha: decay rate of the running average of squares. Default: `0.99`
+        eps: term added to the denominator for numerical stability. Default: `1e-8`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        momentum: momentum factor. Default: `0`
+        centered: divide by an estimate of the gradient's standard deviation instead. Default: `False`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.RMSprop(model.parameters(), lr=0.01, momentum=0.9)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {
         "momentum": 0,
@@ -99,7 +124,7 @@ class RMSprop(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             asked = {"momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
@@ -147,7 +172,7 @@ def rmsprop(
     momentum: float,
     centered: bool,
 ) -> None:
-    """One step of `RMSprop` over lists."""
+    """Perform one `RMSprop` step over lists of tensors."""
     _check_lists(params, state_steps, foreach, differentiable, capturable)
     operands = {"param": params, "grad": grads, "square_avg": square_avgs}
     if centered:

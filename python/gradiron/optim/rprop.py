@@ -1,4 +1,4 @@
-"""Steps by the signs of gradients, longer while these stay the same."""
+"""Rprop: resilient backpropagation, which uses the signs of gradients only."""
 
 from __future__ import annotations
 
@@ -32,14 +32,34 @@ def _update(x: Trace, *, maximize: bool) -> None:
     back = turn < 0
     factor = (turn > 0).where(x.eta_plus, back.where(x.eta_minus, 1.0))
     x.step_size = (x.step_size * factor).maximum(x.step_size_min).minimum(x.step_size_max)
-    # Who went too far stays where it is, and forgets why.
+    # An element whose gradient changed sign skips this step, and its gradient counts as 0 in the next.
     grad = back.where(0.0, grad)
     x.param = x.param.addcmul(grad.sign(), x.step_size, value=-1)
     x.prev = grad
 
 
 class Rprop(Optimizer):
-    """Each element steps by a size of its own, which grows while its gradient keeps its sign and shrinks when it turns."""
+    """Rprop: resilient backpropagation, with one adaptive step size per element.
+
+    Each element moves against the sign of its gradient. Its step size grows while the sign stays the same and shrinks
+    when it changes. Meant for full batches.
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: initial step size. Default: `1e-2`
+        etas: factors by which a step size shrinks and grows. Default: `(0.5, 1.2)`
+        step_sizes: smallest and largest step size. Default: `(1e-6, 50)`
+        capturable: keep step counts on the parameters' device, so that a step can be captured. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        differentiable: let gradients flow through `step`. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.Rprop(model.parameters())
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _COUNTS = ("step",)
@@ -72,7 +92,7 @@ class Rprop(Optimizer):
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         lr = _to_scalar(group["lr"])
-        # Parts of a complex number are numbers of their own, and both have a step.
+        # The real and the imaginary part have step sizes of their own.
         size: Any = complex(lr, lr) if p.is_complex() else lr
         grad: Any = p.grad
         step_size = torch.full_like(grad, size)
@@ -80,7 +100,7 @@ class Rprop(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, prevs, step_sizes, steps = self._collect(group, "prev", "step_size", "step")
@@ -119,7 +139,7 @@ def rprop(
     etaminus: float,
     etaplus: float,
 ) -> None:
-    """One step of `Rprop` over lists."""
+    """Perform one `Rprop` step over lists of tensors."""
     _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "prev": prevs, "step_size": step_sizes},

@@ -1,4 +1,4 @@
-"""Stochastic gradient descent, with momentum if asked for."""
+"""Stochastic gradient descent, optionally with momentum."""
 
 from __future__ import annotations
 
@@ -42,7 +42,31 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, momentum: bo
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent: parameters go against their gradients, or against running sums of them (`momentum`)."""
+    """Stochastic gradient descent, optionally with momentum.
+
+    For the gradient `g`, with momentum::
+
+        buffer = momentum * buffer + (1 - dampening) * g    # at first: buffer = g
+        param -= lr * buffer                                # with nesterov: lr * (g + momentum * buffer)
+
+    Args:
+        params: parameters, pairs of names and parameters, or dicts that define parameter groups.
+        lr: learning rate. Default: `1e-3`
+        momentum: momentum factor. Default: `0`
+        dampening: dampening of the gradients that enter the momentum. Default: `0`
+        weight_decay: weight of the L2 penalty. Default: `0`
+        nesterov: use Nesterov momentum, which needs a `momentum` and no `dampening`. Default: `False`
+        maximize: maximize the objective instead of minimizing it. Default: `False`
+        foreach: update all parameters in one call; chosen automatically if `None`.
+        differentiable: let gradients flow through `step`. Default: `False`
+        fused: use one kernel for the whole update; chosen automatically if `None`.
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        >>> model(torch.ones(4, 2)).mean().backward()
+        >>> optimizer.step()
+    """
 
     _ADDED: ClassVar[dict[str, Any]] = {
         "nesterov": False,
@@ -95,7 +119,7 @@ class SGD(Optimizer):
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One step; returns what the closure does."""
+        """Perform one optimization step."""
         loss = _evaluated(closure)
         for group in self.param_groups:
             params, grads, buffers = [], [], []
@@ -146,7 +170,7 @@ def sgd(
     nesterov: bool,
     maximize: bool,
 ) -> None:
-    """One step of `SGD` over lists, whose buffers it makes where there are none."""
+    """Perform one `SGD` step over lists of tensors; missing momentum buffers are created."""
     _check_scaling(fused, grad_scale, found_inf)
     if not params or _skips(found_inf):
         return

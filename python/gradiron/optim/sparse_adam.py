@@ -1,4 +1,4 @@
-"""Adam for sparse gradients: a name that says what is missing."""
+"""SparseAdam, which is not supported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(Optimizer):
-    """Not there, since gradients are dense: `Adam` takes them."""
+    """Adam for sparse gradients, which is not supported: use `Adam`, as all gradients are dense.
+
+    Raises:
+        NotImplementedError: always.
+
+    Examples:
+        >>> torch.optim.SparseAdam([])
+        Traceback (most recent call last):
+        NotImplementedError: SparseAdam needs sparse gradients, which gradiron does not have; use Adam instead
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError("SparseAdam needs sparse gradients, which gradiron does not have; use Adam instead")

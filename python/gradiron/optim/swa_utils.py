@@ -1,4 +1,4 @@
-"""Averages of a model's parameters over its training, and the schedule that goes with them."""
+"""Averaged models (stochastic weight averaging, exponential moving average) and their learning rate scheduler."""
 
 from __future__ import annotations
 
@@ -49,7 +49,17 @@ def _check_decay(decay: float) -> None:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None]:
-    """A function that brings averages, a list, nearer to the current values: by `1 - decay` of the way."""
+    """Return a function that updates lists of exponential moving averages in place.
+
+    Args:
+        decay: weight of the old average. Default: `0.999`
+
+    Examples:
+        >>> averages = [torch.zeros(1)]
+        >>> torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)(averages, [torch.ones(1)], 1)
+        >>> averages
+        [tensor([0.1000])]
+    """
     _check_decay(decay)
 
     @torch.no_grad()
@@ -64,7 +74,14 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
 
 
 def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
-    """A function that adds one more value to averages of `num_averaged`, for lists."""
+    """Return a function that updates lists of equally weighted averages in place.
+
+    Examples:
+        >>> averages = [torch.zeros(1)]
+        >>> torch.optim.swa_utils.get_swa_multi_avg_fn()(averages, [torch.ones(1)], 1)
+        >>> averages
+        [tensor([0.5000])]
+    """
 
     @torch.no_grad()
     def swa_update(averaged_param_list: Sequence[Tensor], current_param_list: Sequence[Tensor], num_averaged: Any) -> None:
@@ -79,7 +96,15 @@ def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """A function that returns an average brought nearer to the current value: by `1 - decay` of the way."""
+    """Return a function that computes an exponential moving average, for `AveragedModel`.
+
+    Args:
+        decay: weight of the old average. Default: `0.999`
+
+    Examples:
+        >>> torch.optim.swa_utils.get_ema_avg_fn(0.9)(torch.zeros(1), torch.ones(1), 1)
+        tensor([0.1000])
+    """
     _check_decay(decay)
 
     @torch.no_grad()
@@ -90,7 +115,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 
 
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
-    """A function that returns an average of `num_averaged` values with one more."""
+    """Return a function that computes an equally weighted average, for `AveragedModel`.
+
+    Examples:
+        >>> torch.optim.swa_utils.get_swa_avg_fn()(torch.zeros(1), torch.ones(1), 1)
+        tensor([0.5000])
+    """
 
     @torch.no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Any:
@@ -100,8 +130,22 @@ def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
 
 
 class AveragedModel(Module):
-    """A copy of a model whose parameters are averages of those of the model: of all times, or by `avg_fn` or
-    `multi_avg_fn`. Buffers are averaged as well with `use_buffers`, and else follow the model's."""
+    """A copy of a model whose parameters are averages of the model's over the course of training.
+
+    Args:
+        model: model to copy.
+        device: device of the copy.
+        avg_fn: function `(average, current, count)` that returns the new average; the default weights all equally.
+        multi_avg_fn: function that updates lists of averages in place, instead of `avg_fn`.
+        use_buffers: average buffers too, rather than copy them from the model. Default: `False`
+
+    Examples:
+        >>> model = nn.Linear(2, 1)
+        >>> averaged = torch.optim.swa_utils.AveragedModel(model)
+        >>> averaged.update_parameters(model)
+        >>> averaged(torch.ones(4, 2)).shape
+        torch.Size([4, 1])
+    """
 
     n_averaged: Tensor
 
@@ -125,14 +169,14 @@ class AveragedModel(Module):
         self.use_buffers = use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model makes of it."""
+        """Apply the averaged model."""
         return self.module(*args, **kwargs)
 
     def _averaged(self, model: Module) -> Iterable[Tensor]:
         return itertools.chain(model.parameters(), model.buffers() if self.use_buffers else ())
 
     def update_parameters(self, model: Module) -> None:
-        """Takes the model's parameters as they are now into the averages."""
+        """Update the averages with the current parameters of `model`."""
         averages = [p.detach() for p in self._averaged(self.module)]
         others = zip(averages, self._averaged(model), strict=False)
         currents = [p.detach().to(average.device) for average, p in others]
@@ -171,8 +215,19 @@ class AveragedModel(Module):
 
 @torch.no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
-    """Computes the running statistics of batch normalisation anew, in one pass over the data: of each batch, the tensor or
-    the first of a list."""
+    """Recompute the running statistics of batch normalization layers in one pass over the data.
+
+    Args:
+        loader: iterable of batches; of a list or tuple, the first element is given to the model.
+        model: model to update.
+        device: device to which batches are moved.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3))
+        >>> torch.optim.swa_utils.update_bn([torch.randn(8, 2), torch.randn(8, 2)], model)
+        >>> model[1].num_batches_tracked
+        tensor(2)
+    """
     momenta = {}
     for module in model.modules():
         if isinstance(module, _BatchNorm):
@@ -193,7 +248,24 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
 
 class SWALR(LRScheduler):
-    """From the current rates to `swa_lr` in `anneal_epochs` steps; there they stay."""
+    """Anneal the learning rates to `swa_lr`, at which they stay.
+
+    Args:
+        optimizer: optimizer whose learning rates are set.
+        swa_lr: final learning rate, or one for each parameter group.
+        anneal_epochs: number of steps until `swa_lr` is reached. Default: `10`
+        anneal_strategy: `"cos"` or `"linear"`. Default: `"cos"`
+        last_epoch: index of the last epoch when resuming. Default: `-1`
+
+    Examples:
+        >>> optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, 0.5, anneal_epochs=2, anneal_strategy="linear")
+        >>> for _ in range(2):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        >>> scheduler.get_last_lr()
+        [0.5]
+    """
 
     def __init__(
         self,
@@ -239,7 +311,7 @@ class SWALR(LRScheduler):
         before, now = (self.anneal_func(max(0, min(1, at / span))) for at in (step - 1, step))
         rates = []
         for group in self.optimizer.param_groups:
-            # Where the way began, as told by where it has come to.
+            # The initial learning rate, computed back from the current one.
             start = self._get_initial_lr(group["lr"], group["swa_lr"], before)
             rates.append(group["swa_lr"] * now + start * (1 - now))
         return rates
@@ -249,10 +321,10 @@ class SWALR(LRScheduler):
         self.anneal_func = self._cosine_anneal if anneal_strategy == "cos" else self._linear_anneal
 
     def state_dict(self) -> dict[str, Any]:
-        """All attributes but the optimizer and the function."""
+        """Return all attributes but the optimizer and the annealing function."""
         return self._state_without("anneal_func")
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Takes over what `state_dict` returned."""
+        """Load the result of `state_dict`."""
         self.__dict__.update(state_dict)
         self._set_anneal_func(self._anneal_strategy)

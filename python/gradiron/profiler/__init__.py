@@ -1,6 +1,6 @@
-"""PyTorch's `torch.profiler`: a profiler that can follow a training loop step by step.
+"""`torch.profiler`: a profiler that can record chosen steps of a training loop.
 
-Times are the host's: a GPU operator's is the time that it took to hand the work over.
+Times are those of the CPU: for GPU operators, the time to submit them.
 """
 
 from __future__ import annotations
@@ -31,14 +31,28 @@ def __dir__() -> list[str]:
 
 
 def supported_activities() -> set[ProfilerActivity]:
-    """What `profile` can record."""
+    """Return the activities that `profile` can record: those of the CPU.
+
+    Examples:
+        >>> torch.profiler.supported_activities()
+        {<ProfilerActivity.CPU: 0>}
+    """
     return {ProfilerActivity.CPU}
 
 
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
-    """For `on_trace_ready`: writes each trace to a file of its own in `dir_name`."""
+    """Return a handler for `profile(on_trace_ready=...)` that writes each trace to a file.
+
+    Args:
+        dir_name: directory of the files.
+        worker_name: first part of the file names; host name and process id if `None`.
+        use_gzip: compress the files. Default: `False`
+
+    Examples:
+        >>> handler = torch.profiler.tensorboard_trace_handler("traces")
+    """
     import os
     import socket
     import time
@@ -54,7 +68,27 @@ def tensorboard_trace_handler(
 
 
 class profile:
-    """Records a `with` block, or the steps that `schedule` chooses of a loop that calls `step()`."""
+    """Record the operators of a `with` block, or of chosen steps of a loop that calls `step()`.
+
+    Args:
+        activities: activities to record; `ProfilerActivity.CUDA` warns, as times of the GPU are not measured.
+        schedule: function from a step to a `ProfilerAction`, such as `schedule(...)`; records all if `None`.
+        on_trace_ready: function that is called with the profiler when a recording ends.
+        record_shapes: record the shapes of inputs. Default: `False`
+        profile_memory: record allocated memory. Default: `False`
+        with_stack: record the Python stack. Default: `False`
+        with_flops: estimate floating point operations of matrix products and convolutions. Default: `False`
+        with_modules: accepted for compatibility. Default: `False`
+        experimental_config, execution_trace_observer: not supported.
+        acc_events: keep the events of earlier recordings. Default: `False`
+        custom_trace_id_callback: function that names traces.
+
+    Examples:
+        >>> with torch.profiler.profile() as prof:
+        ...     y = torch.ones(2).exp()
+        >>> [event.name for event in prof.events()][-1]
+        'aten::exp'
+    """
 
     def __init__(
         self,
@@ -105,14 +139,14 @@ class profile:
         self.stop()
 
     def start(self) -> None:
-        """Begins with what the schedule says for step 0."""
+        """Start the profiler with step 0 of the schedule."""
         self._started, self._stopped = True, False
         if self.current_action in RECORDING:
             self._begin()
         self._mark_step()
 
     def step(self) -> None:
-        """The loop's next step begins."""
+        """Tell that the next step of the loop begins."""
         if not self._started or self._stopped:
             return
         self._end_mark()
@@ -127,7 +161,7 @@ class profile:
         self._mark_step()
 
     def stop(self) -> None:
-        """Ends; what is being recorded is handed to `on_trace_ready`."""
+        """Stop the profiler and hand the current recording to `on_trace_ready`."""
         if not self._started:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self._stopped = True
@@ -136,35 +170,35 @@ class profile:
             self._finish()
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
-        """Stops recording in the middle of the block, or goes on with it."""
+        """Pause or resume recording inside of the block."""
         if has_cpu(activities):
             self._session.toggle(bool(enable))
 
     def prepare_trace(self) -> None:
-        """What can be done before `start_trace`: the trace gets its name."""
+        """Prepare `start_trace` by naming the trace."""
         import uuid
 
         callback = self.custom_trace_id_callback
         self._trace_id = callback() if callback is not None else uuid.uuid4().hex.upper()
 
     def start_trace(self) -> None:
-        """Records from now on, whatever the schedule says."""
+        """Start recording regardless of the schedule."""
         if not self._trace_id:
             raise AssertionError("Profiler must be initialized before starting trace")
         self._session.begin()
 
     def stop_trace(self) -> None:
-        """Ends what `start_trace` began."""
+        """Stop what `start_trace` started."""
         if not self._session.running:
             raise AssertionError("Profiler must be initialized before stopping trace")
         self._keep(self._session.end())
 
     def get_trace_id(self) -> str | None:
-        """The name of the last trace."""
+        """Return the name of the last trace."""
         return self._trace_id or None
 
     def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
-        """Lets `callback` name the traces to come."""
+        """Set the function that names later traces."""
         self.custom_trace_id_callback = callback
 
     def _begin(self) -> None:
@@ -197,7 +231,7 @@ class profile:
         return self._events
 
     def events(self) -> EventList:
-        """All events, in the order of their starts."""
+        """Return all events in the order of their starts."""
         return self._recorded("accessing events")
 
     def key_averages(
@@ -207,25 +241,34 @@ class profile:
         group_by_overload_name: bool = False,
         include_python_functions: bool = False,
     ) -> EventList:
-        """Sums over the events of one name, and of the same shapes or stack where asked."""
+        """Sum the events of equal names, and of equal shapes or stacks if asked for.
+
+        Args:
+            group_by_input_shape: keep different shapes apart. Default: `False`
+            group_by_stack_n: keep events apart that differ in this many lines of the stack. Default: `0`
+            group_by_overload_name: keep overloads apart. Default: `False`
+            include_python_functions: include Python functions. Default: `False`
+        """
         events = self._recorded("getting key averages")
         return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def export_chrome_trace(self, path: str) -> None:
-        """Writes the events for chrome://tracing or Perfetto; packed if the name ends in `.gz`."""
+        """Write the events for chrome://tracing or Perfetto, compressed if the name ends in `.gz`."""
         from ..autograd._profiler_trace import write
 
         write(path, self._recorded("exporting chrome trace"), self._session.base, self.metadata)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
-        """Writes the events' stacks as flame graph tools read them."""
+        """Write the stacks of the events for flame graph tools."""
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self._recorded("exporting stacks").export_stacks(path, metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
-        """Writes how much memory operators held at which time: as JSON, packed if the name ends in `.gz`, and each change
-        by itself if it ends in `.raw.json.gz`."""
+        """Write the memory in use over time as JSON, compressed if the name ends in `.gz`.
+
+        A name that ends in `.raw.json.gz` gives each change by itself.
+        """
         from ._timeline import write
 
         warnings.warn("`export_memory_timeline` is deprecated in PyTorch", FutureWarning, stacklevel=2)
@@ -236,20 +279,25 @@ class profile:
         write(path, device, self._recorded("exporting memory timeline"), self._session.base)
 
     def add_metadata(self, key: str, value: str) -> None:
-        """Adds a text to the trace."""
+        """Add a text to the trace."""
         import json
 
         self.add_metadata_json(key, json.dumps(value))
 
     def add_metadata_json(self, key: str, value: str) -> None:
-        """Adds a JSON text to the trace."""
+        """Add a JSON value to the trace."""
         self.metadata[key] = value
 
     def preset_metadata_json(self, key: str, value: str) -> None:
-        """Adds a JSON text to the traces to come."""
+        """Add a JSON value to later traces."""
         self.metadata[key] = value
 
 
 def kineto_available() -> bool:
-    """Whether CUDA's activities can be listed: no; the profiler is gradiron's own."""
+    """Return whether PyTorch's tracing library Kineto is available, which it is not.
+
+    Examples:
+        >>> torch.profiler.kineto_available()
+        False
+    """
     return False

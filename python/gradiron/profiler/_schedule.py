@@ -1,4 +1,4 @@
-"""When a loop's steps are recorded."""
+"""Schedules: which steps of a loop the profiler records."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from enum import Enum
 
 
 class ProfilerActivity(Enum):
-    """What can be recorded: the host's work. The GPU's shows as the host's time to hand it over."""
+    """What the profiler records: work of the CPU or of a GPU.
+
+    For the GPU, only the time to submit the work is measured.
+
+    Examples:
+        >>> torch.profiler.ProfilerActivity.CPU.name
+        'CPU'
+    """
 
     CPU = 0
     CUDA = 3
 
 
 class ProfilerAction(Enum):
-    """What to do in a step."""
+    """What the profiler does in a step: `NONE`, `WARMUP`, `RECORD` or `RECORD_AND_SAVE`.
+
+    Examples:
+        >>> torch.profiler.schedule(wait=1, warmup=1, active=1)(0).name
+        'NONE'
+    """
 
     NONE = 0
     WARMUP = 1
@@ -29,9 +41,20 @@ RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """After `skip_first` steps, cycles of `wait` idle, `warmup` warming and `active` recorded steps, `repeat` times.
+    """Return a schedule for `profile`: cycles of idle, warm-up and recorded steps.
 
-    With `repeat=0` the cycles do not end; `skip_first_wait` leaves the first cycle's idle steps out.
+    Args:
+        wait: number of idle steps per cycle.
+        warmup: number of warm-up steps per cycle.
+        active: number of recorded steps per cycle.
+        repeat: number of cycles; 0 for no end. Default: `0`
+        skip_first: number of idle steps before the first cycle. Default: `0`
+        skip_first_wait: leave out the idle steps of the first cycle, if not 0. Default: `0`
+
+    Examples:
+        >>> steps = torch.profiler.schedule(wait=1, warmup=1, active=2)
+        >>> [steps(i).name for i in range(4)]
+        ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE']
     """
     if not (wait >= 0 and warmup >= 0 and active > 0 and repeat >= 0 and skip_first >= 0):
         raise AssertionError(
@@ -61,5 +84,5 @@ def schedule(
 
 
 def always(_step: int) -> ProfilerAction:
-    """Records everything."""
+    """Record every step."""
     return ProfilerAction.RECORD

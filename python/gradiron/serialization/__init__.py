@@ -1,4 +1,4 @@
-"""`save` and `load`: files in PyTorch's formats, which go both ways, and are read without running anything in them."""
+"""`save` and `load`, in PyTorch's file formats."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ MAP_LOCATION = Callable[[UntypedStorage, str], UntypedStorage] | device | str | 
 
 
 class SourceChangeWarning(Warning):
-    """That a class's source is not what it was."""
+    """Warning that the source of a saved class has changed."""
 
 
 class LoadEndianness(Enum):
-    """The order of bytes in files that do not tell theirs."""
+    """Byte order of files that do not state theirs."""
 
     NATIVE = 1
     LITTLE = 2
@@ -65,14 +65,14 @@ class LoadEndianness(Enum):
 
 
 class StorageType:
-    """A class of storages by its old name."""
+    """A class of storages, by its former name."""
 
     def __init__(self, name: str) -> None:
         self._dtype = next(kind for kind, made in storage.CLASSES.items() if made.__name__ == name)
 
     @property
     def dtype(self) -> Any:
-        """The dtype that the name stands for."""
+        """The dtype of the elements."""
         return self._dtype
 
     def __str__(self) -> str:
@@ -90,34 +90,34 @@ _local = _Local()
 
 
 def get_default_load_endianness() -> LoadEndianness | None:
-    """The order of bytes in files that do not tell theirs."""
+    """Return the byte order of files that do not state theirs."""
     return config.load.endianness
 
 
 def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
-    """Sets the order of bytes in files that do not tell theirs."""
+    """Set the byte order of files that do not state theirs."""
     if not isinstance(endianness, LoadEndianness | None):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
     config.load.endianness = endianness
 
 
 def get_crc32_options() -> bool:
-    """Whether `save` computes checksums."""
+    """Return whether `save` computes checksums."""
     return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Sets whether `save` computes checksums. Without them `load` does not notice changed bytes."""
+    """Set whether `save` computes checksums; without them, `load` does not notice changed bytes."""
     config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options() -> int | None:
-    """How `load(mmap=True)` maps files."""
+    """Return the flags by which `load(mmap=True)` maps files."""
     return config.load.mmap_flags
 
 
 class set_default_mmap_options:
-    """Sets how `load(mmap=True)` maps files, in a block or for good: `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`."""
+    """Set the flags of `load(mmap=True)`, `mmap.MAP_PRIVATE` or `mmap.MAP_SHARED`, at once or for a `with` block."""
 
     def __init__(self, flags: int) -> None:
         if sys.platform == "win32":
@@ -140,7 +140,7 @@ class set_default_mmap_options:
 
 
 class skip_data:
-    """Inside the block, `save` leaves room for the bytes of storages and does not write them, and `load` does not read them."""
+    """Let `save` leave space for the data of tensors without writing it, and `load` not read it, in a `with` block."""
 
     def __init__(self, materialize_fake_tensors: bool = False) -> None:
         self.materialize_fake_tensors = materialize_fake_tensors
@@ -196,7 +196,24 @@ def save(
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:
-    """Writes an object to a file, or to what has a `write`. A file is replaced when everything is written, and not before."""
+    """Save an object, such as a `state_dict`, to a file.
+
+    PyTorch can load it. An existing file is replaced only when everything is written.
+
+    Args:
+        obj: object to save.
+        f: path, or a file-like object with `write`.
+        pickle_module: module that pickles what is not a tensor. Default: `pickle`
+        pickle_protocol: protocol of the pickle. Default: `2`
+
+    Examples:
+        >>> import io
+        >>> buffer = io.BytesIO()
+        >>> torch.save({"x": torch.ones(2)}, buffer)
+        >>> _ = buffer.seek(0)
+        >>> torch.load(buffer)
+        {'x': tensor([1., 1.])}
+    """
     _check_dill(pickle_module)
     if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
@@ -288,7 +305,29 @@ def load(
     mmap: bool | None = None,
     **pickle_load_args: Any,
 ) -> Any:
-    """Reads what `save` has written, here or in PyTorch. Unless `weights_only` is False, nothing in the file can run."""
+    """Load an object that `save` wrote, here or in PyTorch, or the tensors of a `.safetensors` file.
+
+    By default only tensors and plain types are loaded, and no code in the file runs.
+
+    Args:
+        f: path, or a file-like object with `read` and `seek`.
+        map_location: device for the tensors, a dict from old to new devices, or a function of storage and location.
+        pickle_module: module that unpickles what is not a tensor, if `weights_only` is false.
+        weights_only: refuse all but tensors and plain types; false allows any code to run. True if `None`.
+        mmap: map the file into memory instead of reading it.
+        pickle_load_args: options of the unpickler, if `weights_only` is false.
+
+    Raises:
+        pickle.UnpicklingError: if the file holds what `weights_only` refuses.
+
+    Examples:
+        >>> import io
+        >>> buffer = io.BytesIO()
+        >>> torch.save([1, 2], buffer)
+        >>> _ = buffer.seek(0)
+        >>> torch.load(buffer)
+        [1, 2]
+    """
     weights_only = _decide(weights_only, pickle_module)
     if weights_only and pickle_module is not None:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")

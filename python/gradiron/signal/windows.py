@@ -1,4 +1,4 @@
-"""Windows: weights that fall towards the ends of a signal. `sym=False` leaves out the last, as a spectrum wants it."""
+"""Window functions, by the names of SciPy; `sym=False` makes them periodic."""
 
 from __future__ import annotations
 
@@ -62,7 +62,22 @@ def exponential(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`exp(-|n - center| / tau)`."""
+    """Create an exponential window, `exp(-abs(n - center) / tau)`.
+
+    Args:
+        M: number of elements.
+        center: center of the window, if it is periodic; its middle if `None`.
+        tau: decay constant. Default: `1.0`
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.exponential(3)
+        tensor([0.3679, 1.0000, 0.3679])
+    """
     dtype = _checked("exponential", M, dtype, layout)
     if tau <= 0:
         raise ValueError(f"Tau must be positive, got: {tau} instead.")
@@ -84,7 +99,20 @@ def cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Half a period of a sine."""
+    """Create a cosine (sine) window, half a period of a sine.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.cosine(3)
+        tensor([0.5000, 1.0000, 0.5000])
+    """
     dtype = _checked("cosine", M, dtype, layout)
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     if M == 0:
@@ -103,7 +131,21 @@ def gaussian(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A bell around the middle."""
+    """Create a Gaussian window, `exp(-((n - center) / std)**2 / 2)`.
+
+    Args:
+        M: number of elements.
+        std: standard deviation in elements. Default: `1.0`
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.gaussian(3)
+        tensor([0.6065, 1.0000, 0.6065])
+    """
     dtype = _checked("gaussian", M, dtype, layout)
     if std <= 0:
         raise ValueError(f"Standard deviation must be positive, got: {std} instead.")
@@ -124,7 +166,21 @@ def kaiser(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """By Bessel's function, between a narrow middle and small feet as `beta` has it."""
+    """Create a Kaiser window, by the modified Bessel function of order 0.
+
+    Args:
+        M: number of elements.
+        beta: shape parameter; the larger, the wider the main lobe and the lower the side lobes. Default: `12.0`
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.kaiser(3, beta=1.0)
+        tensor([0.7898, 1.0000, 0.7898])
+    """
     dtype = _checked("kaiser", M, dtype, layout)
     if beta < 0:
         raise ValueError(f"beta must be non-negative, got: {beta} instead.")
@@ -147,7 +203,21 @@ def general_cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A sum of cosines, whose factors are `a`, with signs in turn."""
+    """Create a window that is a sum of cosines, with the coefficients `a` of alternating sign.
+
+    Args:
+        M: number of elements.
+        a: coefficients.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.general_cosine(3, a=[0.5, 0.5])
+        tensor([0., 1., 0.])
+    """
     dtype = _checked("general_cosine", M, dtype, layout)
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     if M < 2:
@@ -173,7 +243,21 @@ def general_hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A cosine on a floor."""
+    """Create a generalized Hamming window, `alpha - (1 - alpha) * cos(2 * pi * n / (M - 1))`.
+
+    Args:
+        M: number of elements.
+        alpha: coefficient. Default: `0.54`
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.general_hamming(3, alpha=0.75)
+        tensor([0.5000, 1.0000, 0.5000])
+    """
     a = [alpha, 1.0 - alpha]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
@@ -187,7 +271,20 @@ def hamming(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A cosine on a low floor."""
+    """Create a Hamming window, `0.54 - 0.46 * cos(2 * pi * n / (M - 1))`.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.hamming(3)
+        tensor([0.0800, 1.0000, 0.0800])
+    """
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
@@ -200,7 +297,20 @@ def hann(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A cosine that falls to zero."""
+    """Create a Hann window, `0.5 - 0.5 * cos(2 * pi * n / (M - 1))`.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.hann(3)
+        tensor([0., 1., 0.])
+    """
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
@@ -213,7 +323,20 @@ def blackman(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Two cosines that fall to zero."""
+    """Create a Blackman window, a sum of three cosine terms.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.blackman(5)[1:4]
+        tensor([0.3400, 1.0000, 0.3400])
+    """
     _checked("blackman", M, dtype, layout)
     a = [0.42, 0.5, 0.08]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
@@ -228,7 +351,20 @@ def bartlett(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A triangle."""
+    """Create a Bartlett (triangular) window.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.bartlett(5)
+        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+    """
     dtype = _checked("bartlett", M, dtype, layout)
     options = {"dtype": dtype, "layout": layout, "device": device, "requires_grad": requires_grad}
     if M < 2:
@@ -245,6 +381,19 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Three cosines, with the smallest feet."""
+    """Create a Nuttall window, a sum of four cosine terms with very low side lobes.
+
+    Args:
+        M: number of elements.
+        sym: make a symmetric window; false gives a periodic one, for spectral analysis. Default: `True`
+        dtype: float32 or float64; the default dtype if `None`.
+        layout: must be `torch.strided`. Default: `torch.strided`
+        device: device of the result.
+        requires_grad: whether the result requires a gradient. Default: `False`
+
+    Examples:
+        >>> torch.signal.windows.nuttall(5)[1:4]
+        tensor([0.2270, 1.0000, 0.2270])
+    """
     a = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
     return general_cosine(M, a=a, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)

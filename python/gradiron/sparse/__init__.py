@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinate format or compressed by rows or columns, and what works with them."""
+"""Sparse tensors in COO, CSR and CSC layout and their functions."""
 
 from __future__ import annotations
 
@@ -19,42 +19,103 @@ __all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "samp
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
-    """The product of two matrices of which one is sparse, or both; `reduce` says what is made of a row's terms."""
+    """Multiply two matrices, of which one or both may be sparse.
+
+    The result is sparse only if both are.
+
+    Args:
+        mat1: matrix of shape `(n, m)`.
+        mat2: matrix of shape `(m, p)`.
+        reduce: how the products of a row are combined: `"sum"`, `"mean"`, `"amax"` or `"amin"`; needs a CSR `mat1`.
+
+    Examples:
+        >>> a = torch.eye(2).to_sparse()
+        >>> torch.sparse.mm(a, torch.ones(2, 3))
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
     return _products.mm(mat1, mat2) if reduce is None else _compressed.mm_reduce(mat1, mat2, reduce)
 
 
 def sum(input: Tensor, dim: int | tuple[int, ...] | None = None, dtype: Any = None) -> Tensor:
-    """The sum of a sparse tensor, over all its elements or in some of its dimensions."""
+    """Sum a sparse COO tensor over all or some dimensions.
+
+    Args:
+        input: sparse tensor.
+        dim: dimension or dimensions to sum over; all if `None`.
+        dtype: dtype of the result.
+
+    Examples:
+        >>> torch.sparse.sum(torch.eye(3).to_sparse())
+        tensor(3.)
+    """
     if _compressed.is_compressed(input):
         raise _tensor.unsupported("_indices", (input,))
     return _reductions.reduce_sum(input, dim, dtype=dtype)
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """Softmax in a dimension, for which what is not there counts as minus infinity."""
+    """Apply softmax along a dimension of a sparse COO tensor.
+
+    Unspecified elements count as negative infinity.
+
+    Args:
+        input: sparse tensor.
+        dim: dimension along which the result sums to 1.
+        dtype: dtype to convert to first.
+
+    Examples:
+        >>> torch.sparse.softmax(torch.tensor([[1.0, 1.0], [0.0, 2.0]]).to_sparse(), 1).to_dense()
+        tensor([[0.5000, 0.5000],
+                [0.0000, 1.0000]])
+    """
     return _reductions.softmax(input, dim, dtype=dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`."""
+    """Apply softmax and the logarithm along a dimension of a sparse COO tensor.
+
+    Unspecified elements count as negative infinity.
+
+    Args:
+        input: sparse tensor.
+        dim: dimension of the softmax.
+        dtype: dtype to convert to first.
+
+    Examples:
+        >>> torch.sparse.log_softmax(torch.tensor([[1.0, 1.0], [0.0, 2.0]]).to_sparse(), 1).values()
+        tensor([-0.6931, -0.6931,  0.0000])
+    """
     return _reductions.softmax(input, dim, dtype=dtype, log=True)
 
 
 class check_sparse_tensor_invariants:
-    """Whether the indices of new sparse tensors are compared with their sizes; a switch, a block and a decorator."""
+    """Control whether the indices of new sparse tensors are checked, for a `with` block or a function.
+
+    Args:
+        enable: whether to check inside. Default: `True`
+
+    Examples:
+        >>> with torch.sparse.check_sparse_tensor_invariants():
+        ...     torch.sparse.check_sparse_tensor_invariants.is_enabled()
+        True
+    """
 
     _on = False
 
     @staticmethod
     def is_enabled() -> bool:
+        """Return whether new sparse tensors are checked."""
         return check_sparse_tensor_invariants._on
 
     @staticmethod
     def enable() -> None:
+        """Check new sparse tensors from now on."""
         check_sparse_tensor_invariants._on = True
 
     @staticmethod
     def disable() -> None:
+        """Do not check new sparse tensors any more."""
         check_sparse_tensor_invariants._on = False
 
     def __init__(self, enable: bool = True) -> None:

@@ -25,7 +25,26 @@ def sparse_coo_tensor(
     check_invariants: bool | None = None,
     is_coalesced: bool | None = None,
 ) -> Tensor:
-    """A tensor of the values at their indices, one column each, that is zero elsewhere. Values of one place are summed."""
+    """Create a sparse tensor in COO (coordinate) format.
+
+    Values of equal indices are summed by `coalesce`.
+
+    Args:
+        indices: integer tensor of shape `(sparse_dim, nnz)`, with the coordinates of a value in each column.
+        values: tensor of shape `(nnz, *dense_shape)`.
+        size: shape of the result; the smallest possible if `None`.
+        dtype: dtype of the values.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+        check_invariants: check the indices; `sparse.check_sparse_tensor_invariants` decides if `None`.
+        is_coalesced: whether the indices are sorted and unique.
+
+    Examples:
+        >>> torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
+        tensor([[0., 0., 3.],
+                [4., 0., 0.]])
+    """
     from . import check_sparse_tensor_invariants
 
     if values is None and size is None:

@@ -37,7 +37,25 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """A matrix of the values of each row (or column, as `layout` says) that is zero elsewhere."""
+    """Create a sparse matrix in CSR or CSC layout.
+
+    Args:
+        compressed_indices: position in `values` at which each row (CSR) or column (CSC) starts, and the end.
+        plain_indices: column (CSR) or row (CSC) of each value.
+        values: values.
+        size: shape of the result; the smallest possible if `None`.
+        dtype: dtype of the values.
+        layout: `torch.sparse_csr` or `torch.sparse_csc`.
+        device: device of the result.
+        pin_memory: accepted for compatibility. Default: `False`
+        requires_grad: whether the result requires a gradient. Default: `False`
+        check_invariants: check the indices; `sparse.check_sparse_tensor_invariants` decides if `None`.
+
+    Examples:
+        >>> torch.sparse_compressed_tensor([0, 1, 2], [1, 0], [3.0, 4.0], layout=torch.sparse_csr).to_dense()
+        tensor([[0., 3.],
+                [4., 0.]])
+    """
     from . import check_sparse_tensor_invariants
     from ._layouts import check
 
@@ -74,12 +92,38 @@ def sparse_compressed_tensor(
 
 
 def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: Any = None, **options: Any) -> Tensor:
-    """A matrix of the values of each row, which begin at `crow_indices` in the columns `col_indices`."""
+    """Create a sparse matrix in CSR (compressed sparse row) format.
+
+    Args:
+        crow_indices: position in `values` at which each row starts, and the end.
+        col_indices: column of each value.
+        values: values.
+        size: shape of the result; the smallest possible if `None`.
+        options: further arguments of `sparse_compressed_tensor`.
+
+    Examples:
+        >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+        tensor([[0., 3.],
+                [4., 0.]])
+    """
     return sparse_compressed_tensor(crow_indices, col_indices, values, size, layout=_own(sparse_csr, options), **options)
 
 
 def sparse_csc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: Any = None, **options: Any) -> Tensor:
-    """A matrix of the values of each column, which begin at `ccol_indices` in the rows `row_indices`."""
+    """Create a sparse matrix in CSC (compressed sparse column) format.
+
+    Args:
+        ccol_indices: position in `values` at which each column starts, and the end.
+        row_indices: row of each value.
+        values: values.
+        size: shape of the result; the smallest possible if `None`.
+        options: further arguments of `sparse_compressed_tensor`.
+
+    Examples:
+        >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0]).to_dense()
+        tensor([[0., 4.],
+                [3., 0.]])
+    """
     return sparse_compressed_tensor(ccol_indices, row_indices, values, size, layout=_own(sparse_csc, options), **options)
 
 
@@ -382,7 +426,7 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
 
 
 def mm_reduce(input: Any, other: Tensor, reduce: str) -> Tensor:
-    """The rows of `other` that each row of a sparse matrix names, times its values: their sum, mean, least or greatest."""
+    """Multiply a CSR and a dense matrix, and reduce the products of each row by sum, mean, minimum or maximum."""
     if reduce not in ("sum", "mean", "amax", "amin", "max", "min"):
         raise RuntimeError(f"reduce argument must be either sum, mean, amax or amin, got {reduce}")
     if not is_compressed(input) or input.layout != sparse_csr:
@@ -401,7 +445,21 @@ def mm_reduce(input: Any, other: Tensor, reduce: str) -> Tensor:
 
 
 def sampled_addmm(input: Any, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None) -> Tensor:
-    """`beta * input + alpha * mat1 @ mat2`, where `input`, which is compressed, has values."""
+    """Compute `beta * input + alpha * (mat1 @ mat2)` at the specified elements of a sparse `input` only.
+
+    Args:
+        input: sparse CSR matrix of shape `(n, p)`.
+        mat1: dense matrix of shape `(n, m)`.
+        mat2: dense matrix of shape `(m, p)`.
+        beta: factor of `input`. Default: `1.0`
+        alpha: factor of the product. Default: `1.0`
+        out: not supported.
+
+    Examples:
+        >>> torch.sparse.sampled_addmm(torch.eye(2).to_sparse_csr(), torch.ones(2, 3), torch.ones(3, 2)).to_dense()
+        tensor([[4., 0.],
+                [0., 4.]])
+    """
     if not is_compressed(input):
         raise RuntimeError(f"sampled_addmm: Expected self to have sparse csr layout, but got {layout_name(input)}")
     if out is not None:

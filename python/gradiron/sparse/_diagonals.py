@@ -1,4 +1,4 @@
-"""Sparse matrices of diagonals."""
+"""Sparse matrices from their diagonals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,23 @@ from ._build import sparse_coo_tensor
 
 
 def spdiags(diagonals: Tensor, offsets: Tensor, shape: tuple[int, int], layout: Any = None) -> Tensor:
-    """A sparse matrix with these rows as its diagonals: element `j` of one stands in column `j`."""
+    """Create a sparse matrix from its diagonals.
+
+    The element `diagonals[i, j]` goes to column `j` of the diagonal `offsets[i]`; those outside of the matrix are
+    dropped.
+
+    Args:
+        diagonals: matrix with one diagonal per row, or a single one.
+        offsets: offset of each diagonal: 0 is the main one, positive ones lie above it.
+        shape: shape of the result.
+        layout: layout of the result; COO if `None`.
+
+    Examples:
+        >>> torch.sparse.spdiags(torch.tensor([1.0, 2.0, 3.0]), torch.tensor(1), (3, 3)).to_dense()
+        tensor([[0., 2., 0.],
+                [0., 0., 3.],
+                [0., 0., 0.]])
+    """
     from . import _layouts
 
     lines = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals

@@ -1,4 +1,4 @@
-"""Sparse matrices in coordinate format: their products."""
+"""Matrix products of sparse COO matrices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_matrices(a: Any, b: Any) -> None:
 
 
 def matmul(input: Any, other: Any) -> Tensor:
-    """`mm`; one of the two may be a vector, or the dense first one a batch of matrices."""
+    """Multiply matrices or a matrix and a vector, or a dense batch of matrices and a sparse matrix."""
     if not isinstance(other, Tensor):
         return NotImplemented
     if input.dim() == 2 and other.dim() == 1:
@@ -53,7 +53,19 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 
 def mm(input: Any, mat2: Any) -> Tensor:
-    """The product of two matrices of which one is sparse, or both: sparse then."""
+    """Multiply two matrices, of which one or both may be sparse.
+
+    The result is sparse if both are.
+
+    Args:
+        input: matrix of shape `(n, m)`.
+        mat2: matrix of shape `(m, p)`.
+
+    Examples:
+        >>> torch.dsmm(torch.eye(2).to_sparse(), torch.ones(2, 2))
+        tensor([[1., 1.],
+                [1., 1.]])
+    """
     for name, given in (("input", input), ("mat2", mat2)):
         if not isinstance(given, Tensor):
             raise TypeError(f"mm(): argument '{name}' must be Tensor, not {type(given).__name__}")
@@ -92,7 +104,20 @@ def mv(input: Any, vec: Tensor) -> Tensor:
 
 
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """`beta * input + alpha * mat1 @ mat2`, of which `mat1` may be sparse."""
+    """Compute `beta * input + alpha * (mat1 @ mat2)` with a sparse `mat1`.
+
+    Args:
+        input: matrix to add.
+        mat1: matrix of shape `(n, m)`, usually sparse.
+        mat2: matrix of shape `(m, p)`.
+        beta: factor of `input`. Default: `1`
+        alpha: factor of the product. Default: `1`
+
+    Examples:
+        >>> torch.sparse.addmm(torch.ones(2, 2), torch.eye(2).to_sparse(), torch.ones(2, 2))
+        tensor([[2., 2.],
+                [2., 2.]])
+    """
     made = mm(mat1, mat2)
     made = made if alpha == 1 else made * alpha
     if beta == 0:

@@ -1,4 +1,4 @@
-"""Sparse tensors in coordinate format: sums, softmax and norms."""
+"""Sum, softmax and norm of sparse COO tensors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reduce_sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None, log: bool = False) -> Tensor:
-    """Softmax of a sparse tensor: what is not there counts as minus infinity."""
+    """Apply softmax to a sparse tensor, whose unspecified elements count as negative infinity."""
     x = coalesce(input)
     held = x._held if dtype is None else x._held.to(dtype)
     dim = dim % x.dim()

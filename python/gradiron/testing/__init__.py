@@ -1,4 +1,4 @@
-"""What tests of numerical programs need: comparing within a tolerance, and tensors to try things on."""
+"""Helpers for tests: comparison within tolerances, and random tensors."""
 
 from ._allclose import assert_allclose
 from ._compare import assert_close

@@ -1,4 +1,4 @@
-"""`assert_allclose`: PyTorch's older comparison, with wider tolerances and without a look at dtypes."""
+"""`assert_allclose`, the predecessor of `assert_close`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,21 @@ def assert_allclose(
     equal_nan: bool = True,
     msg: str = "",
 ) -> None:
-    """Raise `AssertionError` unless both are close; numbers and lists become tensors first. Use `assert_close` instead."""
+    """Assert that two tensors are close; deprecated, use `assert_close`.
+
+    It compares no dtypes, and its default tolerances are wider.
+
+    Args:
+        actual: tensor, or data for one.
+        expected: tensor, or data for one.
+        rtol: relative tolerance; depends on the dtype if `None`.
+        atol: absolute tolerance; depends on the dtype if `None`.
+        equal_nan: treat NaNs as equal. Default: `True`
+        msg: message of the error. Default: an automatic one
+
+    Examples:
+        >>> torch.testing.assert_allclose(torch.tensor(1.0), torch.tensor(1.00001))
+    """
     warnings.warn(
         "`torch.testing.assert_allclose()` is deprecated since 1.12 and will be removed in a future release. "
         "Please use `torch.testing.assert_close()` instead. "

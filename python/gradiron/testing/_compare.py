@@ -1,4 +1,4 @@
-"""`assert_close`: are two results the same, up to rounding? If not, where and by how much, in PyTorch's words."""
+"""`assert_close`: comparison of results up to rounding errors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DTYPE_OF_NUMBER: dict[type, str] = {int: "torch.int64", float: "torch.float64", 
 
 
 class Mismatch(Exception):
-    """A finding, before it becomes the user's exception."""
+    """A mismatch, before it becomes the user's exception."""
 
     def __init__(self, kind: type[Exception], text: str, path: Path) -> None:
         super().__init__(text)
@@ -75,12 +75,32 @@ def assert_close(
     check_stride: bool = False,
     msg: Message = None,
 ) -> None:
-    """Raise `AssertionError` unless `actual` and `expected` are close, `|actual - expected| <= atol + rtol * |expected|`.
+    """Assert that two results are close: `abs(actual - expected) <= atol + rtol * abs(expected)`.
 
-    Tensors, what `as_tensor` takes, numbers, None, and sequences, mappings and dataclasses of these are compared, part by
-    part. The tolerances depend on the dtype if they are left out; they are given both or neither. Infinities are close only
-    to themselves, NaN to NaN only with `equal_nan`. Shapes have to match, and dtype, device and layout unless told otherwise;
-    strides only if asked for. `msg` replaces the message of the error, or makes one from it.
+    It compares tensors, what `as_tensor` accepts, and sequences, mappings and dataclasses of these. Shapes must match.
+    Infinities are close only if equal. Give both tolerances or none.
+
+    Args:
+        actual: result to test.
+        expected: result to compare with.
+        allow_subclasses: allow different classes, if one is a subclass of the other. Default: `True`
+        rtol: relative tolerance; depends on the dtype if `None`.
+        atol: absolute tolerance; depends on the dtype if `None`.
+        equal_nan: treat NaNs as equal. Default: `False`
+        check_device: require equal devices. Default: `True`
+        check_dtype: require equal dtypes. Default: `True`
+        check_layout: require equal layouts. Default: `True`
+        check_stride: require equal strides. Default: `False`
+        msg: message of the error, or a function that makes one from the automatic message.
+
+    Raises:
+        AssertionError: if they are not close.
+
+    Examples:
+        >>> torch.testing.assert_close(torch.tensor(1.0), torch.tensor(1.0000001))
+        >>> torch.testing.assert_close(torch.ones(2), torch.tensor([1.0, 2.0]))
+        Traceback (most recent call last):
+        AssertionError: Tensor-likes are not close!
     """
     __tracebackhide__ = True
     options = Options(allow_subclasses, rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride)

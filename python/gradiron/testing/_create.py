@@ -1,4 +1,4 @@
-"""`make_tensor`: random tensors of any dtype and layout to try operators on."""
+"""`make_tensor`: random tensors for tests of operators."""
 
 from __future__ import annotations
 
@@ -41,10 +41,22 @@ def make_tensor(
     exclude_zero: bool = False,
     memory_format: Any = None,
 ) -> Tensor:
-    """A tensor of uniformly drawn values from `[low, high)`.
+    """Create a tensor of uniformly distributed random values, for tests.
 
-    The bounds are -9 and 9 (integers: 10, exclusive) if left out, and are kept within what the dtype can hold.
-    `noncontiguous` gives one with gaps and an offset; `exclude_zero` puts 1, or the least normal number, in the place of 0.
+    Args:
+        shape: shape of the result.
+        dtype: dtype of the result.
+        device: device of the result.
+        low: lower bound; -9 if `None`.
+        high: upper bound, which is excluded; 9, for integers 10, if `None`.
+        requires_grad: whether the result requires a gradient. Default: `False`
+        noncontiguous: make the result noncontiguous. Default: `False`
+        exclude_zero: replace zeros by 1, or by the smallest normal number. Default: `False`
+        memory_format: memory format of the result.
+
+    Examples:
+        >>> torch.testing.make_tensor((2, 3), dtype=torch.float32, device="cpu").shape
+        torch.Size([2, 3])
     """
     sizes = _sizes(shape)
     if noncontiguous and memory_format is not None:

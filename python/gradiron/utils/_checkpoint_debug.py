@@ -1,4 +1,4 @@
-"""What a checkpoint tells when it was asked to watch: which operators saved what, and from where, in both runs."""
+"""Reports of checkpoints with `debug=True`: the saved tensors of both runs, and the calls that saved them."""
 
 from __future__ import annotations
 

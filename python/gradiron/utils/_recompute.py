@@ -1,4 +1,4 @@
-"""One checkpointed call: what it saved is thrown away, and made again by running it once more."""
+"""A checkpointed call: its saved tensors are dropped and recomputed by a second run."""
 
 from __future__ import annotations
 
@@ -18,11 +18,25 @@ if TYPE_CHECKING:
 
 
 class CheckpointError(RuntimeError):
-    """The function did something else when it was run again."""
+    """Raised in the backward pass if the second run of a checkpointed function differs from the first.
+
+    Examples:
+        >>> issubclass(torch.utils.checkpoint.CheckpointError, RuntimeError)
+        True
+    """
 
 
 class GraphExecGroup:
-    """Backwards inside one instance recompute each checkpoint at most once; no two of them may need the same value."""
+    """Share recomputed tensors among the backward passes in a `with` block, so that each checkpoint runs again once.
+
+    No two of these passes may need the same saved tensor.
+
+    Examples:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> y = torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=False)
+        >>> with torch.utils.checkpoint.GraphExecGroup():
+        ...     y.backward()
+    """
 
     _current: GraphExecGroup | None = None
 

@@ -1,4 +1,4 @@
-"""Selective checkpointing: a policy says, operator by operator, whose results to keep and whose to make again."""
+"""Selective checkpointing: a policy decides for each operator whether its result is saved or recomputed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Operators that no policy is asked about: those that only see their input otherwise.
+# Operators that policies are not asked about, such as views.
 SAC_IGNORED_OPS: set[Any] = set()
 
 _CHANGED = (
@@ -25,7 +25,16 @@ _CHANGED = (
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the operator and its inputs."""
+    """The first argument of a policy for selective checkpointing.
+
+    Args:
+        is_recompute: whether the function is run again.
+        op_output: result of the operator.
+
+    Examples:
+        >>> torch.utils.checkpoint.SelectiveCheckpointContext(is_recompute=False).is_recompute
+        False
+    """
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute = is_recompute
@@ -33,7 +42,14 @@ class SelectiveCheckpointContext:
 
 
 class CheckpointPolicy(enum.Enum):
-    """Keep an operator's result, or make it again. `PREFER` leaves room for others to decide; nobody does here."""
+    """What a policy for selective checkpointing returns: save the result of an operator, or recompute it.
+
+    `MUST_...` and `PREFER_...` make no difference.
+
+    Examples:
+        >>> torch.utils.checkpoint.CheckpointPolicy.MUST_SAVE.name
+        'MUST_SAVE'
+    """
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -45,7 +61,7 @@ class CheckpointPolicy(enum.Enum):
 
 _SAVES = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 
-# Places of calls whose results were not kept, or were handed out already.
+# Mark calls whose results were not saved, or were already used.
 _AGAIN, _USED = object(), object()
 
 
@@ -98,7 +114,7 @@ class _Keeps(_Chooser):
         wish = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), overload(name), *inputs)
         if isinstance(wish, bool):
             wish = CheckpointPolicy.MUST_SAVE if wish else CheckpointPolicy.PREFER_RECOMPUTE
-        # A view costs nothing to make again.
+        # Views are never saved, as recomputing them is free.
         keeps = wish in _SAVES and result is not None
         self.kept[call] = _Kept(result, self._chosen_hooks()) if keeps and result is not None else _AGAIN
 
@@ -147,10 +163,21 @@ class _Gives(_Chooser):
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
-    """Contexts for `checkpoint(context_fn=...)`: a policy, or a list of the operators whose results are kept.
+    """Make the contexts of `checkpoint(context_fn=...)` that save the results of some operators.
 
-    The policy is called as `policy(ctx, op, *tensors)` after each recorded operator that saves something, with its input
-    tensors, and returns a `CheckpointPolicy`. Operators that consist of others are asked about part by part.
+    Args:
+        policy_fn_or_list: list of operators whose results are saved, or a function `policy(ctx, op, *tensors)` that
+            returns a `CheckpointPolicy`.
+        allow_cache_entry_mutation: allow that saved results are modified in place. Default: `False`
+
+    Examples:
+        >>> def contexts():
+        ...     return torch.utils.checkpoint.create_selective_checkpoint_contexts([torch.ops.aten.exp.default])
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> y = torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=False, context_fn=contexts)
+        >>> y.backward()
+        >>> x.grad
+        tensor([2.7183])
     """
     policy = policy_fn_or_list
     if isinstance(policy_fn_or_list, list):

@@ -1,4 +1,4 @@
-"""`swap_tensors`: two tensors become each other, and stay the objects that they are."""
+"""`swap_tensors`, which exchanges two tensor objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,17 @@ def _poisoned(grads: Any) -> NoReturn:
 
 
 def swap_tensors(t1: Tensor, t2: Tensor) -> None:
-    """Makes `t1` what `t2` is, and `t2` what `t1` is: values, gradients, attributes and class."""
+    """Exchange two tensors in place: values, gradients, attributes and classes.
+
+    Args:
+        t1, t2: tensors without weak references to them.
+
+    Examples:
+        >>> a, b = torch.zeros(1), torch.ones(2)
+        >>> torch.utils.swap_tensors(a, b)
+        >>> a, b
+        (tensor([1., 1.]), tensor([0.]))
+    """
     for tensor, name in ((t1, "t1"), (t2, "t2")):
         if weakref.getweakrefs(tensor):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")

@@ -1,4 +1,4 @@
-"""Recompute instead of keep: what a function saved for its backward is thrown away, and made again when it is needed."""
+"""Activation checkpointing: recompute the tensors saved for the backward pass instead of keeping them."""
 
 from __future__ import annotations
 
@@ -69,36 +69,71 @@ _debug, _early_stop = _Setting(), _Setting()
 
 
 def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
-    """Overrides `debug` for all checkpoints inside; None gives the choice back to each call."""
+    """Override the argument `debug` of all checkpoints in a `with` block.
+
+    Args:
+        enabled: value of `debug`; `None` uses that of each call.
+
+    Examples:
+        >>> with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):
+        ...     x = torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(1), use_reentrant=False)
+    """
     return _debug.hold(enabled)
 
 
 def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
-    """Whether a recomputation stops as soon as it has made all that is needed; counts when the forward runs."""
+    """Override the argument `early_stop` of checkpoints whose forward runs in a `with` block.
+
+    Args:
+        enable: whether a recomputation stops as soon as it has made all that is needed.
+
+    Examples:
+        >>> with torch.utils.checkpoint.set_checkpoint_early_stop(False):
+        ...     x = torch.utils.checkpoint.checkpoint(torch.sin, torch.ones(1), use_reentrant=False)
+    """
     return _early_stop.hold(enable)
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
-    """The contexts of a checkpoint that asks for none."""
+    """Return two contexts that do nothing, the default of `checkpoint(context_fn=...)`.
+
+    Examples:
+        >>> forward, recompute = torch.utils.checkpoint.noop_context_fn()
+    """
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class DefaultDeviceType:
-    """The kind of device whose random numbers are restored when no argument tells."""
+    """Type of the device whose random state is restored if no argument is on a device.
+
+    Examples:
+        >>> torch.utils.checkpoint.DefaultDeviceType.get_device_type()
+        'cuda'
+    """
 
     _chosen: str | None = None
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
+        """Set the type of the device."""
         DefaultDeviceType._chosen = device
 
     @staticmethod
     def get_device_type() -> str:
+        """Return the type of the device."""
         return DefaultDeviceType._chosen or "cuda"
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
-    """The GPUs that the tensors among `args` are on, and the states of their random numbers."""
+    """Return the indices and the random states of the GPUs that tensors are on.
+
+    Args:
+        args: tensors and containers of them.
+
+    Examples:
+        >>> torch.utils.checkpoint.get_device_states(torch.ones(1))
+        ([], [])
+    """
     tensors = [x for x in flatten(args)[0] if isinstance(x, Tensor)]
     devices = sorted({t.device.index or 0 for t in tensors if t.device.type != "cpu"})
     if not devices:
@@ -109,7 +144,16 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 
 def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
-    """Puts the random numbers of GPUs where `get_device_states` found them."""
+    """Set the random states of GPUs.
+
+    Args:
+        devices: indices of the GPUs.
+        states: states that `get_device_states` returned.
+        device_type: accepted for compatibility.
+
+    Examples:
+        >>> torch.utils.checkpoint.set_device_states([], [])
+    """
     from .. import cuda
 
     for device, state in zip(devices, states, strict=False):
@@ -142,20 +186,44 @@ def _autocast_now() -> autocast_mode.autocast:
 
 
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The tensors among `inputs` as leaves of their own."""
+    """Detach the tensors in a tuple, keeping `requires_grad`.
+
+    Args:
+        inputs: tuple of tensors and other values.
+
+    Examples:
+        >>> x = torch.ones(1, requires_grad=True) * 2
+        >>> (y,) = torch.utils.checkpoint.detach_variable((x,))
+        >>> y.is_leaf, y.requires_grad
+        (True, True)
+    """
     if not isinstance(inputs, tuple):
         raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
 
 
 def check_backward_validity(inputs: Iterable[Any]) -> None:
-    """Warns when no tensor among `inputs` wants a gradient."""
+    """Warn if none of the inputs requires a gradient.
+
+    Args:
+        inputs: tensors and other values.
+
+    Examples:
+        >>> torch.utils.checkpoint.check_backward_validity([torch.ones(1, requires_grad=True)])
+    """
     if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 class CheckpointFunction(Function):
-    """The reentrant variant: one node, whose backward runs the function again and a backward through that."""
+    """Reentrant checkpoint as a custom Function, whose backward runs the function and a backward pass of its own.
+
+    Examples:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> torch.utils.checkpoint.CheckpointFunction.apply(torch.exp, True, x).backward()
+        >>> x.grad
+        tensor([2.7183])
+    """
 
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
@@ -225,11 +293,32 @@ def checkpoint(
     respect_saved_tensors_hooks: bool | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Runs `function(*args, **kwargs)` without keeping what its operators save: a backward runs it again.
+    """Run a function without saving tensors for the backward pass, which runs it again.
 
-    `context_fn` gives two context managers, for the first run and for the later ones. `determinism_check` ("default" or
-    "none") compares shapes, dtypes and devices of what both runs saved; with `debug` a difference is reported with the
-    operators of both. Without a function this is a decorator.
+    It saves memory at the cost of a second forward. Without a function it returns a decorator.
+
+    Args:
+        function: function to run.
+        args, kwargs: its arguments.
+        use_reentrant: use the older implementation, a node with a backward pass of its own; pass `False`. `None` warns
+            and means true.
+        preserve_rng_state: restore the state of random number generators for the second run. Default: `True`
+        context_fn: function that returns two contexts, for the first and the second run. Default: `noop_context_fn`
+        determinism_check: `"default"` compares shapes, dtypes and devices of both runs, `"none"` nothing. Default:
+            `"default"`
+        debug: report the operators of both runs if they differ. Default: `False`
+        early_stop: stop the second run as soon as it has made all that is needed. Default: `True`
+        respect_saved_tensors_hooks: apply hooks for saved tensors to what selective checkpointing keeps.
+
+    Raises:
+        CheckpointError: in the backward pass, if the second run differs from the first.
+
+    Examples:
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> y = torch.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x, use_reentrant=False)
+        >>> y.backward()
+        >>> x.grad
+        tensor([-2.4783])
     """
     options: dict[str, Any] = {
         "use_reentrant": use_reentrant,
@@ -345,7 +434,22 @@ def _users_hooks() -> tuple[Any, Any] | None:
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
-    """Runs `functions` one after the other in `segments` parts, each but the last one checkpointed."""
+    """Run functions or modules one after the other, split into checkpointed segments.
+
+    The last segment is not checkpointed.
+
+    Args:
+        functions: `nn.Sequential`, or a list of functions.
+        segments: number of segments.
+        input: input of the first function.
+        use_reentrant: as for `checkpoint`; pass `False`.
+        kwargs: `preserve_rng_state`, as for `checkpoint`.
+
+    Examples:
+        >>> model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
+        >>> torch.utils.checkpoint.checkpoint_sequential(model, 2, torch.ones(4, 2), use_reentrant=False).shape
+        torch.Size([4, 1])
+    """
     if use_reentrant is None:
         _warn_unset(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "

@@ -1,4 +1,4 @@
-"""What a report of a bug should tell of the machine: `python -m gradiron.utils.collect_env`."""
+"""A description of the system for bug reports: `python -m gradiron.utils.collect_env`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ _PACKAGES = ("gradiron", "numpy", "safetensors", "torch", "torchvision", "torcha
 
 
 class SystemEnv(NamedTuple):
-    """The facts, as texts."""
+    """Description of the system, as strings.
+
+    Args:
+        torch_version, os, libc_version, python_version, python_platform: versions.
+        is_cuda_available, gpu_models: whether there is a GPU, and its name.
+        cpu_info: the CPU.
+        pip_packages: versions of related packages.
+
+    Examples:
+        >>> torch.utils.collect_env.get_env_info().is_cuda_available in ("True", "False")
+        True
+    """
 
     torch_version: str
     os: str
@@ -33,7 +44,12 @@ class SystemEnv(NamedTuple):
 
 
 def get_env_info() -> SystemEnv:
-    """Looks at the machine."""
+    """Collect a description of the system.
+
+    Examples:
+        >>> torch.utils.collect_env.get_env_info().torch_version == torch.__version__
+        True
+    """
     there = cuda.is_available()
     return SystemEnv(
         __version__,
@@ -56,7 +72,14 @@ def _version(name: str) -> str | None:
 
 
 def pretty_str(envinfo: SystemEnv) -> str:
-    """The facts, one a line."""
+    """Format a description of the system.
+
+    Args:
+        envinfo: description.
+
+    Examples:
+        >>> text = torch.utils.collect_env.pretty_str(torch.utils.collect_env.get_env_info())
+    """
     lines = [
         f"PyTorch version: {envinfo.torch_version}",
         f"OS: {envinfo.os}",
@@ -73,12 +96,22 @@ def pretty_str(envinfo: SystemEnv) -> str:
 
 
 def get_pretty_env_info() -> str:
-    """What `main` prints."""
+    """Return a formatted description of the system.
+
+    Examples:
+        >>> torch.utils.collect_env.get_pretty_env_info().startswith("PyTorch version")
+        True
+    """
     return pretty_str(get_env_info())
 
 
 def main() -> None:
-    """Prints it."""
+    """Print a description of the system.
+
+    Examples:
+        >>> torch.utils.collect_env.main()
+        PyTorch version: ...
+    """
     print(get_pretty_env_info())
 
 

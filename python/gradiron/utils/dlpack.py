@@ -1,4 +1,4 @@
-"""Memory shared with other libraries as DLPack capsules."""
+"""Sharing memory with other libraries by DLPack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ __all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
 
 
 class DLDeviceType(enum.IntEnum):
-    """The kinds of devices by their numbers in DLPack."""
+    """Types of devices by their numbers in DLPack.
+
+    Examples:
+        >>> torch.utils.dlpack.DLDeviceType.kDLCPU.value
+        1
+    """
 
     kDLCPU = 1
     kDLCUDA = 2
@@ -32,12 +37,31 @@ class DLDeviceType(enum.IntEnum):
 
 
 def to_dlpack(tensor: Tensor) -> Any:
-    """A capsule over the tensor's memory; whoever takes it keeps the memory alive."""
+    """Return a DLPack capsule that shares the tensor's memory.
+
+    Args:
+        tensor: tensor that requires no gradient.
+
+    Examples:
+        >>> capsule = torch.utils.dlpack.to_dlpack(torch.ones(2))
+        >>> torch.utils.dlpack.from_dlpack(capsule)
+        tensor([1., 1.])
+    """
     return _core.to_dlpack(tensor)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of a capsule or of an object that gives one, or over a copy of it where `copy` says so."""
+    """Create a tensor that shares memory with a DLPack capsule, or with an object that exports one.
+
+    Args:
+        ext_tensor: object with `__dlpack__`, or a DLPack capsule.
+        device: device to copy to, if it is another one.
+        copy: always copy (true), never copy (false), or only if needed (`None`).
+
+    Examples:
+        >>> torch.utils.dlpack.from_dlpack(torch.ones(2))
+        tensor([1., 1.])
+    """
     if not hasattr(ext_tensor, "__dlpack__"):
         if device is not None or copy is not None:
             raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
@@ -73,7 +97,7 @@ def export(
     copy: bool | None,
     read_only: bool,
 ) -> Any:
-    """What `Tensor.__dlpack__` gives."""
+    """Implement `Tensor.__dlpack__`."""
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
@@ -99,6 +123,6 @@ def export(
 
 
 def export_device(self: Tensor) -> tuple[DLDeviceType, int]:
-    """Where DLPack finds the tensor: the kind of device and its number."""
+    """Return the type and the number of the tensor's device in DLPack."""
     kind, number = _core.dlpack_device(self)
     return DLDeviceType(kind), number

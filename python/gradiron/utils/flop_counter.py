@@ -1,4 +1,4 @@
-"""How many operations of products a program takes, counted while it runs."""
+"""Counting the floating point operations of a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,23 @@ def _counts(name: str, pointwise: set[str]) -> bool:
 
 
 class FlopCounterMode:
-    """Counts under `with`; by operator, not by module."""
+    """Count the floating point operations of matrix products and convolutions in a `with` block.
+
+    They are counted per operator, not per module.
+
+    Args:
+        mods: ignored.
+        depth: ignored. Default: `2`
+        display: print a table at the end. Default: `True`
+        custom_mapping: ignored.
+        options: ignored.
+
+    Examples:
+        >>> with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        ...     y = torch.ones(2, 3) @ torch.ones(3, 4)
+        >>> counter.get_total_flops()
+        48
+    """
 
     def __init__(
         self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: Any = None, **options: Any
@@ -43,12 +59,15 @@ class FlopCounterMode:
             print(self.get_table(self.depth))
 
     def get_total_flops(self) -> int:
+        """Return the number of operations."""
         return sum(self.flop_counts["Global"].values())
 
     def get_flop_counts(self) -> dict[str, dict[str, int]]:
+        """Return the number of operations of each operator."""
         return self.flop_counts
 
     def get_table(self, depth: int | None = None) -> str:
+        """Return the counts as a table."""
         rows = [("Global", self.get_total_flops()), *((f" - {name}", n) for name, n in self.flop_counts["Global"].items())]
         width = max(len(name) for name, _ in rows)
         return "\n".join(f"{name:{width}}  {count}" for name, count in rows)

@@ -1,4 +1,4 @@
-"""Handles that take hooks off again, and what to say of hooks that are not saved with their tensor."""
+"""Handles that remove hooks, and warnings about hooks that are not saved with their tensor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,27 @@ if TYPE_CHECKING:
 
 
 def unserializable_hook(f: F) -> F:
-    """Marks a hook that is left behind on purpose when its tensor is saved."""
+    """Mark a hook as one that is intentionally not saved with its tensor.
+
+    Args:
+        f: hook.
+
+    Examples:
+        >>> hook = torch.utils.hooks.unserializable_hook(lambda grad: grad)
+    """
     f.__torch_unserializable__ = True  # type: ignore[attr-defined]
     return f
 
 
 def warn_if_has_hooks(tensor: Tensor) -> None:
-    """Warns of each hook that would be left behind, but for the marked ones."""
+    """Warn of the hooks of a tensor that would not be saved with it.
+
+    Args:
+        tensor: tensor.
+
+    Examples:
+        >>> torch.utils.hooks.warn_if_has_hooks(torch.ones(1))
+    """
     import warnings
 
     for hook in (tensor._backward_hooks or {}).values():
@@ -34,7 +48,16 @@ def warn_if_has_hooks(tensor: Tensor) -> None:
 
 
 class BackwardHook:
-    """The hooks of one call of a module: a node around its inputs and one around its outputs tell them the gradients."""
+    """The full backward hooks of one call of a module.
+
+    Args:
+        module: the module.
+        user_hooks: hooks that get the gradients of inputs and outputs.
+        user_pre_hooks: hooks that get the gradients of outputs.
+
+    Examples:
+        >>> hook = torch.utils.hooks.BackwardHook(nn.Linear(2, 1), [], [])
+    """
 
     def __init__(self, module: Any, user_hooks: Sequence[Any], user_pre_hooks: Sequence[Any]) -> None:
         self.module = module
@@ -46,13 +69,13 @@ class BackwardHook:
         self.n_inputs = -1
 
     def setup_input_hook(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, whose tensors pass through a node that calls the hooks."""
+        """Pass the arguments through a node that calls the hooks."""
         self.n_inputs = len(args)
         self.inputs, args = _through_node(args, self._at_inputs)
         return args
 
     def setup_output_hook(self, result: Any) -> Any:
-        """The result, whose tensors pass through a node that keeps their gradients for the hooks."""
+        """Pass the result through a node that keeps its gradients for the hooks."""
         if not isinstance(result, tuple):
             return self.setup_output_hook((result,))[0]
         self.outputs, result = _through_node(result, self._at_outputs)

@@ -1,6 +1,6 @@
-"""Pictures, with nothing to install: `viz.graph(y)` draws how `y` came about, `viz.loss(values)` how a loss fell.
+"""Drawings without dependencies: `viz.graph(y)` of the graph of a tensor, `viz.loss(values)` of a loss curve.
 
-A notebook shows them as SVG, a terminal as text; `.svg` and `.png` write them to a file, `.dot` a graph.
+A notebook shows them as SVG, a terminal as text. `svg` and `png` write files, `dot` a Graphviz file of a graph.
 """
 
 from .graph import Graph, graph

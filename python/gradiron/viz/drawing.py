@@ -1,4 +1,4 @@
-"""What all pictures have in common: they show themselves in a notebook, and write files."""
+"""Base class of the drawings: how they appear in a notebook, and how they are written to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`graph`, the door of this package, and the object that it returns."""
+"""`graph` and the drawing that it returns."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 
 def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, saved: bool = False) -> Graph:
-    """The graph of `results`: the operators that made them, back to the leaves.
+    """Draw the graph of tensors: the operators that computed them, back to the leaves.
 
-    `names` says what things are called: a dict of tensors, of lists of them, of modules (`locals()` will do), or a module,
-    whose parameters have names. Left out, it is the variables of the caller. With `saved=True` each operator also tells what
-    it keeps for its derivative.
+    A notebook shows the result as a drawing, a terminal as a tree. Its `svg(path)`, `png(path)` and `dot(path)` write
+    files.
 
-    The answer shows itself: as a drawing in a notebook, as a tree in a terminal. `.svg(path)`, `.png(path)` and
-    `.dot(path)` write files.
+    Args:
+        results: tensors at the end of the graph.
+        names: names of tensors: a dict (of tensors, lists and modules) or a module; the caller's variables if `None`.
+        saved: show what each operator saves for the backward pass. Default: `False`
 
-    >>> print(graph(y))
-    y () ← MulBackward0
-    ├─ x ()
-    └─ w ()
+    Examples:
+        >>> w, x = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        >>> print(torch.viz.graph(x * w, names={"x": x, "w": w}))
+        result (2,) ← MulBackward0
+        ├─ x (2,)
+        └─ w (2,)
     """
     if not results:
         raise TypeError("graph() needs at least one tensor")
@@ -50,7 +53,16 @@ def graph(*results: Tensor, names: Mapping[str, Any] | Named | None = None, save
 
 
 class Graph(Drawing):
-    """A drawn history. It holds names and shapes only, and so keeps no tensor alive."""
+    """A drawn graph, which `graph` returns; it keeps no tensors alive.
+
+    Args:
+        model: description of the graph.
+
+    Examples:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> torch.viz.graph(x.sum(), names={"x": x})
+        result () ← SumBackward0 ← x (2,)
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -60,11 +72,15 @@ class Graph(Drawing):
         return draw(self._model)
 
     def tree(self) -> str:
-        """The graph as text, results at the left."""
+        """Return the graph as text, with the results at the left."""
         return tree(self._model)
 
     def dot(self, path: str | PathLike[str] | None = None) -> str:
-        """The graph in Graphviz' language, also written to `path` if that is given."""
+        """Return the graph in the language of Graphviz.
+
+        Args:
+            path: file to write it to.
+        """
         text = dot(self._model)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
@@ -77,6 +93,6 @@ class Graph(Drawing):
         return self.tree()
 
     def _repr_html_(self) -> str:
-        # What is higher than the box is scrolled to its end, where the results are: a reversed column begins there.
+        # A reversed column, so that a tall drawing is scrolled to its end, where the results are.
         box = "display:flex;flex-direction:column-reverse;align-items:flex-start;overflow:auto;max-height:50em"
         return f'<div style="{box}"><div>{self.svg()}</div></div>'

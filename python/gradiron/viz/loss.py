@@ -1,4 +1,4 @@
-"""`loss`: how a loss fell, step by step."""
+"""`loss` and the drawing that it returns."""
 
 from __future__ import annotations
 
@@ -24,13 +24,18 @@ LEVELS = "▁▂▃▄▅▆▇█"
 
 
 def loss(values: Iterable[float | Tensor], *, title: str = "loss") -> Loss:
-    """The curve of a loss: `values` are numbers or tensors of one element, one of each step.
+    """Draw a loss curve.
 
-    Every value is drawn thinly and their running mean boldly, on a logarithmic scale where the loss falls by a factor of
-    100 or more. The answer shows itself in a notebook; `.svg(path)` and `.png(path)` write files.
+    Each value is a thin line and the running mean a bold one. The axis is logarithmic if the loss falls by a factor of
+    100 or more. A notebook shows the result as a drawing; its `svg(path)` and `png(path)` write files.
 
-    >>> viz.loss([2.3, 1.9, 1.2, 0.8, 0.7])
-    loss in 5 steps: 2.3 █▆▃▁▁ 0.7
+    Args:
+        values: numbers or tensors of one element, one per step.
+        title: title of the drawing. Default: `"loss"`
+
+    Examples:
+        >>> torch.viz.loss([2.3, 1.9, 1.2, 0.8, 0.7])
+        loss in 5 steps: 2.3 █▇▃▁▁ 0.7
     """
     numbers = [float(value if isinstance(value, (int, float)) else value.item()) for value in values]
     if not any(map(_is_finite, numbers)):
@@ -39,14 +44,23 @@ def loss(values: Iterable[float | Tensor], *, title: str = "loss") -> Loss:
 
 
 class Loss(Drawing):
-    """A drawn curve of a loss."""
+    """A drawn loss curve, which `loss` returns.
+
+    Args:
+        values: losses, one per step.
+        title: title of the drawing.
+
+    Examples:
+        >>> torch.viz.loss([2.0, 1.0], title="error")
+        error in 2 steps: 2 █▁ 1
+    """
 
     def __init__(self, values: list[float], title: str) -> None:
         finite = [value for value in values if _is_finite(value)]
         above = [value for value in finite if value > 0]
         self._values, self._title = values, title
         self._is_log = min(finite) >= 0 and bool(above) and max(above) >= 100 * min(above)
-        # On a logarithmic scale zeros lie at the lower edge.
+        # On a logarithmic scale zeros are drawn at the lower edge.
         self._low, self._high = self._scaled(min(above if self._is_log else finite)), self._scaled(max(finite))
 
     def _scaled(self, value: float) -> float:

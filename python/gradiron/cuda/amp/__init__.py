@@ -1,4 +1,4 @@
-"""Old names of what stands in `amp` now."""
+"""Deprecated names of `amp`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Autocast of the GPU, by its old names."""
+"""Deprecated forms of `amp.autocast`, `amp.custom_fwd` and `amp.custom_bwd` for GPUs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _deprecated(name: str) -> None:
 
 
 class autocast(amp.autocast):
-    """`amp.autocast('cuda', …)`."""
+    """Deprecated form of `amp.autocast("cuda", ...)`."""
 
     def __init__(self, enabled: bool = True, dtype: dtype = float16, cache_enabled: bool = True) -> None:
         _deprecated("autocast")
@@ -26,12 +26,12 @@ class autocast(amp.autocast):
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: dtype | None = None) -> Any:
-    """`amp.custom_fwd(…, device_type='cuda')`."""
+    """Deprecated form of `amp.custom_fwd(..., device_type="cuda")`."""
     _deprecated("custom_fwd")
     return functools.partial(amp.custom_fwd, device_type="cuda")(fwd=fwd, cast_inputs=cast_inputs)
 
 
 def custom_bwd(bwd: Any) -> Any:
-    """`amp.custom_bwd(…, device_type='cuda')`."""
+    """Deprecated form of `amp.custom_bwd(..., device_type="cuda")`."""
     _deprecated("custom_bwd")
     return functools.partial(amp.custom_bwd, device_type="cuda")(bwd)

@@ -1,4 +1,4 @@
-"""Tables of measurements: a row a task, a column a description."""
+"""Tables of measurements, with a row per task and a column per description."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from ._measurement import Measurement, ordered_unique, select_unit, trim_sigfig,
 
 
 class Compare:
-    """Prints measurements side by side."""
+    """Table of measurements side by side.
+
+    Args:
+        results: measurements.
+
+    Examples:
+        >>> results = [torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)}).timeit(10)]
+        >>> text = str(torch.utils.benchmark.Compare(results))
+    """
 
     def __init__(self, results: list[Measurement]) -> None:
         self._results: list[Measurement] = []
@@ -22,14 +30,14 @@ class Compare:
             self._results.append(result)
 
     def trim_significant_figures(self) -> None:
-        """Leaves out the digits that the spread makes meaningless."""
+        """Show significant digits only."""
         self._trim = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Accepted: the table prints without colours."""
+        """Do nothing, as the table has no colors."""
 
     def highlight_warnings(self) -> None:
-        """Marks what varied much."""
+        """Mark measurements that vary much."""
         self._warn = True
 
     def print(self) -> None:

@@ -1,4 +1,4 @@
-"""What a timer measured, and how it prints."""
+"""Measurements of run times, and how they are printed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,42 @@ _WIDE, _VERY_WIDE = 0.1, 0.25
 
 
 def select_unit(t: float) -> tuple[str, float]:
-    """The unit that a time is told in, and its seconds."""
+    """Return a unit that suits a time, and its length in seconds.
+
+    Args:
+        t: time in seconds.
+
+    Examples:
+        >>> torch.utils.benchmark.select_unit(0.002)
+        ('ms', 0.001)
+    """
     return next((unit for unit in reversed(_UNITS) if t >= unit[1]), _UNITS[0])
 
 
 def unit_to_english(u: str) -> str:
+    """Return the name of a unit.
+
+    Args:
+        u: unit, `"ns"`, `"us"`, `"ms"` or `"s"`.
+
+    Examples:
+        >>> torch.utils.benchmark.unit_to_english("ms")
+        'millisecond'
+    """
     return _WORDS[u]
 
 
 def trim_sigfig(x: float, n: int) -> float:
-    """`x` with `n` digits that count."""
+    """Round a number to significant digits.
+
+    Args:
+        x: number.
+        n: number of digits.
+
+    Examples:
+        >>> torch.utils.benchmark.trim_sigfig(1234.0, 2)
+        1200.0
+    """
     if x == 0 or not math.isfinite(x):
         return x
     scale = 10.0 ** (math.floor(math.log10(abs(x))) + 1 - n)
@@ -32,12 +58,33 @@ def trim_sigfig(x: float, n: int) -> float:
 
 
 def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """Return a list without repetitions, in the order of first occurrence.
+
+    Args:
+        elements: elements.
+
+    Examples:
+        >>> torch.utils.benchmark.ordered_unique([2, 1, 2])
+        [2, 1]
+    """
     return list(dict.fromkeys(elements))
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """What was timed."""
+    """Description of a timed task.
+
+    Args:
+        stmt: statement.
+        setup: statement that runs once before.
+        global_setup: must be empty. Default: `""`
+        label, sub_label, description, env: as for `Timer`.
+        num_threads: number of threads. Default: `1`
+
+    Examples:
+        >>> torch.utils.benchmark.TaskSpec("x + 1", "pass", label="add").title
+        'add'
+    """
 
     stmt: str
     setup: str
@@ -58,7 +105,7 @@ class TaskSpec:
         return f"stmt:{f' ({self.sub_label})' if self.sub_label else ''}\n{lines}"
 
     def setup_str(self) -> str:
-        """The preparation, as a measurement tells of it."""
+        """Return the setup as it is printed."""
         if self.setup in ("", "pass"):
             return ""
         if "\n" not in self.setup:
@@ -73,7 +120,19 @@ class TaskSpec:
 
 @dataclass(repr=False)
 class Measurement:
-    """The times of one task, in seconds for `number_per_run` runs each."""
+    """The measured times of a task.
+
+    Args:
+        number_per_run: number of runs in each measurement.
+        raw_times: measured times in seconds.
+        task_spec: description of the task.
+        metadata: anything else to keep. Default: `None`
+
+    Examples:
+        >>> task = torch.utils.benchmark.TaskSpec("pass", "pass")
+        >>> torch.utils.benchmark.Measurement(2, [1.0, 3.0], task).median
+        1.0
+    """
 
     number_per_run: int
     raw_times: list[float]
@@ -87,7 +146,7 @@ class Measurement:
 
     @property
     def times(self) -> list[float]:
-        """Seconds a run."""
+        """The times per run in seconds."""
         return [time / self.number_per_run for time in self.raw_times]
 
     def _quantile(self, part: float) -> float:
@@ -109,12 +168,12 @@ class Measurement:
 
     @property
     def iqr(self) -> float:
-        """How far apart the quarters' edges are."""
+        """The interquartile range of the times."""
         return self._quantile(0.75) - self._quantile(0.25)
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median its spread leaves: one where nothing is known of it, at most five."""
+        """The number of significant digits of the median, by its spread; at least 1 and at most 5."""
         count = len(self.raw_times)
         if count < 2:
             return 1
@@ -127,7 +186,7 @@ class Measurement:
         return not self.meets_confidence()
 
     def meets_confidence(self, threshold: float = _WIDE) -> bool:
-        """Whether the spread is below this part of the median."""
+        """Return whether the interquartile range is below a share of the median."""
         return self.iqr / self.median < threshold
 
     @property
@@ -171,7 +230,7 @@ class Measurement:
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-        """One measurement a task, of all its times."""
+        """Merge the measurements of equal tasks."""
         tasks: dict[TaskSpec, list[Measurement]] = {}
         for measurement in measurements:
             tasks.setdefault(measurement.task_spec, []).append(measurement)

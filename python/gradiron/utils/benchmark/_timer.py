@@ -1,4 +1,4 @@
-"""The clock: runs a statement often enough that its time can be told."""
+"""Measuring the run time of statements."""
 
 from __future__ import annotations
 
@@ -17,21 +17,50 @@ _Callback = Callable[[int, float], NoReturn] | None
 
 
 class Language(Enum):
-    """What a statement is written in. Only Python is run."""
+    """Language of a timed statement; only Python is supported.
+
+    Examples:
+        >>> torch.utils.benchmark.Language.PYTHON.value
+        0
+    """
 
     PYTHON = 0
     CPP = 1
 
 
 def timer() -> float:
-    """The time, once the GPU has done what it was given."""
+    """Return the time in seconds, after the GPU has finished its work.
+
+    Examples:
+        >>> torch.utils.benchmark.timer() > 0
+        True
+    """
     if cuda.is_initialized():
         cuda.synchronize()
     return time.perf_counter()
 
 
 class Timer:
-    """Times a statement of Python, by default with one thread."""
+    """Measure the run time of a Python statement.
+
+    Args:
+        stmt: statement. Default: `"pass"`
+        setup: statement that runs once before. Default: `"pass"`
+        global_setup: must be empty. Default: `""`
+        timer: function that returns the time. Default: `torch.utils.benchmark.timer`
+        globals: variables of the statement; `torch` is always one.
+        label: title of the measurement.
+        sub_label: row in the tables of `Compare`.
+        description: column in the tables of `Compare`.
+        env: description of the environment.
+        num_threads: number of threads for operators. Default: `1`
+        language: must be Python. Default: `Language.PYTHON`
+
+    Examples:
+        >>> timer = torch.utils.benchmark.Timer("x + 1", globals={"x": torch.ones(2)})
+        >>> timer.timeit(10).median > 0
+        True
+    """
 
     def __init__(
         self,
@@ -78,7 +107,7 @@ class Timer:
             _core.set_num_threads(before)
 
     def timeit(self, number: int = 1000000) -> Measurement:
-        """The time of `number` runs, after a few that do not count."""
+        """Measure `number` runs at once, after a short warm-up."""
 
         def run() -> Measurement:
             self._run(max(number // 100, 2))
@@ -116,7 +145,7 @@ class Timer:
         return Measurement(number, times, self._task_spec)
 
     def blocked_autorange(self, callback: _Callback = None, min_run_time: float = 0.2) -> Measurement:
-        """Blocks of as many runs as need be, for at least this many seconds."""
+        """Measure blocks of suitably many runs for at least `min_run_time` seconds."""
 
         def run() -> Measurement:
             number = self._block(min_run_time)
@@ -132,7 +161,7 @@ class Timer:
         max_run_time: float = 10.0,
         callback: _Callback = None,
     ) -> Measurement:
-        """Blocks of runs until their spread is below `threshold`."""
+        """Measure blocks of runs until their spread is below `threshold`, or for `max_run_time` seconds."""
 
         def run() -> Measurement:
             number = self._block(0.05)

@@ -1,4 +1,4 @@
-"""Datasets, samplers, and the loader that makes batches of them."""
+"""Datasets, samplers, and the `DataLoader` that makes batches of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The data loader: batches of a dataset's samples, made in this process or by workers."""
+"""The data loader, which makes batches in this process or in worker processes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,35 @@ class _InfiniteConstantSampler(Sampler[None]):
 
 
 class DataLoader(Generic[_T_co]):
-    """Batches of a dataset's samples, in order or shuffled, made here or by `num_workers` processes ahead of time."""
+    """Iterate over batches of a dataset, optionally shuffled and loaded by worker processes.
+
+    Args:
+        dataset: `Dataset` or `IterableDataset`; any sequence will do.
+        batch_size: number of samples per batch; `None` gives single samples, converted but not batched. Default: `1`
+        shuffle: draw the samples in a new random order in each epoch.
+        sampler: sampler of indices, instead of `shuffle`.
+        batch_sampler: sampler of lists of indices, instead of `batch_size`, `shuffle`, `sampler` and `drop_last`.
+        num_workers: number of worker processes; 0 loads in this process. Default: `0`
+        collate_fn: function that makes a batch of a list of samples; `default_collate` if `None`.
+        pin_memory: copy tensors into pinned memory, if there is a GPU. Default: `False`
+        drop_last: drop the last batch if it is smaller. Default: `False`
+        timeout: seconds to wait for a batch of a worker; 0 waits forever. Default: `0`
+        worker_init_fn: function of the worker's number, called first in each worker.
+        multiprocessing_context: start method or context of the workers.
+        generator: random number generator of `shuffle` and of the workers' seeds.
+        prefetch_factor: number of batches that each worker loads ahead; 2 if `None`.
+        persistent_workers: keep the workers from one epoch to the next. Default: `False`
+        pin_memory_device: deprecated. Default: `""`
+        in_order: return batches in order, not as they become ready. Default: `True`
+
+    Examples:
+        >>> data = torch.utils.data.TensorDataset(torch.arange(5), torch.ones(5))
+        >>> for x, y in torch.utils.data.DataLoader(data, batch_size=2):
+        ...     print(x)
+        tensor([0, 1])
+        tensor([2, 3])
+        tensor([4])
+    """
 
     _iterator: _BaseDataLoaderIter | None
     __initialized = False
@@ -125,7 +153,7 @@ class DataLoader(Generic[_T_co]):
 
     @property
     def multiprocessing_context(self) -> Any:
-        """How worker processes are started."""
+        """Context in which the worker processes are started."""
         return self.__multiprocessing_context
 
     @multiprocessing_context.setter
@@ -189,14 +217,14 @@ class DataLoader(Generic[_T_co]):
     def __len__(self) -> int:
         if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
-        # It is the user's promise: more samples than that will be warned of.
+        # The length is what the user states; more samples cause a warning.
         length = self._IterableDataset_len_called = len(self.dataset)  # type: ignore[arg-type]
         if self.batch_size is None:
             return length
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
     def check_worker_number_rationality(self) -> None:
-        """Warns of more workers than there are cores."""
+        """Warn if there are more workers than cores."""
         cores = cpu_count()
         if not self.num_workers or (cores is not None and self.num_workers <= cores):
             return
@@ -418,7 +446,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._epoch += 1
         # The number of the next task to be sent, and of the next batch to be given.
         self._send_idx = self._rcvd_idx = 0
-        # Who makes a batch, and batches that came before their turn.
+        # Which worker makes each batch, and batches that arrived before their turn.
         self._tasks: dict[int, _Worker] = {}
         self._early: dict[int, tuple[_Worker, Any]] = {}
         self._turns = itertools.cycle(self._workers)
@@ -462,7 +490,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _next_data(self) -> Any:
         while True:
-            # What a worker that has ended was to make will not come.
+            # Skip the batches of workers that have ended.
             while self._rcvd_idx < self._send_idx and self._rcvd_idx not in self._early:
                 worker = self._tasks.get(self._rcvd_idx)
                 if worker is not None and worker.active:
@@ -530,7 +558,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         return data
 
     def _shutdown_workers(self) -> None:
-        # A fork has copied the iterator, but the workers are the parent's.
+        # In a forked process the iterator is a copy, and the workers belong to the parent.
         if self._shutdown or getattr(self, "_pid", None) != os.getpid():
             return
         self._shutdown = True
@@ -546,7 +574,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                     worker.process.join(_utils.MP_STATUS_CHECK_INTERVAL)
 
     def __del__(self) -> None:
-        # While the interpreter ends, it ends its daemons itself.
+        # At exit the interpreter ends its daemon processes itself.
         with contextlib.suppress(Exception):
             self._shutdown_workers()
 

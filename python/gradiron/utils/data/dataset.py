@@ -1,4 +1,4 @@
-"""Datasets: what samples are taken from, by index or one after the other, and datasets made of others."""
+"""Datasets, by index or iterable, and datasets composed of others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,20 @@ _T = TypeVar("_T")
 
 
 class Dataset(Generic[_T_co]):
-    """Samples by index. One with `__getitems__`, which takes a list of indices, is asked for a batch at once."""
+    """Base class of datasets whose samples are accessed by index.
+
+    A subclass writes `__getitem__` and usually `__len__`. With `__getitems__(indices)` it can fetch a batch in one
+    call.
+
+    Examples:
+        >>> class Squares(torch.utils.data.Dataset):
+        ...     def __getitem__(self, index):
+        ...         return index**2
+        ...     def __len__(self):
+        ...         return 4
+        >>> list(torch.utils.data.DataLoader(Squares(), batch_size=2))
+        [tensor([0, 1]), tensor([4, 9])]
+    """
 
     def __getitem__(self, index: Any) -> _T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
@@ -38,14 +51,34 @@ class Dataset(Generic[_T_co]):
 
 
 class IterableDataset(Dataset[_T_co], Iterable[_T_co]):
-    """Samples one after the other. Each worker process has one of its own, see `get_worker_info`."""
+    """Base class of datasets whose samples come as a stream.
+
+    A subclass writes `__iter__`. Each worker process of a `DataLoader` has a copy; split the samples among them by
+    `get_worker_info`, or every sample comes once per worker.
+
+    Examples:
+        >>> class Stream(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> list(torch.utils.data.DataLoader(Stream(), batch_size=2))
+        [tensor([0, 1]), tensor([2])]
+    """
 
     def __add__(self, other: Dataset[Any]) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
-    """The parts of tensors along their first dimension."""
+    """Dataset of the slices of tensors along their first dimension.
+
+    Args:
+        tensors: tensors of the same first size.
+
+    Examples:
+        >>> data = torch.utils.data.TensorDataset(torch.ones(3, 2), torch.arange(3))
+        >>> data[1]
+        (tensor([1., 1.]), tensor(1))
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
@@ -60,7 +93,16 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """Samples of several datasets together: tuples, or dictionaries if the datasets are named."""
+    """Dataset that joins the samples of several datasets of the same length into tuples or dicts.
+
+    Args:
+        args: datasets, for samples that are tuples.
+        kwargs: named datasets, for samples that are dicts.
+
+    Examples:
+        >>> torch.utils.data.StackDataset(image=[10, 20], label=[0, 1])[1]
+        {'image': 20, 'label': 1}
+    """
 
     datasets: Any
 
@@ -108,7 +150,16 @@ def _items(dataset: Any, indices: list[Any]) -> Any:
 
 
 class ConcatDataset(Dataset[_T_co]):
-    """Datasets one behind the other."""
+    """Dataset that concatenates others, which are accessed by index.
+
+    Args:
+        datasets: datasets to concatenate.
+
+    Examples:
+        >>> data = torch.utils.data.ConcatDataset([[1, 2], [3]])
+        >>> len(data), data[2]
+        (3, 3)
+    """
 
     def __init__(self, datasets: Iterable[Dataset[_T_co]]) -> None:
         self.datasets = list(datasets)
@@ -120,7 +171,7 @@ class ConcatDataset(Dataset[_T_co]):
 
     @staticmethod
     def cumsum(sequence: Iterable[Any]) -> list[int]:
-        """Where each dataset ends."""
+        """Return the index at which each dataset ends."""
         return list(itertools.accumulate(len(part) for part in sequence))
 
     def __len__(self) -> int:
@@ -136,14 +187,25 @@ class ConcatDataset(Dataset[_T_co]):
 
     @property
     def cummulative_sizes(self) -> list[int]:
-        """As it was misspelt once."""
+        """Deprecated name of `cumulative_sizes`."""
         message = "`cummulative_sizes` attribute is renamed to `cumulative_sizes`"
         warnings.warn(message, FutureWarning, stacklevel=2)
         return self.cumulative_sizes
 
 
 class ChainDataset(IterableDataset[Any]):
-    """Iterable datasets one after the other."""
+    """Dataset that chains iterable datasets.
+
+    Args:
+        datasets: instances of `IterableDataset`.
+
+    Examples:
+        >>> class Stream(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(2))
+        >>> list(torch.utils.data.ChainDataset([Stream(), Stream()]))
+        [0, 1, 0, 1]
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = datasets
@@ -163,7 +225,18 @@ class ChainDataset(IterableDataset[Any]):
 
 
 class Subset(Dataset[_T_co]):
-    """The samples of a dataset at some indices. Who overrides `__getitem__` overrides `__getitems__`, too."""
+    """Dataset of the samples of another one at given indices.
+
+    A subclass that overrides `__getitem__` has to override `__getitems__` as well.
+
+    Args:
+        dataset: the whole dataset.
+        indices: indices of the samples to keep.
+
+    Examples:
+        >>> list(torch.utils.data.Subset([10, 20, 30], [2, 0]))
+        [30, 10]
+    """
 
     def __init__(self, dataset: Dataset[_T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -205,7 +278,18 @@ def _counts(total: int, fractions: Sequence[float]) -> list[int]:
 
 
 def random_split(dataset: Dataset[_T], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[_T]]:
-    """Parts of a dataset with these lengths, or fractions of its length, drawn at random."""
+    """Split a dataset into random parts that do not overlap.
+
+    Args:
+        dataset: dataset to split.
+        lengths: lengths of the parts, or fractions that sum to 1.
+        generator: random number generator of the permutation.
+
+    Examples:
+        >>> parts = torch.utils.data.random_split(range(10), [0.8, 0.2])
+        >>> [len(part) for part in parts]
+        [8, 2]
+    """
     total = len(dataset)  # type: ignore[arg-type]
     if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
         lengths = _counts(total, lengths)

@@ -1,4 +1,4 @@
-"""A sampler for several processes that each take their part."""
+"""A sampler that distributes a dataset among several processes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,23 @@ __all__ = ["DistributedSampler"]
 
 
 class DistributedSampler(Sampler[Any]):
-    """Every `num_replicas`-th index from `rank` on, by default those of the default group.
+    """Sampler of this process's share of a dataset in distributed training.
 
-    Call `set_epoch` before each epoch for another order.
+    All processes get the same number of indices. Call `set_epoch` before each epoch, or every epoch has the same
+    order.
+
+    Args:
+        dataset: dataset with a length.
+        num_replicas: number of processes; the size of the default process group if `None`.
+        rank: number of this process; its rank in the default process group if `None`.
+        shuffle: shuffle the indices, equally in all processes. Default: `True`
+        seed: seed of the shuffling, the same in all processes. Default: `0`
+        drop_last: drop indices so that the rest divides evenly, instead of repeating some. Default: `False`
+
+    Examples:
+        >>> sampler = torch.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
+        >>> list(sampler)
+        [1, 3, 0]
     """
 
     def __init__(
@@ -42,7 +56,7 @@ class DistributedSampler(Sampler[Any]):
         self.seed = seed
         self.drop_last = drop_last
         count = len(dataset)
-        # All have as many; what is too few or too many is the last one's matter.
+        # The same number for all processes, so that some indices are dropped or repeated.
         self.num_samples = count // num_replicas if drop_last else -(-count // num_replicas)
         self.total_size = self.num_samples * num_replicas
 
@@ -51,12 +65,16 @@ class DistributedSampler(Sampler[Any]):
         if self.shuffle:
             generator = Generator().manual_seed(self.seed + self.epoch)
             order = _core.randperm(len(order), generator=generator).tolist()
-        # Where there are too few, they come again from the start.
+        # Missing indices are repeated from the start.
         return (order[place % len(order)] for place in range(self.rank, self.total_size, self.num_replicas))
 
     def __len__(self) -> int:
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Another epoch has another order."""
+        """Set the epoch, which the order of a shuffled sampler depends on.
+
+        Args:
+            epoch: number of the epoch.
+        """
         self.epoch = epoch

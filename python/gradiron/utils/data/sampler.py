@@ -1,4 +1,4 @@
-"""Samplers: in which order a dataset's samples are taken. After the same seed the order is PyTorch's."""
+"""Samplers: the order in which the samples of a dataset are taken, equal to PyTorch's for the same seed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,24 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Sampler(Generic[_T_co]):
-    """Gives indices, or lists of them; if it knows how many, it has a `__len__`."""
+    """Base class of samplers, which iterate over indices or lists of indices.
+
+    A subclass writes `__iter__`, and `__len__` if the number is known.
+
+    Examples:
+        >>> class Reversed(torch.utils.data.Sampler):
+        ...     def __iter__(self):
+        ...         return iter([2, 1, 0])
+        >>> list(torch.utils.data.DataLoader([10, 20, 30], batch_size=3, sampler=Reversed()))
+        [tensor([30, 20, 10])]
+    """
 
     def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
 
 
 def draw_seed(generator: Generator | None = None) -> int:
-    """A number that a generator is to start from."""
+    """Draw a seed for a generator."""
     return int(_core.empty([], dtype=_core.int64).random_(generator=generator).item())
 
 
@@ -40,7 +50,15 @@ def _check_count(name: str, count: Any) -> None:
 
 
 class SequentialSampler(Sampler[int]):
-    """All indices in their order."""
+    """Sampler of all indices in order.
+
+    Args:
+        data_source: dataset with a length.
+
+    Examples:
+        >>> list(torch.utils.data.SequentialSampler(range(3)))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Sized) -> None:
         self.data_source = data_source
@@ -53,7 +71,18 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Indices in random order; with `replacement` each is drawn anew."""
+    """Sampler of indices in random order.
+
+    Args:
+        data_source: dataset with a length.
+        replacement: draw each index independently instead of a permutation. Default: `False`
+        num_samples: number of indices; the length of the dataset if `None`.
+        generator: random number generator.
+
+    Examples:
+        >>> sorted(torch.utils.data.RandomSampler(range(4)))
+        [0, 1, 2, 3]
+    """
 
     def __init__(
         self,
@@ -73,7 +102,7 @@ class RandomSampler(Sampler[int]):
 
     @property
     def num_samples(self) -> int:
-        """How many are drawn: as many as there are, if not told otherwise."""
+        """Number of indices that are drawn."""
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self) -> Iterator[int]:
@@ -95,7 +124,16 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """Given indices in random order."""
+    """Sampler of given indices in random order.
+
+    Args:
+        indices: indices to draw from, without replacement.
+        generator: random number generator.
+
+    Examples:
+        >>> sorted(torch.utils.data.SubsetRandomSampler([1, 3, 5]))
+        [1, 3, 5]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -110,7 +148,18 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices that are drawn as often as their weights say."""
+    """Sampler of indices with given probabilities.
+
+    Args:
+        weights: weight of each index; they need not sum to 1.
+        num_samples: number of indices to draw.
+        replacement: whether an index can be drawn again. Default: `True`
+        generator: random number generator.
+
+    Examples:
+        >>> list(torch.utils.data.WeightedRandomSampler([0.0, 1.0], 3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None
@@ -135,7 +184,17 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """What another sampler gives, in lists of `batch_size`; a shorter last one is left out if `drop_last`."""
+    """Sampler of lists of indices, batches of what another sampler gives.
+
+    Args:
+        sampler: sampler of single indices.
+        batch_size: number of indices in each list.
+        drop_last: drop the last list if it is shorter.
+
+    Examples:
+        >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Sampler[int] | Iterable[int], batch_size: int, drop_last: bool) -> None:
         _check_count("batch_size", batch_size)

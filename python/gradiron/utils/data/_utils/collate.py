@@ -1,4 +1,4 @@
-"""Samples to batches: tensors are stacked, numbers become tensors, structures are kept."""
+"""Collation of samples into batches: tensors are stacked, numbers become tensors, containers are kept."""
 
 from __future__ import annotations
 
@@ -15,13 +15,23 @@ from ._nested import is_named, mapping_like, sequence_like
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
-# From this many bytes on a copy costs more than a piece of memory of its own.
+# From this many bytes on, a copy costs more than a new piece of shared memory.
 _LARGE = 1 << 16
 _Map = dict[Any, Callable[..., Any]]
 
 
 def default_convert(data: Any) -> Any:
-    """One sample, its NumPy arrays and numbers as tensors."""
+    """Convert the NumPy arrays and scalars of one sample to tensors.
+
+    Containers are kept, except that tuples become lists; Python numbers and strings stay as they are.
+
+    Args:
+        data: sample.
+
+    Examples:
+        >>> torch.utils.data.default_convert({"x": torch.ones(2), "y": 3})
+        {'x': tensor([1., 1.]), 'y': 3}
+    """
     kind = type(data)
     if isinstance(data, Tensor):
         return data
@@ -40,7 +50,7 @@ def default_convert(data: Any) -> Any:
 
 
 def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
-    """A batch of samples; what is no structure is collated by the function for its type."""
+    """Collate a list of samples, with a function for each type that is not a container."""
     first = batch[0]
     if collate_fn_map is not None:
         kinds = collate_fn_map
@@ -66,7 +76,7 @@ def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
-    """Tensors, stacked; in a worker to where the loader sees them."""
+    """Stack tensors; a worker stacks large ones in shared memory."""
     first = batch[0]
     if len(batch) * first.numel() * first.element_size() >= _LARGE and _goes_to_the_loader(batch):
         out = _memory.to_hand_on(first.dtype, (len(batch), *first.shape))
@@ -87,29 +97,29 @@ def _goes_to_the_loader(batch: Any) -> bool:
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
-    """Arrays, stacked; not of words or objects."""
+    """Stack arrays, except those of strings and objects."""
     if np_str_obj_array_pattern.search(batch[0].dtype.str):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
 def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
-    """NumPy's numbers as a vector."""
+    """Make a tensor of NumPy scalars."""
     return as_tensor(batch)
 
 
 def collate_float_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
-    """Numbers as a vector of float64."""
+    """Make a float64 tensor of floats."""
     return tensor(batch, dtype=_core.float64)
 
 
 def collate_int_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
-    """Numbers as a vector."""
+    """Make a tensor of integers."""
     return tensor(batch)
 
 
 def collate_str_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
-    """Words as they are."""
+    """Return the strings as they are."""
     return batch
 
 
@@ -136,6 +146,19 @@ def _know_numpy() -> None:
 
 
 def default_collate(batch: Any) -> Any:
-    """A batch of samples: tensors, arrays and numbers stacked, words as they are, structures kept."""
+    """Collate a list of samples into a batch with a new first dimension.
+
+    Tensors and arrays are stacked, numbers become a tensor, strings stay in a list. Dicts, lists and tuples are
+    collated
+    by their elements; tuples become lists.
+
+    Args:
+        batch: list of samples of the same structure.
+
+    Examples:
+        >>> torch.utils.data.default_collate([(torch.ones(2), 0, "a"), (torch.zeros(2), 1, "b")])
+        [tensor([[1., 1.],
+                [0., 0.]]), tensor([0, 1]), ('a', 'b')]
+    """
     _know_numpy()
     return collate(batch, collate_fn_map=default_collate_fn_map)

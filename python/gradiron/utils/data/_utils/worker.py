@@ -1,4 +1,4 @@
-"""What a worker process of the data loader does."""
+"""The main loop of a worker process of the data loader."""
 
 from __future__ import annotations
 
@@ -35,7 +35,14 @@ _worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """In a worker process what it knows of itself: `id`, `num_workers`, `seed`, `dataset`. Elsewhere None."""
+    """Return what a worker process knows of itself, or `None` outside of a worker.
+
+    The result has the attributes `id`, `num_workers`, `seed` and `dataset` (the worker's copy).
+
+    Examples:
+        >>> torch.utils.data.get_worker_info() is None
+        True
+    """
     return _worker_info
 
 
