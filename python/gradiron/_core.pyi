@@ -1426,7 +1426,7 @@ class Tensor:
         Method form of `torch.float_power`, whose docstring has examples.
         """
     def float_power_(self, exponent: Tensor | _Number) -> Tensor:
-        """`float_power` in place, of a tensor that has its dtype."""
+        """In-place version of `float_power`, for a tensor of the dtype of its result."""
     def floor(self) -> Tensor:
         """Round each element down to a whole number.
 
@@ -2838,9 +2838,9 @@ class Tensor:
         Method form of `torch.pinverse`, whose docstring has examples.
         """
     def polygamma(self, n: Any) -> Tensor:
-        """The `n`th derivative of digamma."""
+        """Compute the `n`-th derivative of the digamma function."""
     def polygamma_(self, n: Any) -> Tensor:
-        """The same in place."""
+        """In-place version of `polygamma`."""
     def positive(self) -> Tensor:
         """Return `input` itself, as the operator `+` does; tensors of truth values are refused.
 
