@@ -1,4 +1,4 @@
-//! Operators that choose among rows by their operands: powers, choices, divisions with a rounding mode, clamping.
+//! Operators that choose among rows by their operands: powers, `where`, divisions with a rounding mode, clamping.
 
 use crate::base::{Category, warn_once};
 use crate::operator::pointwise::{apply, result_type};
@@ -63,7 +63,7 @@ fn positive_part(args: &[Arg]) -> Option<Formula<'_>> {
     }
 }
 
-/// Elements of `yes` where `condition`, else of `no`.
+/// Elements of `yes` where `condition` is true, else of `no`.
 fn choose(condition: &Tensor, yes: Operand, no: Operand) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if condition.dtype() == DType::U8 {

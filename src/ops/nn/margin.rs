@@ -1,4 +1,4 @@
-//! Losses with margins, which have nodes of their own.
+//! Margin losses that have nodes of their own.
 
 use crate::base::{broadcast, default_dtype, numel, warn};
 use crate::operator::constant;
@@ -14,7 +14,7 @@ use crate::tensor::mode;
 const NONE: i64 = 0;
 const MEAN: i64 = 1;
 
-/// The number of a reduction, from its name or from the two flags that were there before names.
+/// The code of a reduction, from its name or from the legacy flags `size_average` and `reduce`.
 pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<i64> {
     let number = |name: &str| match name {
         "none" => Ok(NONE),
@@ -44,13 +44,13 @@ fn reduced(loss: V, reduction: i64) -> V {
     }
 }
 
-/// 0, 1, … along a line.
+/// `0, 1, …` as a vector.
 fn counting(n: usize, like: &Tensor) -> Result<V> {
     let ones = constant::ones(&[n], DType::I64, like.device())?;
     Ok(V::from(scan::cumsum(&ones, 0, None)?) - 1.0)
 }
 
-/// Whether the values of a tensor can be looked at.
+/// True if the values of a tensor can be read without waiting for a GPU.
 fn is_seen(t: &Tensor) -> bool {
     t.device().is_cpu() && !t.is_batched()
 }
@@ -59,7 +59,7 @@ fn any(condition: V) -> Result<bool> {
     reduce::all(&not(condition).tensor()?, None, false)?.item().map(|all| !all.as_bool())
 }
 
-/// Samples and classes of a matrix, or of a vector as its only row.
+/// The numbers of examples and classes of a matrix. A vector is a single example.
 fn samples(input: &Tensor) -> Result<[usize; 2]> {
     let shape = input.shape();
     let sizes = rows(&shape);
@@ -72,7 +72,7 @@ fn samples(input: &Tensor) -> Result<[usize; 2]> {
     Ok(sizes)
 }
 
-/// Refuses operands that require a gradient and have none.
+/// Rejects operands that require a gradient, if the derivative by them is not implemented.
 fn need_constant(op: &str, name: &str, operand: Option<&Tensor>) -> Result<()> {
     if operand.is_some_and(Tensor::requires_grad) && mode::grad_enabled() {
         return Err(Error::runtime(format!(
@@ -139,9 +139,9 @@ pub fn soft_margin_loss(
     SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
 }
 
-/// By how much each class violates the margin to the target's, and where it does.
+/// How much each class violates the margin to the target class.
 struct Lacks {
-    /// 0 for the target's own class.
+    /// 0 for the target class itself.
     lack: V,
     own: V,
     weight: Option<V>,
@@ -285,13 +285,13 @@ pub fn multi_margin_loss(
     MultiMarginLoss::call(input, target, p, margin, weight, how)
 }
 
-/// Lists of target classes, each up to the first negative number, beside the scores.
+/// Target classes of each example, up to the first negative number, compared with the scores.
 struct Lists {
-    /// By how much class `i` violates the margin to target `j`: `[sample, j, i]`; 0 where it does not count.
+    /// How much class `i` violates the margin to target `j`: `[example, j, i]`; 0 where it does not count.
     lack: V,
-    /// Whether target `j` is class `i`.
+    /// 1 if target `j` is class `i`.
     member: V,
-    /// Whether class `i` is among the targets: `[sample, 1, i]`.
+    /// 1 if class `i` is among the targets: `[example, 1, i]`.
     chosen: V,
 }
 

@@ -1,4 +1,4 @@
-//! Normalization of rows, which are the last dimensions: `layer_norm` and `rms_norm`.
+//! Normalization over the last dimensions: `layer_norm` and `rms_norm`.
 
 use crate::base::numel;
 use crate::cpu::norm as kernel;
@@ -8,21 +8,21 @@ use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
-/// What kernels compute in: halves are widened.
+/// The dtype that kernels compute in: float32 for half precision.
 pub(super) fn wide(dtype: DType) -> DType {
     if dtype.size() == 2 { DType::F32 } else { dtype }
 }
 
-/// On the GPU a workgroup takes a set of elements, unless it has more than this: some drivers stop a kernel's loops after 65,535
-/// steps in all.
+/// A GPU workgroup normalizes one set of elements, unless the set is larger than this: some drivers stop the loops of a shader
+/// after 65,535 steps.
 const LONG: usize = 1 << 22;
 
-/// Whether a kernel normalizes sets of so many elements; else a formula does.
+/// True if a kernel normalizes sets of `each` elements; otherwise a formula does.
 pub(super) fn by_kernel(x: &Body, each: usize) -> bool {
     x.numel() > 0 && (x.device().is_cpu() || each <= LONG)
 }
 
-/// The elements row-major and in this dtype: the body itself, or a copy.
+/// Makes the body contiguous and converts it to `dtype`; a copy only if needed.
 pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
         return Ok(body.clone());
@@ -30,14 +30,14 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     converted(body, dtype)
 }
 
-/// The formulas' results, in the form that the kernels give.
+/// Converts the results of formulas to bodies.
 pub(super) fn bodies<const N: usize>(made: [Option<V>; N]) -> Result<[Option<Body>; N]> {
     let made: Result<Vec<Option<Body>>> =
         made.into_iter().map(|v| v.map(|v| v.tensor().map(|t| t.body().clone())).transpose()).collect();
     made?.try_into().map_err(|_| Error::runtime("a derivative made another number of gradients"))
 }
 
-/// Whether weights and biases go with the input: as its own dtype, or in float32 where it is of halves.
+/// Rejects weights and biases whose dtype does not fit: it must be that of the input, or float32 if the input has half precision.
 pub(super) fn check_mixed(input: &Tensor, params: &[Option<&Tensor>]) -> Result<()> {
     let given = || params.iter().flatten().map(|t| t.dtype());
     if given().next().is_none_or(|first| first == input.dtype()) {
@@ -59,12 +59,12 @@ pub(super) fn check_mixed(input: &Tensor, params: &[Option<&Tensor>]) -> Result<
     Ok(())
 }
 
-/// The numbers of a dimension or channel, widened.
+/// A weight or bias as contiguous numbers in the dtype that kernels compute in.
 pub(super) fn wide_line(t: Option<&Body>, dtype: DType) -> Result<Option<Body>> {
     t.map(|t| dense(t, wide(dtype))).transpose()
 }
 
-/// A view, where there is a body.
+/// A view of the host memory of an optional body.
 pub(super) fn host(body: &Option<Body>) -> Result<Option<crate::base::Strided<'_>>> {
     body.as_ref().map(|body| body.host()).transpose()
 }
@@ -74,7 +74,7 @@ fn maybe_gpu(body: Option<&Body>) -> Result<Option<crate::gpu::View<'_>>> {
     body.map(Body::gpu).transpose()
 }
 
-/// The buffers beside the elements, for the GPU's kernels.
+/// The buffers of weight, bias and statistics for the GPU's kernels.
 #[cfg(feature = "gpu")]
 pub(super) fn gpu_with<'a>(
     weight: &'a Option<Body>,
@@ -86,14 +86,14 @@ pub(super) fn gpu_with<'a>(
     Ok(crate::gpu::norm::With { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
 }
 
-/// The gradients of input, weight and bias that are wanted, for the GPU's kernels.
+/// The gradients of input, weight and bias for the GPU's kernels.
 #[cfg(feature = "gpu")]
 pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Grads<'_>> {
     let [input, weight, bias] = made.each_ref().map(|body| maybe_gpu(body.as_ref()));
     Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
 }
 
-/// Rows with their mean subtracted, divided by their standard deviation; the mean, and the factor.
+/// Standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
 struct Standard {
     y: V,
     mean: V,
@@ -109,13 +109,13 @@ fn standardized(x: &V, rows: &[usize], eps: f64) -> Standard {
     Standard { y: centred * &scale, mean, scale }
 }
 
-/// The input as a matrix with one row per normalization.
+/// The shape of the input as a matrix with one row per normalization.
 fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
     let split = shape.len() - normalized;
     [numel(&shape[..split]), numel(&shape[split..])]
 }
 
-/// Halves are normalized in float32. Gives the mean and the factor beside the result.
+/// Returns the result, the mean and the factor. Half precision is computed in float32.
 fn layer_norm_formula(
     x: &Tensor,
     weight: Option<&Tensor>,
@@ -140,7 +140,7 @@ fn layer_norm_formula(
     Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, line(mean)?, line(scale)?])
 }
 
-/// The gradients of a normalization, from its rows.
+/// The gradients, from the standardized rows.
 fn layer_norm_grads(
     g: &Tensor,
     rows: &[usize; 2],
@@ -166,7 +166,7 @@ fn layer_norm_grads(
     ]
 }
 
-/// Rows by the kernel: the result, the means (unless they stay), and the factors.
+/// Normalizes rows by the kernel. Returns the result, the means (unless they are not subtracted), and the factors.
 fn rows_normalized(
     x: &Body,
     weight: Option<&Body>,
@@ -197,7 +197,7 @@ fn rows_normalized(
     Ok([in_dtype(out, dtype)?, mean, rstd])
 }
 
-/// The gradients of rows, of their weights and their biases by the kernel.
+/// The gradients of rows, weights and biases by the kernel.
 fn rows_backward(
     g: &Body,
     x: &Body,
@@ -263,7 +263,7 @@ impl NativeLayerNorm {
         let rows = rows_of(&g.shape(), normalized_shape.len());
         layer_norm_grads(g, &rows, normalized_shape.len(), standardized(&input, &rows, eps), weight, wants)
     }
-    /// With the mean and the factor that the call found.
+    /// Uses the mean and the factor that the forward saved.
     fn fast_derivative(
         g: Body,
         input: Body,
@@ -306,7 +306,7 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
     )))
 }
 
-/// Refuses sizes that do not fit. `sep` stands before the sizes in the message.
+/// Rejects sizes that do not fit. `sep` precedes the sizes in the message.
 fn check_sizes(
     input: &Tensor,
     normalized_shape: &[i64],
@@ -376,7 +376,7 @@ pub fn native_layer_norm(
     Ok([out, to_dtype(&mean, input.dtype())?, to_dtype(&scale, input.dtype())?])
 }
 
-/// Rows by the root of their mean square, and that root's inverse.
+/// Divides rows by their root mean square. Also returns the reciprocal of the root.
 fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Result<[Tensor; 2]> {
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
@@ -389,7 +389,7 @@ fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Re
     Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, scale.reshape(&lines).tensor()?])
 }
 
-/// The gradients of that, from rows of the input and their factors.
+/// The gradients of `rms_norm`, from the rows of the input and their factors.
 fn rms_grads(
     g: &Tensor,
     x: V,
@@ -485,7 +485,7 @@ pub fn rms_norm(
     if !dtype.is_differentiable() {
         return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
     }
-    // Of the type that is computed in.
+    // The epsilon of the dtype that is computed in.
     let smallest =
         if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let eps = eps.unwrap_or(smallest);

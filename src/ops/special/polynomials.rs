@@ -1,4 +1,4 @@
-//! Orthogonal polynomials, each element of an order of its own. They have no shaders.
+//! Orthogonal polynomials; the degree is an operand. They have no shaders.
 
 use crate::cpu::math::polynomial::{Family, MOST, polynomial};
 use crate::ops::prelude::*;
