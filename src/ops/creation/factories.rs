@@ -186,7 +186,8 @@ pub fn empty_strided(
         .iter()
         .zip(&strides)
         .try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
-    let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
+    let reach = reach
+        .ok_or_else(|| Error::runtime("empty_strided: sizes and strides exceed the range of addresses"))?;
     let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
     body.layout = Layout { shape, strides, offset: 0 };
     fresh_leaf(body, requires_grad)

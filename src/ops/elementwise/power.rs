@@ -19,7 +19,9 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             if s.as_f64() == 2.0 && s.imaginary() == 0.0 && s.category() != Category::Bool =>
         {
             let promoted = result_type([base, exponent]);
-            let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
+            let Operand::Tensor(t) = base else {
+                return Err(Error::runtime("pow: one of the operands must be a tensor"));
+            };
             if t.dtype() == promoted {
                 apply(&a::pow_square::ROW, &[base])
             } else {

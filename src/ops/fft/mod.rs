@@ -115,7 +115,7 @@ fn counted(shape: &[usize], dims: &[i64]) -> usize {
 fn split_last(dims: &[i64]) -> Result<(i64, &[i64])> {
     match dims.split_last() {
         Some((&last, others)) => Ok((last, others)),
-        None => Err(Error::runtime("fft: a transform needs a dimension")),
+        None => Err(Error::runtime("fft: dim must name at least one dimension")),
     }
 }
 

@@ -173,13 +173,13 @@ pub(super) struct OverSamples {
 
 /// The shape of an indexing result as the mapped function sees it: the number of dimensions of the index, and those before and
 /// after it.
-struct Seen {
+struct IndexedShape {
     block: usize,
     before: usize,
     regular: usize,
 }
 
-fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
+fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<IndexedShape> {
     let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
     let mut block = Dims::new();
     for index in indices.iter().flatten() {
@@ -187,7 +187,7 @@ fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
             .map_err(|_| Error::index("shape mismatch: indexing tensors could not be broadcast together"))?;
     }
     let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
-    Ok(Seen {
+    Ok(IndexedShape {
         block: block.len(),
         before: if adjacent { used.first().copied().unwrap_or(0) } else { 0 },
         regular: rank.saturating_sub(used.len()),
@@ -195,7 +195,7 @@ fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
 }
 
 pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -> Result<OverSamples> {
-    let Seen { block, before, regular } = seen(rank, indices)?;
+    let IndexedShape { block, before, regular } = seen(rank, indices)?;
     let k = b.k();
     let batched = indices.iter().flatten().any(Tensor::is_batched);
     let mut all: Vec<Option<Tensor>> = Vec::new();

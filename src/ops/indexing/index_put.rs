@@ -30,7 +30,7 @@ fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Op
         return Err(too_many(input, by.len()));
     }
     if by.is_empty() {
-        return Err(Error::index("index_put: masks without dimensions name no elements"));
+        return Err(Error::index("index_put: masks must have at least one dimension"));
     }
     check_places(input, &by)?;
     if values.dtype() != input.dtype() {

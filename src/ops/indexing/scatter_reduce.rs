@@ -85,7 +85,7 @@ pub(crate) fn reduced(
     if how != Meeting::Mean {
         return Ok(out);
     }
-    let count = meetings(input, dim, index, own)?;
+    let count = count_values(input, dim, index, own)?;
     if input.dtype().is_differentiable() {
         return a::div(&out, &count);
     }
@@ -93,7 +93,7 @@ pub(crate) fn reduced(
 }
 
 /// The number of values sent to each position, at least 1.
-fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
+fn count_values(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
     let start = constant::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = constant::ones(&index.shape(), input.dtype(), input.device())?;
     let count = Scatter::call(&start, dim, index, &ones, Put::Add)?;
@@ -115,7 +115,7 @@ pub(crate) struct Reduced<'a> {
 }
 
 /// The derivatives of a product, maximum or minimum by its operands.
-struct Shares {
+struct OperandDerivatives {
     input: Tensor,
     src: Tensor,
 }
@@ -125,8 +125,8 @@ impl Reduced<'_> {
     pub fn for_input(&self, g: V) -> Result<V> {
         Ok(match self.how {
             Meeting::Sum => g,
-            Meeting::Mean => g / V::from(meetings(self.input, self.dim, self.index, self.own)?),
-            _ => g * V::from(self.shares()?.input),
+            Meeting::Mean => g / V::from(count_values(self.input, self.dim, self.index, self.own)?),
+            _ => g * V::from(self.operand_derivatives()?.input),
         })
     }
 
@@ -134,8 +134,8 @@ impl Reduced<'_> {
     pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
         Ok(match self.how {
             Meeting::Sum => sent(g),
-            Meeting::Mean => sent(g / V::from(meetings(self.input, self.dim, self.index, self.own)?)),
-            _ => sent(g) * V::from(self.shares()?.src),
+            Meeting::Mean => sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?)),
+            _ => sent(g) * V::from(self.operand_derivatives()?.src),
         })
     }
 
@@ -143,7 +143,7 @@ impl Reduced<'_> {
         ScatterReduce::call(input, self.dim, self.index, src, self.how, self.own)
     }
 
-    fn shares(&self) -> Result<Shares> {
+    fn operand_derivatives(&self) -> Result<OperandDerivatives> {
         let &Reduced { input, src, result, dim, index, how, own, twice } = self;
         let there = |t: &Tensor| Gather::call(t, dim, index);
         if how == Meeting::Prod {
@@ -163,7 +163,7 @@ impl Reduced<'_> {
                 && !picked.is_batched()
                 && reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
             let src = if several { underivable(&picked, twice) } else { picked };
-            return Ok(Shares { input: a::div(&others, &full_input)?, src });
+            return Ok(OperandDerivatives { input: a::div(&others, &full_input)?, src });
         }
         let hit = |t: &Tensor, y: &Tensor| copies::to_dtype(&a::eq(t, y)?, y.dtype());
         let (mut for_input, for_src) = (hit(input, result)?, hit(src, &there(result)?)?);
@@ -172,7 +172,7 @@ impl Reduced<'_> {
         }
         // Equal maxima or minima share the gradient.
         let ties = a::maximum(&Scatter::call(&for_input, dim, index, &for_src, Put::Add)?, 1.0)?;
-        Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+        Ok(OperandDerivatives { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
     }
 }
 
@@ -183,10 +183,10 @@ static SEVERAL_ZEROS: Derivative = no_derivative!(
 );
 
 /// Gives the derivatives a node whose backward is `twice`.
-fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
-    let body = shares.body().clone();
+fn underivable(x: &Tensor, twice: &'static Derivative) -> Tensor {
+    let body = x.body().clone();
     let mut recorder = Recorder::new(twice);
-    recorder.input(Some(shares));
+    recorder.input(Some(x));
     let node = recorder.publish(&[&body]);
     let made = Tensor::new(body);
     made.set_history(Some(Edge { node, output: 0 }));

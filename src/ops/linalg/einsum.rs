@@ -20,7 +20,7 @@ enum Name {
     Rest(usize),
 }
 
-struct Plan {
+struct Equation {
     inputs: Vec<Vec<Name>>,
     output: Vec<Name>,
 }
@@ -75,7 +75,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
     Ok(out)
 }
 
-fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
+fn parse(equation: &str, operands: &[Tensor]) -> Result<Equation> {
     try_alloc::check_list(equation.len())?;
     let (left, right) = match equation.split_once("->") {
         Some((left, right)) => (left, Some(right)),
@@ -129,7 +129,7 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
             (0..depth).rev().map(Name::Rest).chain(once.into_iter().map(Name::Letter)).collect()
         }
     };
-    Ok(Plan { inputs, output })
+    Ok(Equation { inputs, output })
 }
 
 /// Permutes an operand to the dimensions in `order`. Missing ones get size 1.
@@ -155,7 +155,7 @@ fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
 }
 
 /// The names of the result, then those that are summed: the ellipsis first, then letters in alphabetical order.
-fn order(plan: &Plan) -> Vec<Name> {
+fn order(plan: &Equation) -> Vec<Name> {
     let rank = |name: &Name| match *name {
         Name::Rest(place) => (0, usize::MAX - place),
         Name::Letter(c) => (1, c as usize),

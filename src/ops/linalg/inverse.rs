@@ -134,7 +134,7 @@ pub fn linalg_pinv(
 ) -> Result<Tensor> {
     check_invertible(input)?;
     let Bound::Number(rtol) = usual(input, atol.map(Bound::Number).as_ref(), rtol.map(Bound::Number)) else {
-        return Err(Error::runtime("linalg.pinv: a bound is no number"));
+        return Err(Error::runtime("linalg.pinv: atol and rtol must be numbers"));
     };
     LinalgPinv::call(input, atol, rtol, hermitian)
 }

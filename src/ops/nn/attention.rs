@@ -47,7 +47,7 @@ fn weights(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scal
 }
 
 /// The gradient of the unscaled scores, from the gradient of the result and the weights.
-fn slope(g: &V, value: &V, weights: &V, scale: f64) -> V {
+fn score_gradient(g: &V, value: &V, weights: &V, scale: f64) -> V {
     let of_weights = g.matmul(value.mt());
     weights * (&of_weights - (&of_weights * weights).sum(&[-1], true)) * scale
 }
@@ -68,7 +68,7 @@ fn by_rows(body: &Body, dtype: DType) -> Result<Body> {
 }
 
 /// The operands in the dtype and layout that the kernel expects.
-struct Own {
+struct AttentionOperands {
     query: Body,
     key: Body,
     value: Body,
@@ -77,13 +77,13 @@ struct Own {
     scale: f64,
 }
 
-impl Own {
+impl AttentionOperands {
     fn new(
         [query, key, value]: [&Body; 3],
         mask: Option<&Body>,
         causal: bool,
         scale: Option<f64>,
-    ) -> Result<Own> {
+    ) -> Result<AttentionOperands> {
         let dtype = wide(query.dtype);
         let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
         let expanded = |mask: &Body| -> Result<Body> {
@@ -91,7 +91,7 @@ impl Own {
             let mask = if mask.conj_neg.is_none() { mask } else { dense(&mask, dtype)? };
             Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
         };
-        Ok(Own {
+        Ok(AttentionOperands {
             scale: scale_of(scale, query.shape()[3]),
             query: by_rows(query, dtype)?,
             key: by_rows(key, dtype)?,
@@ -116,7 +116,7 @@ impl Own {
 /// Attention on a GPU, one block of queries after the other.
 #[cfg(feature = "gpu")]
 mod blocks {
-    use super::{HELD, Own, slope, weights};
+    use super::{AttentionOperands, HELD, score_gradient, weights};
     use crate::operator::{constant, inplace};
     use crate::ops::prelude::*;
     use crate::ops::shape::slices::Narrow;
@@ -143,7 +143,7 @@ mod blocks {
         weights: V,
     }
 
-    impl Own {
+    impl AttentionOperands {
         /// Calls `each` for one block of queries after the other. A block is so small that its weights can be held at once.
         fn by_blocks(&self, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
             let [query, key, value] =
@@ -185,12 +185,15 @@ mod blocks {
             self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
                 let g = V::from(rows(&g, &queries)?);
                 if wants[0] || wants[1] {
-                    let slope = slope(&g, &value, &p, self.scale);
+                    let score_gradient = score_gradient(&g, &value, &p, self.scale);
                     if wants[0] {
-                        inplace::copy_into(&rows(&to_query, &queries)?, &slope.matmul(&key).tensor()?)?;
+                        inplace::copy_into(
+                            &rows(&to_query, &queries)?,
+                            &score_gradient.matmul(&key).tensor()?,
+                        )?;
                     }
                     if wants[1] {
-                        add_rows(&to_key, &keys, slope.mt().matmul(V::from(&query)))?;
+                        add_rows(&to_key, &keys, score_gradient.mt().matmul(V::from(&query)))?;
                     }
                 }
                 if wants[2] { add_rows(&to_value, &keys, p.mt().matmul(g)) } else { Ok(()) }
@@ -217,7 +220,8 @@ impl ScaledDotProductFlashAttentionForCpu {
         let _ = dropout_p;
         let mask = attn_mask.map(|mask| mask.body().clone());
         let (query, dtype) = (query.body(), query.dtype());
-        let own = Own::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
+        let own =
+            AttentionOperands::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
         let out = empty_body_like(&query, wide(dtype))?;
         let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
         fork!([&out, &own.query],
@@ -245,10 +249,13 @@ impl ScaledDotProductFlashAttentionForCpu {
         let _ = dropout_p;
         let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
         let p = weights(0, &query, &key, attn_mask, is_causal, scale);
-        let slope = (wants[0] || wants[1]).then(|| slope(&g, &value, &p, scale));
+        let score_gradient = (wants[0] || wants[1]).then(|| score_gradient(&g, &value, &p, scale));
         [
-            slope.as_ref().filter(|_| wants[0]).map(|slope| slope.matmul(&key)),
-            slope.as_ref().filter(|_| wants[1]).map(|slope| slope.mt().matmul(&query)),
+            score_gradient.as_ref().filter(|_| wants[0]).map(|score_gradient| score_gradient.matmul(&key)),
+            score_gradient
+                .as_ref()
+                .filter(|_| wants[1])
+                .map(|score_gradient| score_gradient.mt().matmul(&query)),
             wants[2].then(|| p.mt().matmul(&g)),
         ]
     }
@@ -266,7 +273,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
         let dtype = query.dtype;
-        let own = Own::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
+        let own = AttentionOperands::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
         let (g, output) = (by_rows(&g, wide(dtype))?, by_rows(&output, wide(dtype))?);
         let new = |like: &Body| empty_body_like(like, wide(dtype));
         let made = [new(&own.query)?, new(&own.key)?, new(&own.value)?];

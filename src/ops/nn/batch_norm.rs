@@ -30,7 +30,7 @@ fn per_channel(v: V, ndim: usize, channels: usize) -> V {
 }
 
 /// The centred input, the means, `1 / sqrt(variance + eps)`, and the variances.
-struct Made {
+struct Normalized {
     centred: V,
     mean: V,
     scale: V,
@@ -46,7 +46,7 @@ struct Running<'a> {
     training: bool,
 }
 
-fn normalized(input: V, running: Running, eps: f64) -> Made {
+fn normalize(input: V, running: Running, eps: f64) -> Normalized {
     let shape = input.shape();
     let (ndim, channels) = (shape.len(), shape[1]);
     let count = each(&shape) as f64;
@@ -54,12 +54,12 @@ fn normalized(input: V, running: Running, eps: f64) -> Made {
     if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
         let line = |t: &Tensor| per_channel(V::from(t), ndim, channels);
         let (mean, variance) = (line(mean), line(var));
-        return Made { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
+        return Normalized { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
     }
     let mean = input.clone().sum(&dims, true) / count;
     let centred = input - &mean;
     let variance = (&centred * &centred).sum(&dims, true) / count;
-    Made { scale: rsqrt(&variance + eps), centred, mean, variance }
+    Normalized { scale: rsqrt(&variance + eps), centred, mean, variance }
 }
 
 /// Returns the result, the means, the factors `1 / sqrt(variance + eps)`, and the variances.
@@ -71,7 +71,7 @@ fn formula(
     eps: f64,
 ) -> Result<[Tensor; 4]> {
     let (ndim, channels) = (input.ndim(), input.shape()[1]);
-    let made = normalized(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
+    let made = normalize(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
     let mut y = &made.centred * &made.scale;
     if let Some(weight) = weight {
         y = y * per_channel(V::from(weight), ndim, channels);
@@ -84,7 +84,13 @@ fn formula(
 }
 
 /// The gradients, from the operands and the saved statistics. With `own`, the statistics depend on the input.
-fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool; 3]) -> [Option<V>; 3] {
+fn gradients(
+    g: &Tensor,
+    made: &Normalized,
+    weight: Option<V>,
+    own: bool,
+    wants: [bool; 3],
+) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let (ndim, channels) = (shape.len(), shape[1]);
     let count = each(&shape) as f64;
@@ -222,7 +228,7 @@ fn by_kernel(
 }
 
 /// Updates the running means and variances with those of this batch, without recording a graph.
-fn take_in(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
+fn update_running(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, unbiased)] {
         let Some(old) = old else { continue };
@@ -260,7 +266,7 @@ impl NativeBatchNorm {
             by_kernel(&input.body(), weight.as_ref(), bias.as_ref(), running, eps)?
         };
         if training && input.numel() > 0 {
-            take_in(running, &made[1], &made[3], input.numel() / input.shape()[1], momentum)?;
+            update_running(running, &made[1], &made[3], input.numel() / input.shape()[1], momentum)?;
         }
         Ok(made)
     }
@@ -275,7 +281,7 @@ impl NativeBatchNorm {
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
         let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
-        let made = normalized(input.cast(wide(g.dtype())), running, eps);
+        let made = normalize(input.cast(wide(g.dtype())), running, eps);
         gradients(g, &made, weight, training, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
@@ -294,7 +300,7 @@ impl NativeBatchNorm {
             let line = |body: Body| per_channel(value(body), ndim, channels);
             let (mean, scale) = (line(result1), line(result2));
             let centred = value(input).cast(wide(g.dtype)) - &mean;
-            let made = Made { centred, scale: scale.clone(), mean, variance: scale };
+            let made = Normalized { centred, scale: scale.clone(), mean, variance: scale };
             return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
         }
         let laid = ChannelLayout::of(&input);

@@ -106,7 +106,7 @@ fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
 }
 
 /// Converts the kernel's result to the dtype and memory format of the operator's result.
-fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
+fn finish(out: Body, x: &Body, w: &Body) -> Result<Body> {
     if out.dtype == x.dtype && out.device().is_cpu() {
         return Ok(out);
     }
@@ -119,7 +119,7 @@ fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
 }
 
 /// Computes a convolution.
-fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
+fn convolve(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
     let shape = result_shape(x.shape(), w.shape(), moves)?;
     let dtype = compute_type("convolution", x.dtype)?;
     let out = like(&shape, x, w, dtype)?;
@@ -128,7 +128,7 @@ fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<B
         let bias = bias.map(|bias| in_dtype(bias.clone(), dtype)).transpose()?;
         into(&out, &x, &w, bias.as_ref(), moves)?;
     }
-    finished(out, x, w)
+    finish(out, x, w)
 }
 
 /// Calls the kernel: a convolution, or, if transposed, the gradient of its image.
@@ -161,7 +161,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
         } else {
             into(&out, &wide_g, &wide_w, None, &Moves { transposed: !moves.transposed, ..moves.clone() })?;
         }
-        finished(out, x, w)
+        finish(out, x, w)
     };
     let d_weight = || {
         let out = Body::new(w.shape(), dtype, w.device())?;
@@ -206,7 +206,7 @@ impl Convolution {
     ) -> Result<Body> {
         let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
         let bias = bias.map(|bias| bias.body().clone());
-        convolved(&input.body(), &weight.body(), bias.as_ref(), &moves)
+        convolve(&input.body(), &weight.body(), bias.as_ref(), &moves)
     }
     #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn derivative(

@@ -106,7 +106,7 @@ fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> 
     let dense = |b: &Body| if b.layout.is_contiguous() { Ok(b.clone()) } else { duplicate(b) };
     let (g, result) = (dense(g)?, dense(result)?);
     if g.shape() != shape.as_slice() || result.shape() != shape.as_slice() {
-        return Err(Error::runtime("cdist: the gradient has another shape than the distances"));
+        return Err(Error::runtime("cdist: the gradient must have the shape of the distances"));
     }
     let out = Body::new(x1.shape(), x1.dtype, x1.device())?;
     if out.numel() > 0 {

@@ -63,12 +63,12 @@ pub(super) fn table_gradient(g: &Tensor, indices: &Tensor, count: usize, way: Wa
 }
 
 /// The gradient of the table by one kernel, which cannot be differentiated again.
-fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+fn table_gradient_by_kernel(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape().last().copied().unwrap_or(0);
     let g = reshape(&Tensor::new(g.clone()), &[indices.numel(), width])?;
-    let total = match spread_on_gpu(&g.body(), indices, count, way)? {
+    let total = match table_gradient_on_gpu(&g.body(), indices, count, way)? {
         Some(total) => total,
-        None => spread_by_index(&g, indices, count, way)?,
+        None => table_gradient_by_index(&g, indices, count, way)?,
     };
     if !way.by_frequency {
         return Ok(total);
@@ -78,7 +78,7 @@ fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Bod
 
 /// The gradient of the table by one GPU kernel, in which each row searches all indices. `None` if there are too many.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
-fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
+fn table_gradient_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
     #[cfg(feature = "gpu")]
     if g.device().is_gpu() && g.dtype.is_float() && crate::gpu::is_few(count, indices.numel()) {
         let (g, indices) = (dense(g, g.dtype)?, dense(&indices.body(), indices.dtype())?);
@@ -91,7 +91,7 @@ fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<O
 }
 
 /// The gradient of the table by `index_add`.
-fn spread_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+fn table_gradient_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape()[1];
     let total = filled(&[count, width], Scalar::Int(0), g.dtype(), g.device())?;
     add_slices(&total, &g.body(), 0, &flat(indices)?)?;
@@ -123,7 +123,12 @@ impl Embedding {
         padding_idx: i64,
         scale_grad_by_freq: bool,
     ) -> Result<Body> {
-        spread_fast(&g, &indices, at.shape[0], Way { padding_idx, by_frequency: scale_grad_by_freq })
+        table_gradient_by_kernel(
+            &g,
+            &indices,
+            at.shape[0],
+            Way { padding_idx, by_frequency: scale_grad_by_freq },
+        )
     }
     fn batch(
         _b: &Batch,
@@ -135,7 +140,7 @@ impl Embedding {
         if padding_idx < 0 && !scale_grad_by_freq {
             return rows(weight, indices);
         }
-        Err(Error::not_implemented("vmap: embedding takes no padding_idx and no scale_grad_by_freq"))
+        Err(Error::not_implemented("vmap: embedding does not support padding_idx and scale_grad_by_freq"))
     }
 }
 

@@ -37,7 +37,7 @@ fn result_shape(input: &[usize], grid: &[usize]) -> Dims {
 
 /// One neighbour of each place along one dimension: its index, clamped to the image; its weight, which is 0 outside; and the
 /// derivative of the weight by the grid.
-struct Along {
+struct Neighbour {
     places: V,
     weight: V,
     slope: V,
@@ -49,7 +49,7 @@ fn fixed(v: V) -> V {
 }
 
 /// Reflects `x` between the bounds `low2 / 2` and `high2 / 2`. Returns the result and its derivative, which is 1 or -1.
-fn mirrored(x: V, low2: i64, high2: i64) -> [V; 2] {
+fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
     if low2 == high2 {
         return [zero_of(&x), zero_of(x)];
     }
@@ -76,14 +76,14 @@ fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
         Padding::Zeros => [x, one],
         Padding::Border => clipped([x, one]),
         Padding::Reflection => clipped(match of.align_corners {
-            true => mirrored(x, 0, 2 * (size as i64 - 1)),
-            false => mirrored(x, -1, 2 * size as i64 - 1),
+            true => reflect(x, 0, 2 * (size as i64 - 1)),
+            false => reflect(x, -1, 2 * size as i64 - 1),
         }),
     }
 }
 
 /// The neighbours of all places of the grid along one dimension, by differentiable formulas.
-fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
+fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
     let factor = (size - usize::from(of.align_corners)) as f64 / 2.0;
     let x = match of.align_corners {
         true => (place + 1.0) * factor,
@@ -92,7 +92,7 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
     let one = |at: V, weight: V, slope: V| {
         let inside = both(ge(&at, 0.0), lt(&at, size as f64));
         let places = select(0.0, &at, &inside).cast(DType::I64);
-        Along { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
+        Neighbour { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
     };
     match of.kernel {
         Kernel::Linear => {

@@ -144,14 +144,14 @@ nll_loss! {
 }
 
 /// The operands in the dtype and layout that the kernels expect.
-struct Own {
+struct NllOperands {
     target: Body,
     weight: Option<Body>,
     ignored: i64,
     planes: [usize; 3],
 }
 
-impl Own {
+impl NllOperands {
     fn host(&self) -> Result<host::Nll<'_>> {
         Ok(host::Nll {
             target: self.target.host()?,
@@ -290,7 +290,7 @@ impl Classes {
 
     /// The operands for the GPU's kernels, or `None`.
     #[cfg(feature = "gpu")]
-    fn of_few(&self, input: &Body) -> Result<Option<Own>> {
+    fn of_few(&self, input: &Body) -> Result<Option<NllOperands>> {
         if !input.device().is_gpu() || !input.dtype.is_float() {
             return Ok(None);
         }
@@ -299,12 +299,12 @@ impl Classes {
     }
 
     /// The operands for the CPU's kernels, or `None`.
-    fn on_host(&self, input: &Body) -> Result<Option<Own>> {
+    fn on_host(&self, input: &Body) -> Result<Option<NllOperands>> {
         let fits = input.device().is_cpu() && matches!(input.dtype, DType::F32 | DType::F64);
         if fits { self.own(input, DType::I64) } else { Ok(None) }
     }
 
-    fn own(&self, input: &Body, of_targets: DType) -> Result<Option<Own>> {
+    fn own(&self, input: &Body, of_targets: DType) -> Result<Option<NllOperands>> {
         let target = self.target.body();
         let planes = match *input.shape() {
             [classes] => [1, classes, 1],
@@ -320,7 +320,7 @@ impl Classes {
             return Ok(None);
         }
         let weight = self.weight.as_ref().map(|t| dense(&t.body(), input.dtype)).transpose()?;
-        Ok(Some(Own { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
+        Ok(Some(NllOperands { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {

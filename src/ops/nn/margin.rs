@@ -140,23 +140,29 @@ pub fn soft_margin_loss(
 }
 
 /// How much each class violates the margin to the target class.
-struct Lacks {
+struct Violations {
     /// 0 for the target class itself.
-    lack: V,
+    violation: V,
     own: V,
     weight: Option<V>,
 }
 
-fn lacks(x: &V, target: &Tensor, margin: f64, weight: Option<&Tensor>, sizes: [usize; 2]) -> Result<Lacks> {
+fn violations(
+    x: &V,
+    target: &Tensor,
+    margin: f64,
+    weight: Option<&Tensor>,
+    sizes: [usize; 2],
+) -> Result<Violations> {
     let x = x.clone().reshape(&sizes);
     let target = reshape(target, &[sizes[0], 1])?;
     let x = x.tensor()?;
     let near = V::from(index::Gather::call(&x, 1, &target)?);
     let own = eq(counting(sizes[1], &x)?, V::from(&target));
-    let lack = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
+    let violation = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
     let weight = weight.map(|w| index::index_select(w, 0, &reshape(&target, &[sizes[0]])?)).transpose()?;
     let weight = weight.map(|w| V::from(w).reshape(&[sizes[0], 1]));
-    Ok(Lacks { lack, own, weight })
+    Ok(Violations { violation, own, weight })
 }
 
 fn multi_margin(
@@ -168,13 +174,13 @@ fn multi_margin(
     reduction: i64,
 ) -> Result<Tensor> {
     let sizes = rows(&input.shape());
-    let Lacks { lack, weight, .. } = lacks(&input.into(), target, margin, weight, sizes)?;
-    let lack = if p == 1 { lack } else { &lack * &lack };
-    let lack = match weight {
-        Some(weight) => lack * weight,
-        None => lack,
+    let Violations { violation, weight, .. } = violations(&input.into(), target, margin, weight, sizes)?;
+    let violation = if p == 1 { violation } else { &violation * &violation };
+    let violation = match weight {
+        Some(weight) => violation * weight,
+        None => violation,
     };
-    let loss = lack.sum(&[1], false) / sizes[1] as f64;
+    let loss = violation.sum(&[1], false) / sizes[1] as f64;
     let loss = if reduction == NONE { loss.reshape(&target.shape()) } else { loss };
     reduced(loss, reduction).tensor()
 }
@@ -209,9 +215,10 @@ impl MultiMarginLoss {
         reduction: i64,
     ) -> Result<Tensor> {
         let sizes = rows(&input.shape());
-        let Lacks { lack, own, weight } = lacks(&input, &target, margin, weight.as_ref(), sizes)?;
-        let counts = gt(&lack, 0.0);
-        let slope = if p == 1 { select(zero_of(&lack), 1.0, counts) } else { lack * 2.0 };
+        let Violations { violation, own, weight } =
+            violations(&input, &target, margin, weight.as_ref(), sizes)?;
+        let counts = gt(&violation, 0.0);
+        let slope = if p == 1 { select(zero_of(&violation), 1.0, counts) } else { violation * 2.0 };
         let slope = match weight {
             Some(weight) => slope * weight,
             None => slope,
@@ -286,16 +293,16 @@ pub fn multi_margin_loss(
 }
 
 /// Target classes of each example, up to the first negative number, compared with the scores.
-struct Lists {
+struct TargetLists {
     /// How much class `i` violates the margin to target `j`: `[example, j, i]`; 0 where it does not count.
-    lack: V,
+    violation: V,
     /// 1 if target `j` is class `i`.
     member: V,
     /// 1 if class `i` is among the targets: `[example, 1, i]`.
     chosen: V,
 }
 
-fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
+fn target_lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<TargetLists> {
     let x = x.clone().reshape(&sizes).tensor()?;
     let target = reshape(target, &sizes)?;
     let there = V::from(&target).then(|t| ge(V::from(t), 0.0).cast(DType::I64).tensor());
@@ -306,15 +313,15 @@ fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
     let place = V::from(unsqueeze(&place, 2)?);
     let member = both(eq(counting(sizes[1], &x)?, place), &listed);
     let chosen = gt(member.clone().cast(DType::I64).sum(&[1], true), 0.0);
-    let lack = maximum(V::from(unsqueeze(&x, 1)?) - near + 1.0, 0.0);
-    let lack = select(0.0, lack, both(listed, not(&chosen)));
-    Ok(Lists { lack, member, chosen })
+    let violation = maximum(V::from(unsqueeze(&x, 1)?) - near + 1.0, 0.0);
+    let violation = select(0.0, violation, both(listed, not(&chosen)));
+    Ok(TargetLists { violation, member, chosen })
 }
 
 fn multilabel(input: &Tensor, target: &Tensor, reduction: i64) -> Result<[Tensor; 2]> {
     let sizes = rows(&input.shape());
-    let Lists { lack, chosen, .. } = lists(&input.into(), target, sizes)?;
-    let loss = lack.sum(&[1, 2], false) / sizes[1] as f64;
+    let TargetLists { violation, chosen, .. } = target_lists(&input.into(), target, sizes)?;
+    let loss = violation.sum(&[1, 2], false) / sizes[1] as f64;
     let loss = if reduction == NONE && input.ndim() < 2 { loss.reshape(&[]) } else { loss };
     let chosen = chosen.cast(input.dtype()).reshape(&target.shape()).tensor()?;
     Ok([reduced(loss, reduction).tensor()?, chosen])
@@ -329,10 +336,10 @@ impl MultilabelMarginLoss {
     fn d_input(g: V, input: V, target: Tensor, is_target: Unread, reduction: i64) -> Result<Tensor> {
         let Unread = is_target;
         let sizes = rows(&input.shape());
-        let Lists { lack, member, .. } = lists(&input, &target, sizes)?;
+        let TargetLists { violation, member, .. } = target_lists(&input, &target, sizes)?;
         let parts = if reduction == MEAN { numel(&sizes) } else { sizes[1] };
         let g = if reduction == NONE { g.reshape(&[sizes[0], 1, 1]) } else { g };
-        let slope = g * select(zero_of(&lack), 1.0, gt(&lack, 0.0)) / parts as f64;
+        let slope = g * select(zero_of(&violation), 1.0, gt(&violation, 0.0)) / parts as f64;
         let back = select(0.0, slope.clone().sum(&[2], true), member).sum(&[1], false);
         (slope.sum(&[1], false) - back).reshape(&input.shape()).tensor()
     }

@@ -34,7 +34,7 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
 pub(super) fn bodies<const N: usize>(made: [Option<V>; N]) -> Result<[Option<Body>; N]> {
     let made: Result<Vec<Option<Body>>> =
         made.into_iter().map(|v| v.map(|v| v.tensor().map(|t| t.body().clone())).transpose()).collect();
-    made?.try_into().map_err(|_| Error::runtime("a derivative made another number of gradients"))
+    made?.try_into().map_err(|_| Error::runtime("a derivative returned the wrong number of gradients"))
 }
 
 /// Rejects weights and biases whose dtype does not fit: it must be that of the input, or float32 if the input has half precision.
@@ -94,19 +94,19 @@ pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Gr
 }
 
 /// Standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
-struct Standard {
+struct StandardizedRows {
     y: V,
     mean: V,
     scale: V,
 }
 
-fn standardized(x: &V, rows: &[usize], eps: f64) -> Standard {
+fn standardize(x: &V, rows: &[usize], eps: f64) -> StandardizedRows {
     let x = x.clone().reshape(rows);
     let n = rows[1] as f64;
     let mean = x.clone().sum(&[1], true) / n;
     let centred = x - &mean;
     let scale = rsqrt((&centred * &centred).sum(&[1], true) / n + eps);
-    Standard { y: centred * &scale, mean, scale }
+    StandardizedRows { y: centred * &scale, mean, scale }
 }
 
 /// The shape of the input as a matrix with one row per normalization.
@@ -126,7 +126,7 @@ fn layer_norm_formula(
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
     let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
-    let Standard { mut y, mean, scale } = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
+    let StandardizedRows { mut y, mean, scale } = standardize(&to_dtype(x, wide)?.into(), &rows, eps);
     let line = |t: &Tensor| reshape(t, &[rows[1]]);
     if let Some(weight) = weight {
         y = y * V::from(line(weight)?);
@@ -145,14 +145,14 @@ fn layer_norm_grads(
     g: &Tensor,
     rows: &[usize; 2],
     dims: usize,
-    standard: Standard,
+    standard: StandardizedRows,
     weight: Option<V>,
     wants: [bool; 3],
 ) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let tail = Dims::from_slice(&shape[shape.len() - dims..]);
     let g = V::from(g).reshape(rows);
-    let Standard { y, scale, .. } = standard;
+    let StandardizedRows { y, scale, .. } = standard;
     let of_input = || {
         let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
         let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
@@ -261,7 +261,7 @@ impl NativeLayerNorm {
     ) -> [Option<V>; 3] {
         let Unread = bias;
         let rows = rows_of(&g.shape(), normalized_shape.len());
-        layer_norm_grads(g, &rows, normalized_shape.len(), standardized(&input, &rows, eps), weight, wants)
+        layer_norm_grads(g, &rows, normalized_shape.len(), standardize(&input, &rows, eps), weight, wants)
     }
     /// Uses the mean and the factor that the forward saved.
     fn fast_derivative(
@@ -281,7 +281,7 @@ impl NativeLayerNorm {
         let rows = rows_of(g.shape(), n);
         let line = |body: &Body| value(body).reshape(&[rows[0], 1]);
         let (mean, scale) = (line(&result1), line(&result2));
-        let standard = Standard { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
+        let standard = StandardizedRows { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
         bodies(layer_norm_grads(&Tensor::new(g), &rows, n, standard, weight.as_ref().map(value), wants))
     }
     fn batch(

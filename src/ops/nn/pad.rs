@@ -22,7 +22,7 @@ enum Edge {
 
 /// The relation of a segment of the result to one of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum SegmentKind {
     Straight,
     Backwards,
     /// All elements come from one element.
@@ -31,16 +31,16 @@ enum How {
 
 /// A segment along one dimension: `length` elements of the result from `to` on come from those of the input from `from` on.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct Segment {
     to: usize,
     from: usize,
     length: usize,
-    how: How,
+    kind: SegmentKind,
 }
 
-impl Stretch {
+impl Segment {
     fn source(&self) -> usize {
-        if self.how == How::Repeated { 1 } else { self.length }
+        if self.kind == SegmentKind::Repeated { 1 } else { self.length }
     }
 }
 
@@ -59,12 +59,12 @@ impl Side {
     }
 
     /// The segments of the result: the padding before, the elements themselves, the padding after.
-    fn stretches(&self, edge: Edge) -> Vec<Stretch> {
+    fn segments(&self, edge: Edge) -> Vec<Segment> {
         let (n, left) = (self.size, self.before);
         let total = self.total().unwrap_or(0);
         // The range of the result that holds the elements themselves.
         let (first, last) = (left.clamp(0, total), (left + n).clamp(0, total));
-        let how = if edge == Edge::Reflect { How::Backwards } else { How::Repeated };
+        let kind = if edge == Edge::Reflect { SegmentKind::Backwards } else { SegmentKind::Repeated };
         // Element `o` of the result corresponds to position `o - left` of the input.
         let lowest = |from: i64, to: i64| match edge {
             Edge::Replicate if from < left => 0,
@@ -72,22 +72,22 @@ impl Side {
             Edge::Reflect if from < left => left - to + 1,
             Edge::Reflect => 2 * (n - 1) - (to - 1 - left),
         };
-        let stretch = |from: i64, to: i64, source: i64, how| Stretch {
+        let segment = |from: i64, to: i64, source: i64, kind| Segment {
             to: from as usize,
             from: source as usize,
             length: (to - from) as usize,
-            how,
+            kind,
         };
         let mut all = Vec::new();
         if first > 0 {
-            all.push(stretch(0, first, lowest(0, first), how));
+            all.push(segment(0, first, lowest(0, first), kind));
         }
         if last > first {
-            all.push(stretch(first, last, first - left, How::Straight));
+            all.push(segment(first, last, first - left, SegmentKind::Straight));
         }
         let start = last.max(first);
         if total > start {
-            all.push(stretch(start, total, lowest(start, total), how));
+            all.push(segment(start, total, lowest(start, total), kind));
         }
         all
     }
@@ -124,17 +124,17 @@ fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
 
 /// One segment per dimension: a block of the result, and the block of the input that it comes from.
 struct Block {
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
 }
 
 impl Block {
     /// All combinations of one segment from each dimension.
     fn all(sides: &[Side], edge: Edge) -> Vec<Block> {
-        let mut all = vec![Block { stretches: Vec::new() }];
+        let mut all = vec![Block { segments: Vec::new() }];
         for side in sides {
-            let own = side.stretches(edge);
+            let own = side.segments(edge);
             let with = |block: &Block| {
-                let extend = |s: &Stretch| Block { stretches: [&block.stretches[..], &[*s]].concat() };
+                let extend = |s: &Segment| Block { segments: [&block.segments[..], &[*s]].concat() };
                 own.iter().map(extend).collect::<Vec<_>>()
             };
             all = all.iter().flat_map(with).collect();
@@ -142,14 +142,14 @@ impl Block {
         all
     }
 
-    fn dims(&self, ndim: usize) -> impl Iterator<Item = (usize, &Stretch)> {
-        self.stretches.iter().enumerate().map(move |(i, stretch)| (ndim - 1 - i, stretch))
+    fn dims(&self, ndim: usize) -> impl Iterator<Item = (usize, &Segment)> {
+        self.segments.iter().enumerate().map(move |(i, segment)| (ndim - 1 - i, segment))
     }
 
-    fn part(&self, body: &Body, of: impl Fn(&Stretch) -> (usize, usize)) -> Result<Body> {
+    fn part(&self, body: &Body, of: impl Fn(&Segment) -> (usize, usize)) -> Result<Body> {
         let mut layout = body.layout.clone();
-        for (dim, stretch) in self.dims(body.layout.ndim()) {
-            let (start, length) = of(stretch);
+        for (dim, segment) in self.dims(body.layout.ndim()) {
+            let (start, length) = of(segment);
             layout = layout.narrow(dim as i64, start as i64, length as i64)?;
         }
         Ok(body.with_layout(layout))
@@ -165,7 +165,8 @@ impl Block {
 
     /// Flips the dimensions whose segments run backwards.
     fn flipped(&self, body: &Body) -> Result<Body> {
-        let flipped = self.dims(body.layout.ndim()).filter(|(_, s)| s.how == How::Backwards && s.length > 1);
+        let flipped =
+            self.dims(body.layout.ndim()).filter(|(_, s)| s.kind == SegmentKind::Backwards && s.length > 1);
         let dims: Ints = flipped.map(|(dim, _)| dim as i64).collect();
         if dims.is_empty() {
             return Ok(body.clone());
@@ -174,7 +175,7 @@ impl Block {
     }
 
     fn is_straight(&self) -> bool {
-        self.stretches.iter().all(|s| s.how == How::Straight)
+        self.segments.iter().all(|s| s.kind == SegmentKind::Straight)
     }
 }
 
@@ -197,7 +198,7 @@ fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
 }
 
 /// The gradient of [`extended`]: sums the gradients of all copies of an element.
-fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
+fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     let sides = sides(&like.shape, pad);
     let out = filled(&like.shape, Scalar::Int(0), g.dtype, g.device())?;
     if g.numel() == 0 {
@@ -211,7 +212,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     for block in rest {
         let part = Tensor::new(block.flipped(&block.in_result(g)?)?);
         let ndim = part.ndim();
-        let repeated = block.dims(ndim).filter(|(_, s)| s.how == How::Repeated);
+        let repeated = block.dims(ndim).filter(|(_, s)| s.kind == SegmentKind::Repeated);
         let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();
         let sum = || match dims.is_empty() {
             true => Ok(part.clone()),
@@ -243,7 +244,7 @@ macro_rules! extended {
         #[primitive(tangent = linear)]
         impl $Backward {
             fn forward(grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Body> {
-                folded(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
+                sum_copies(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
             }
             fn d_grad_output(g: V, padding: Ints) -> V {
                 g.then(|g| $Pad::call(&g, padding))

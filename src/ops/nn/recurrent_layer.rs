@@ -223,7 +223,7 @@ fn by_kernels(sums: &Body, projected: bool) -> bool {
 }
 
 /// The buffers of a layer for the kernels.
-struct Own {
+struct LayerBuffers {
     cell: Cell,
     sums: Body,
     weight: Body,
@@ -235,7 +235,7 @@ struct Own {
     cells: Option<Body>,
 }
 
-impl Own {
+impl LayerBuffers {
     /// The layer in the form that the kernels take; `view` returns the memory of each buffer.
     fn layer<'a, B>(
         &'a self,
@@ -299,7 +299,7 @@ impl RecurrentLayer {
         }
         let (total, units) = (x.shape()[0], hidden.shape()[1]);
         let new = |width: usize| Body::new(&[total, width], x.dtype, x.device());
-        let own = Own {
+        let own = LayerBuffers {
             cell,
             sums: dense(&x, x.dtype)?,
             weight: dense(&weight.body(), x.dtype)?,
@@ -314,7 +314,7 @@ impl RecurrentLayer {
         fork!([&out, &own.sums],
             cpu: crate::cpu::rnn::forward(out.host()?, own.layer(&sizes, backwards, Body::host)?),
             gpu: crate::gpu::recurrent(out.gpu()?, &own.layer(&sizes, backwards, Body::gpu)?))?;
-        let Own { kept, before, cell_before, hidden, cells, .. } = own;
+        let LayerBuffers { kept, before, cell_before, hidden, cells, .. } = own;
         let or_nothing = |body: Option<Body>| body.map_or_else(nothing, Ok);
         Ok([out, hidden, or_nothing(cells)?, kept, before, or_nothing(cell_before)?])
     }
@@ -378,7 +378,7 @@ impl RecurrentLayer {
         let new = || Body::new(sums.shape(), dtype, device);
         let other = (cell == Cell::Gru).then(new).transpose()?;
         let g_out = g_out.map(|g| dense(&g, dtype)).transpose()?;
-        let own = Own {
+        let own = LayerBuffers {
             cell,
             sums: new()?,
             weight: dense(&weight, dtype)?,
@@ -408,7 +408,7 @@ impl RecurrentLayer {
         };
         let d_weight = wants[3].then(of_weight).transpose()?;
         let d_bias = wants[4].then(of_bias).transpose()?;
-        let Own { sums, hidden, cells, .. } = own;
+        let LayerBuffers { sums, hidden, cells, .. } = own;
         Ok([
             wants[0].then_some(sums),
             wants[1].then_some(hidden),

@@ -20,7 +20,7 @@ enum Rule {
 
 /// The options for resizing one dimension.
 #[derive(Clone, Copy)]
-struct Way {
+struct ResizeOptions {
     rule: Rule,
     align_corners: bool,
     scale: Option<f64>,
@@ -28,7 +28,7 @@ struct Way {
     double: bool,
 }
 
-impl Way {
+impl ResizeOptions {
     fn round(&self, x: f64) -> f64 {
         if self.double { x } else { f64::from(x as f32) }
     }
@@ -58,7 +58,7 @@ impl Way {
         let last = from - 1;
         match self.rule {
             Rule::Nearest | Rule::NearestExact => {
-                let single = Way { double: false, align_corners: false, ..*self };
+                let single = ResizeOptions { double: false, align_corners: false, ..*self };
                 let (step, half) =
                     (single.step(from, to), if self.rule == Rule::Nearest { 0.0 } else { 0.5 });
                 for i in 0..to {
@@ -169,7 +169,7 @@ fn in_format(shape: &[usize], dtype: DType, device: Device, format: MemoryFormat
 }
 
 /// Resizes dimension by dimension; with `back`, back to the size that it came from, for the gradient.
-fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> {
+fn resized(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
     let ndim = x.layout.ndim();
     let dims = sizes.len();
     let format = MemoryFormat::suggested(&x.layout);
@@ -320,9 +320,9 @@ macro_rules! resizes {
     )* };
 }
 
-fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<Way> {
+fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<ResizeOptions> {
     let double = dtype == DType::F64;
-    scales.iter().map(|&scale| Way { rule, align_corners, scale, double }).collect()
+    scales.iter().map(|&scale| ResizeOptions { rule, align_corners, scale, double }).collect()
 }
 resizes! {
     UpsampleNearest1D, UpsampleNearest1DBackward, Nearest, 1, "compute_indices_weights_nearest" [] [scales];
@@ -370,7 +370,11 @@ pub fn resample(
     let (d, h, w, align) = (scale_d, scale_h, scale_w, align_corners);
     let dims = match input.ndim() {
         rank @ 3..=5 => rank - 2,
-        rank => return Err(Error::runtime(format!("only 3D, 4D and 5D tensors are resized, got {rank}D"))),
+        rank => {
+            return Err(Error::runtime(format!(
+                "interpolate: expected a 3D, 4D or 5D tensor, but got {rank}D"
+            )));
+        }
     };
     let size = sizes_of(input, size, &[d, h, w][3 - dims..]);
     match (rule, dims) {
@@ -387,6 +391,8 @@ pub fn resample(
         (4, 2) => UpsampleBilinear2DAa::call(input, size, align, h, w),
         (5, 2) => UpsampleBicubic2DAa::call(input, size, align, h, w),
         (6, 2) => UpsampleLanczos2DAa::call(input, size, align, h, w),
-        _ => Err(Error::runtime(format!("no rule {rule} for {dims} dimensions"))),
+        _ => Err(Error::runtime(format!(
+            "interpolate: mode number {rule} is not supported for {dims} spatial dimensions"
+        ))),
     }
 }

@@ -61,7 +61,7 @@ fn layer(
         && cells.is_none_or(|c| c.shape()[..] == [samples, units]);
     if !fits {
         return Err(Error::runtime(format!(
-            "rnn: hidden state of shape {:?} and weight of shape {:?} do not go with {} gates' sums of {samples} samples",
+            "rnn: hidden state of shape {:?} and weight of shape {:?} do not fit a batch of {samples} and gates of total size {}",
             h.as_slice(),
             w.as_slice(),
             x[1]
@@ -115,7 +115,7 @@ fn run(
         || cells.is_some_and(|c| c.ndim() != 3 || c.shape()[0] != count)
     {
         return Err(Error::runtime(format!(
-            "rnn: expected states of {count} layers and directions, but got hidden states of shape {:?}",
+            "rnn: expected states for {count} layers and directions, but got hidden states of shape {:?}",
             hidden.shape().as_slice()
         )));
     }
@@ -180,8 +180,8 @@ fn sizes_of(data: &Tensor, batch_sizes: &Tensor) -> Result<Vec<i64>> {
     let falling = sizes.windows(2).all(|pair| pair[1] <= pair[0]) && sizes.iter().all(|&n| n > 0);
     if data.ndim() != 2 || !falling || sizes.iter().sum::<i64>() != rows || sizes.is_empty() {
         return Err(Error::runtime(format!(
-            "expected packed data with a row for each sample of each step, in falling numbers, but got data of shape {:?} and \
-             {} steps",
+            "rnn: expected packed data with one row per example and step, and batch sizes that are positive and do not increase, \
+             but got data of shape {:?} and {} steps",
             data.shape().as_slice(),
             sizes.len()
         )));

@@ -214,7 +214,8 @@ impl Mode {
             places = Some(indices.body().clone());
             Ok(values)
         })?;
-        let places = places.ok_or_else(|| Error::runtime("mode() found nothing"))?;
+        let places =
+            places.ok_or_else(|| Error::runtime("mode(): internal error: no indices were computed"))?;
         Ok([values, to_dtype(&Tensor::new(places), DType::I64)?.body().clone()])
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {

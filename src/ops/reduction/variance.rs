@@ -37,7 +37,7 @@ fn var_or_std(
 }
 
 /// The gradient of a variance: twice the deviation from the mean, divided by the degrees of freedom.
-fn spread_grad(
+fn variance_grad(
     g: V,
     x: V,
     at: &Meta,
@@ -79,7 +79,7 @@ impl Var {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<V> {
-        spread_grad(g, input, &at, &dim, correction, keepdim)
+        variance_grad(g, input, &at, &dim, correction, keepdim)
     }
 }
 
@@ -97,7 +97,7 @@ impl Std {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<V> {
-        spread_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
+        variance_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
     }
 }
 
@@ -140,7 +140,7 @@ impl VarMean {
         keepdim: bool,
     ) -> Result<Option<V>> {
         let [var, mean] = g;
-        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        let var = var.map(|g| variance_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
         with_mean_grad(var, mean, &at, &dim, keepdim)
     }
     fn batch(
@@ -175,7 +175,7 @@ impl StdMean {
     ) -> Result<Option<V>> {
         let [std, mean] = g;
         let var = std.map(|g| root_grad(g, result0));
-        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        let var = var.map(|g| variance_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
         with_mean_grad(var, mean, &at, &dim, keepdim)
     }
     fn batch(

@@ -529,7 +529,7 @@ pub fn unflatten(input: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     if sizes.is_empty() {
         return Err(Error::runtime("unflatten: sizes must be non-empty"));
     }
-    let none = || Error::runtime("unflatten: a tensor without dimensions has none to cut");
+    let none = || Error::runtime("unflatten: the input must have at least one dimension");
     let n = shape.get(at).copied().ok_or_else(none)?;
     let parts = infer_shape(sizes, n).map_err(|_| {
         Error::runtime(format!(

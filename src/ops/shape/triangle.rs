@@ -83,7 +83,7 @@ impl DiagEmbed {
     fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
         let body = input.body();
         if body.layout.ndim() == 0 {
-            return Err(Error::runtime("diag_embed: the input has no dimension to put on a diagonal"));
+            return Err(Error::runtime("diag_embed: the input must have at least one dimension"));
         }
         let (shape, place) = embedding(body.shape(), offset, dim1, dim2)?;
         let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;

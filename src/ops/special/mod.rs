@@ -411,7 +411,7 @@ pub fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
         return Err(Error::runtime("p has to be greater than or equal to 1"));
     }
     if p > 1 << 16 {
-        return Err(Error::runtime("mvlgamma: more dimensions than anybody sums over"));
+        return Err(Error::runtime("mvlgamma: p must be at most 65536"));
     }
     if input.dtype() == DType::Bool {
         return Err(Error::runtime("The input tensor may not be a boolean tensor."));

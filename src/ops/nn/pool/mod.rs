@@ -101,7 +101,7 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
         let x = converted(input, dtype)?;
         let size: usize = pool.windows.image.iter().product();
         if u32::try_from(size).is_err() {
-            return Err(Error::runtime("pools of more than 2^32 elements are not there yet"));
+            return Err(Error::runtime("max_pool: images of 2^32 elements or more are not supported"));
         }
         let planes = x.numel() / size;
         fork!([&values, &x],
