@@ -270,7 +270,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     }
 }
 
-/// The product over `dims`: they are joined into one, and the halves multiplied.
+/// The product over `dims`, which are joined into one. The CPU takes the last cumulative product, a GPU multiplies halves.
 fn product(x: &Body, dims: &[usize]) -> Result<Body> {
     let kept = kept_shape(x.shape(), dims);
     let count: usize = dims.iter().map(|&d| x.shape()[d]).product();

@@ -99,7 +99,7 @@ fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -
     select(falling, rising, lt(&number, steps.div_ceil(2) as f64)).tensor()
 }
 
-/// Reads a bound of a range of `steps` numbers. If the dtype is an integer one, the bound must fit it.
+/// Reads a bound of a range of `steps` numbers, truncated for integer dtypes. With several steps the dtype must be able to hold it.
 fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     let number = value.item()?;
     if steps > 1 {

@@ -1,4 +1,4 @@
-//! `nextafter`, `frexp` and `ldexp`. They have no shaders.
+//! `nextafter` and `frexp`. They have no shaders.
 
 use crate::base::broadcast;
 use crate::operator::copies::to_dtype;

@@ -10,7 +10,7 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::slices;
 use smallvec::smallvec;
 
-/// What results are divided by: nothing, the square root of the number of elements, or that number.
+/// The divisor of results: 1, the square root of the number of elements, or that number.
 const PLAIN: i64 = 0;
 const ROOT: i64 = 1;
 const COUNT: i64 = 2;

@@ -1,4 +1,4 @@
-//! `nonzero` and `masked_select`.
+//! `nonzero` and `argwhere`, and the kernels of `masked_select`.
 
 use crate::base::broadcast;
 use crate::operator::Out;

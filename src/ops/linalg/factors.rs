@@ -1,4 +1,4 @@
-//! What all factorisations share: column-major memory, checks and errors.
+//! Code shared by all factorisations: column-major memory, checks and errors.
 
 use crate::operator::constant;
 use crate::operator::kernel::{copy, fill, filled};

@@ -1,4 +1,4 @@
-//! Functions of singular values and eigenvalues: pseudoinverses, ranks, least squares, condition.
+//! Functions of singular values and eigenvalues: pseudoinverses, ranks, least squares.
 #![allow(non_snake_case, reason = "PyTorch's names are A and B")]
 
 use super::eigh::{LinalgEigh, linalg_eigvalsh};

@@ -264,7 +264,7 @@ pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<
     let (s1, w) = (input1.shape(), weight.shape());
     let rows: usize = s1[..s1.len() - 1].iter().product();
     let (x, y) = (reshape(input1, &[rows, w[1]])?, reshape(input2, &[rows, w[2]])?);
-    // One batched product over the output features, so that the derivatives do not sum over all of them at once either.
+    // One product for each output feature, so that no derivative is a single long sum over the features, too.
     let halves = bmm(&expand(&unsqueeze(&x, 0)?, ints(&[w[0], rows, w[1]]))?, weight)?;
     let out = squeeze(&bmm(&transpose(&halves, 0, 1)?, &unsqueeze(&y, 2)?)?, Some(smallvec::smallvec![2]))?;
     let mut shape = Dims::from_slice(&s1[..s1.len() - 1]);

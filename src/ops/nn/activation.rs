@@ -464,7 +464,7 @@ fn random_slope(
     }
     let slope = middle(lower, upper);
     if !training && slope < 0.0 {
-        // With a negative slope the result has not the sign of the input, which the in-place derivative needs.
+        // With a negative slope the sign of the result is not that of the input, which the in-place derivative needs.
         return run(both_ways(&leaky_relu::ROW), input, &[Scalar::Float(slope)], true);
     }
     RreluWithNoise1::over(input, &noise, lower, upper, training)?;

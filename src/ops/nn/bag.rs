@@ -68,7 +68,7 @@ fn largest(
     let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
-    // Of equal maxima the first one counts. A NaN is a maximum.
+    // The first of equal maxima counts. A NaN is a maximum.
     let there = V::from(index_select(&top, 0, bag)?);
     let taken = V::from(taken);
     let same = either(eq(&taken, &there), is_nan(&taken));

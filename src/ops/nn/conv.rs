@@ -644,7 +644,7 @@ fn by_name(
     warn(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
     )?;
-    // Pads the odd element at the end explicitly.
+    // An odd padding has its larger half at the end, so pad the odd element there first.
     let pad: Ints = total.iter().rev().flat_map(|n| [0, n % 2]).collect();
     run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &moves)
 }

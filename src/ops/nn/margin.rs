@@ -139,7 +139,7 @@ pub fn soft_margin_loss(
     SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
 }
 
-/// How much each class violates the margin to the target class.
+/// The amount by which each class violates the margin to the target class.
 struct Violations {
     /// 0 for the target class itself.
     violation: V,
@@ -294,7 +294,7 @@ pub fn multi_margin_loss(
 
 /// Target classes of each example, up to the first negative number, compared with the scores.
 struct TargetLists {
-    /// How much class `i` violates the margin to target `j`: `[example, j, i]`; 0 where it does not count.
+    /// The amount by which class `i` violates the margin to target `j`: `[example, j, i]`; 0 where it does not count.
     violation: V,
     /// 1 if target `j` is class `i`.
     member: V,

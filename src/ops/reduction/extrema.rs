@@ -48,7 +48,8 @@ pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
     in_order(shared(g, x, y, at, &None, false))
 }
 
-/// Like `shared`, but multiplies rather than selects: a gradient that is not finite gives NaN for all other elements, as in PyTorch.
+/// Like `shared`, but multiplies instead of selecting: a gradient that is not finite gives NaN for all other elements, as in
+/// PyTorch.
 fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);

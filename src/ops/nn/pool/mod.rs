@@ -1,5 +1,5 @@
-//! What all pools in one to three dimensions share. A pool computes the maximum or mean of each window; the submodules differ in
-//! the windows.
+//! Code shared by all pools in one to three dimensions. A pool computes the maximum or mean of each window; the submodules differ
+//! in the windows.
 
 pub mod adaptive;
 pub mod fractional;
