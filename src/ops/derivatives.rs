@@ -1,5 +1,5 @@
-//! Functions for derivatives: over `V` they read like formulas, and are differentiable themselves.
-//! (Addition is in `operator/addition.rs`, as the machinery needs it.)
+//! Methods of `V` for formulas of derivatives, which are differentiable themselves. (Addition is in `operator/addition.rs`,
+//! because `operator` itself needs it.)
 
 use crate::base::{Error, Result, Scalar};
 use crate::operator::V;
@@ -9,7 +9,7 @@ use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::shape::view;
 
 impl V {
-    /// The complex conjugate; real values stay what they are.
+    /// The complex conjugate. Real values are returned unchanged.
     pub fn conj(self) -> V {
         match self {
             V::Scalar(s) => V::Scalar(s.conj()),
@@ -18,7 +18,6 @@ impl V {
         }
     }
 
-    /// The real part.
     pub fn re(self) -> V {
         match self {
             V::Scalar(s) => V::Scalar(if self.is_complex() { Scalar::Float(s.as_f64()) } else { s }),
@@ -31,12 +30,12 @@ impl V {
         self.then(|t| view::transpose(&t, a, b))
     }
 
-    /// The conjugate of the matrix transpose.
+    /// The conjugate transpose.
     pub fn mh(&self) -> V {
         self.mt().conj()
     }
 
-    /// Matrix transpose of the last two dimensions.
+    /// The transpose of the last two dimensions.
     pub fn mt(&self) -> V {
         self.clone().transpose(-2, -1)
     }
@@ -59,13 +58,13 @@ impl std::ops::Neg for &V {
     }
 }
 
-/// The derivative of an operator whose results have a node, but no derivative.
+/// The error for an operator whose results have a node without a derivative.
 #[cold]
 pub fn underived<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }
 
-/// The derivative of an operator that PyTorch's autograd does not know.
+/// The error for an operator that PyTorch's autograd does not know.
 #[cold]
 pub fn not_in_autograd<T>(op: &str) -> Result<T> {
     Err(Error::runtime(format!("derivative for aten::{op} is not implemented")))

@@ -1,4 +1,4 @@
-//! The operators: one row each, in one file a family, in one folder a topic.
+//! The operators. Each has a row; a file holds a family of operators, a folder a topic.
 
 pub mod complex;
 pub mod creation;
@@ -31,7 +31,6 @@ pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointw
     .copied()
 }
 
-/// Every row, by family.
 pub fn rows() -> impl Iterator<Item = &'static crate::operator::Row> {
     pointwise_rows().map(|p| &p.row).chain(crate::operator::rows().iter().copied())
 }

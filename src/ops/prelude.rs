@@ -1,4 +1,4 @@
-//! What a family's file begins with.
+//! The imports of every file with operators.
 #![allow(unused_imports, reason = "it is for rows to come, too")]
 
 pub use crate::base::{

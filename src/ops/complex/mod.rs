@@ -1,5 +1,4 @@
-//! Complex numbers: made of their parts and taken apart, as views and as copies, and the reductions and products whose
-//! kernels run over the parts.
+//! Complex numbers: constructors, parts, conjugation, and reductions and products whose kernels work on the parts.
 
 use crate::base::views::dense_like;
 use crate::base::{Reduction, broadcast};
@@ -16,7 +15,7 @@ use crate::ops::shape::slices::select;
 use crate::ops::shape::view::expand;
 use crate::ops::shape::{slices, view};
 
-/// Under `vmap`: real and imaginary parts, broadcast and joined.
+/// The batching rule: broadcasts and joins real and imaginary parts.
 fn of_samples(
     b: &Batch,
     x: &Tensor,
@@ -65,7 +64,7 @@ impl Polar {
     }
 }
 
-/// Inner product of two vectors, the first one conjugated.
+/// The inner product of two vectors, the first of which is conjugated.
 #[primitive]
 impl Vdot {
     fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
@@ -108,7 +107,7 @@ fn check_parts(real: &Body, imag: &Body) -> Result<()> {
     Ok(())
 }
 
-/// Complex numbers of these parts.
+/// Complex numbers from their real and imaginary parts.
 pub fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     check_parts(real, imag)?;
     let shape = broadcast(real.shape(), imag.shape())?;
@@ -257,7 +256,7 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
     NegView::call(input)
 }
 
-/// A copy only where there is something to do.
+/// Resolves a lazy conjugation or negation. Returns the tensor itself if it has none.
 fn without(t: &Tensor, part: ConjNeg) -> Result<Tensor> {
     if t.body().conj_neg.has(part) { clone_preserved(t) } else { Ok(t.clone()) }
 }
@@ -316,7 +315,7 @@ pub fn is_complex(input: &Tensor) -> Result<bool> {
     Ok(input.dtype().is_complex())
 }
 
-/// Reduces over `dims`, keeping them as 1: complex sums are those of the parts.
+/// Reduces over `dims`, which are kept with size 1. Complex sums are sums of the parts.
 pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     if !x.dtype.is_complex() {
         return reduce_real(fold, x, dims, dtype);
@@ -349,7 +348,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
     }
 }
 
-/// The last of the running products over the reduced dimensions, joined into one.
+/// The product over `dims`, which are joined into one. The CPU takes the last cumulative product, a GPU multiplies halves.
 fn product(x: &Body, dims: &[usize]) -> Result<Body> {
     let kept = kept_shape(x.shape(), dims);
     let count: usize = dims.iter().map(|&d| x.shape()[d]).product();
@@ -372,7 +371,7 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
     })
 }
 
-/// The product along the second of two dimensions, whose halves are multiplied until one column is left.
+/// The product along the second of two dimensions: the halves are multiplied until one column is left.
 fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
     let part = |t: &Tensor, start: i64, length: i64| slices::narrow(t, 1, start, length);
     while count > 1 {
@@ -388,7 +387,7 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
     select(&rows, 1, 0)
 }
 
-/// The products of the elements up to each: after every step those of twice as many.
+/// The cumulative product. Each step doubles the number of factors in each element.
 pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
     let (mut products, mut reach) = (copies::clone_dense(x)?, 1);
     let count = x.shape().get(wrap_dim(dim, x.ndim())?).map_or(1, |&n| n as i64);
@@ -402,19 +401,19 @@ pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
     Ok(products)
 }
 
-/// The mean over `dims`, kept as 1.
+/// The mean over `dims`, which are kept with size 1.
 pub fn mean(x: &Body, dims: &[usize], mean: impl FnOnce(&Body, &[usize]) -> Result<Body>) -> Result<Body> {
     mean(&x.as_parts(), dims).map(of_pairs)
 }
 
-/// The variance of complex numbers is the sum of their parts' variances.
+/// The variance of complex numbers is the sum of the variances of the parts.
 pub fn variance(parts: Body, root: bool) -> Result<Body> {
     let last = parts.layout.ndim() - 1;
     let sum = drop_dims(reduce_real(Reduction::Sum, &parts, &[last], parts.dtype)?, &[last]);
     if root { no_grad(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
 }
 
-/// The gradient of a product with a factor: times the factor's conjugate, unless that is 1.
+/// The gradient of a product with `factor`.
 pub fn scaled(grad: V, factor: Scalar) -> V {
     if factor.is_one() { grad } else { grad * V::Scalar(factor.conj()) }
 }

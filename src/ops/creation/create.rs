@@ -1,4 +1,4 @@
-//! Making tensors: from numbers, by filling, by converting.
+//! Internal functions that copy and convert tensors.
 
 use crate::base::MemoryFormat;
 use crate::base::format::refused;
@@ -13,7 +13,6 @@ fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
     Ok(out)
 }
 
-/// A copy in a memory format.
 #[primitive(node = "CloneBackward0", tangent = linear, batch = none)]
 impl CloneIn {
     fn forward(input: &Tensor, format: MemoryFormat) -> Result<Body> {
@@ -25,7 +24,7 @@ impl CloneIn {
     }
 }
 
-/// The values in another dtype and a memory format.
+/// A conversion to a dtype and a memory format.
 #[primitive(node = "ToCopyBackward0", tangent = linear, batch = none)]
 impl ConvertIn {
     fn forward(input: &Tensor, dtype: DType, format: MemoryFormat) -> Result<Body> {
@@ -36,7 +35,7 @@ impl ConvertIn {
     }
 }
 
-/// A sample of a batch has no memory format of its own.
+/// Rejects the channels-last format for batched tensors, whose examples have no memory format of their own.
 fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
     match format {
         MemoryFormat::ChannelsLast(ndim) if t.is_batched() => Err(refused(ndim)),
@@ -50,7 +49,7 @@ pub fn cloned_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     CloneIn::call(t, format)
 }
 
-/// Converted to a dtype and a memory format; the tensor itself when it has both, unless a copy is wanted.
+/// Converts to a dtype and a memory format. Returns the tensor itself if it has both, unless `copy` is set.
 pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: bool) -> Result<Tensor> {
     let format = format.filter(|&f| f != MemoryFormat::Preserve);
     let fits = |f| t.is_batched() || MemoryFormat::suggested(&t.body().layout) == f;
@@ -67,7 +66,7 @@ pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: b
     }
 }
 
-/// `t` in another floating point dtype, with the edge of `t` itself, for operators that convert internally: the
+/// `t` in another floating point dtype, but with the edge of `t` itself, for operators that convert internally. The backward
 /// engine converts the gradient back.
 pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     let both_float = t.dtype().is_float() && dtype.is_float();
@@ -83,7 +82,7 @@ pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::made_by(body, Some(edge)))
 }
 
-/// A value to be put into `target`: a 0-d one is moved from the CPU.
+/// Moves a value that is written into `target` to its device, if it is a 0-d tensor on the CPU.
 pub fn on_device_of(value: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (here, there) = (value.device(), target.device());
     if here == there {

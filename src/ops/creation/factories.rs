@@ -1,4 +1,4 @@
-//! Tensors from sizes and numbers: the public rows over `create`.
+//! The operators that create tensors from sizes and numbers.
 
 use crate::base::{MemoryFormat, default_dtype};
 use crate::operator::copies::{clone_dense, to_device, to_dtype};
@@ -9,7 +9,7 @@ use crate::operator::views::dims_of;
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
-/// A new leaf, which requires a gradient if asked to.
+/// A new leaf with the given `requires_grad`.
 pub fn fresh_leaf(body: Body, requires_grad: bool) -> Result<Tensor> {
     wanting(Tensor::new(body), requires_grad)
 }
@@ -23,7 +23,7 @@ pub fn wanting(t: Tensor, requires_grad: bool) -> Result<Tensor> {
     Ok(t)
 }
 
-/// The sizes of new zeros; negative ones have an error of their own.
+/// The sizes for `zeros`, which has its own error for negative ones.
 fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
     match sizes.iter().any(|&n| n < 0) {
         true => Err(Error::runtime("zeros: Dimension size must be non-negative.")),
@@ -31,7 +31,7 @@ fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
     }
 }
 
-/// A new body like `t`: dense, with dimensions in the same order.
+/// A new contiguous body with the order of dimensions of `t`.
 pub fn empty_body_like(
     t: &Tensor,
     dtype: Option<DType>,
@@ -53,7 +53,7 @@ fn filled_leaf(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor>
     fresh_leaf(filled_with(body, value)?, requires_grad)
 }
 
-/// A tensor made like another: batched where that is.
+/// A tensor like `input`, with the same batch dimensions.
 fn alike(
     input: &Tensor,
     requires_grad: bool,
@@ -64,7 +64,7 @@ fn alike(
     Ok(batch.wrap(made))
 }
 
-/// A copy of `length` slices across `dim`.
+/// A copy of `length` slices along `dim`.
 #[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl NarrowCopy {
     fn forward(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Body> {
@@ -220,7 +220,8 @@ pub fn empty_strided(
         .iter()
         .zip(&strides)
         .try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
-    let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
+    let reach = reach
+        .ok_or_else(|| Error::runtime("empty_strided: sizes and strides exceed the range of addresses"))?;
     let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
     body.layout = Layout { shape, strides, offset: 0 };
     fresh_leaf(body, requires_grad)

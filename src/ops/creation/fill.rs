@@ -1,4 +1,4 @@
-//! Operators that overwrite: no gradient flows to the old values.
+//! Operators that overwrite all elements. No gradient flows to the old values.
 
 use crate::operator::copies::{to_device, to_dtype};
 use crate::operator::kernel::{carry, duplicate, fill as fill_body};
@@ -25,14 +25,14 @@ impl Fill2 {
     }
 }
 
-/// The value of a 0-d tensor everywhere.
+/// Fills with the value of a 0-d tensor.
 #[primitive(tangent = linear, batch = none, devices = any)]
 impl Fill3 {
     fn write(input: &Body, #[overlaps] value: &Tensor) -> Result<()> {
         check_writable(input)?;
         let value = value.body();
         let wide = value.with_layout(value.layout.broadcast_to(input.shape()));
-        // The value is read before it is overwritten, where it is an element of the target.
+        // If the value is an element of the target, read it before it is overwritten.
         if overlaps(&wide, input) { carry(input, &duplicate(&wide)?) } else { carry(input, &wide) }
     }
     fn d_input(g: V) -> V {
@@ -76,7 +76,7 @@ pub fn fill_(input: &Tensor, #[elsewhere] value: Operand) -> Result<()> {
     }
 }
 
-/// One number everywhere.
+/// Fills with a number.
 pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     Fill2::over(target.physical(), value)
 }

@@ -1,4 +1,4 @@
-//! Tensors from sizes and numbers, by conversion, and by filling.
+//! Operators that create, convert and fill tensors.
 
 pub mod create;
 pub mod factories;

@@ -6,12 +6,12 @@ use crate::operator::views::dims_of;
 use crate::ops::creation::factories::fresh_leaf;
 use crate::ops::prelude::*;
 
-/// The dtype of a range of these numbers.
+/// The default dtype of a range with these bounds.
 fn range_dtype(numbers: &[Scalar]) -> DType {
     if numbers.iter().any(|n| matches!(n, Scalar::Float(_))) { default_dtype() } else { DType::I64 }
 }
 
-/// How many numbers `start, start + step, …` there are before `end` (or up to it, when `closed`).
+/// The length of `start, start + step, …` up to `end`, which is included if `closed` is set.
 fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
     if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
         return Err(crate::operator::kernel::overflow("double"));
@@ -50,12 +50,12 @@ pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: De
     crate::operator::kernel::arange(start, step, count, dtype, device)
 }
 
-/// There are no truth values between two others.
+/// Rejects ranges of more than one boolean.
 fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
     if dtype == DType::Bool && steps > 1 { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
 }
 
-/// Bounds are numbers, or tensors that hold one.
+/// Rejects bounds that are neither numbers nor 0-d tensors.
 fn check_bounds(name: &str, start: Operand, end: Operand) -> Result<()> {
     let deep = |(what, bound): (&str, Operand)| match bound {
         Operand::Tensor(t) if t.ndim() > 0 => Some(format!("{what} with {} dimension(s)", t.ndim())),
@@ -80,7 +80,7 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
     Ok(out)
 }
 
-/// Under `vmap`: `steps` numbers from `start` to `end`, computed from both sides so that both ends are exact.
+/// The batching rule of `linspace`. Computes each half from its own end, so that both ends are exact.
 fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -> Result<Tensor> {
     let value = |v: Operand| -> Result<V> {
         match v {
@@ -99,7 +99,7 @@ fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -
     select(falling, rising, lt(&number, steps.div_ceil(2) as f64)).tensor()
 }
 
-/// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold. Of whole numbers it is one itself.
+/// Reads a bound of a range of `steps` numbers, truncated for integer dtypes. With several steps the dtype must be able to hold it.
 fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     let number = value.item()?;
     if steps > 1 {
@@ -109,7 +109,7 @@ fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     Ok(if dtype.is_differentiable() { bound } else { bound.trunc() })
 }
 
-/// The dtype of a range with a complex bound; none where both are real.
+/// The dtype of a range with a complex bound; `None` if both bounds are real.
 fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>) -> Result<Option<DType>> {
     if !start.is_complex() && !end.is_complex() {
         return Ok(None);
@@ -125,7 +125,7 @@ fn complex_bounds(name: &str, start: Operand, end: Operand, dtype: Option<DType>
     }
 }
 
-/// A complex range, from those of its real and imaginary parts.
+/// A complex range, composed of ranges of the real and imaginary parts.
 fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device: Device) -> Result<Body> {
     let (a, b, part) = (start.item()?, end.item()?, dtype.to_real());
     let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
@@ -135,7 +135,7 @@ fn complex_spaced(start: Operand, end: Operand, steps: i64, dtype: DType, device
     Ok(body)
 }
 
-/// Under `vmap`: numbers between each sample's own bounds.
+/// The batching rule, if a bound is batched: each example has its own bounds.
 fn spaced_samples(start: Operand, end: Operand, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
     if !start.is_batched() && !end.is_batched() {
         return Ok(None);

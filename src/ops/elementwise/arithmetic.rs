@@ -12,13 +12,13 @@ use crate::ops::elementwise::formula;
 use crate::tensor::tangents::DualLevel;
 use smallvec::SmallVec;
 
-/// The row for a sum or difference whose second operand is taken `alpha` times, with its arguments.
+/// The row and arguments for `add` or `sub` with `alpha`.
 fn scaled(
     row: &'static Pointwise,
     args: &mut SmallVec<[Arg; 8]>,
     alpha: Scalar,
 ) -> Result<Option<&'static Row>> {
-    // Only among truth values `alpha` is one, too.
+    // If both operands are boolean, `alpha` counts as a boolean.
     let numbers = args.iter().any(|arg| match arg {
         Arg::Tensor(t) => t.dtype() != DType::Bool,
         other => other.number().is_some_and(|n| !matches!(n, Scalar::Bool(_))),
@@ -49,14 +49,14 @@ fn sub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'st
     scaled(&sub_scaled::ROW, args, alpha)
 }
 
-/// Here `alpha` scales the first operand.
+/// In `rsub`, `alpha` scales the first operand.
 fn rsub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
     args.push(Arg::from(alpha));
     let number = !matches!(args[1], Arg::Tensor(_));
     Ok(Some(if number { &rsub_number_scaled::ROW.row } else { &rsub_scaled::ROW.row }))
 }
 
-/// The tangent of an angle, as one fraction: exact where the numbers are.
+/// The tangent of `atan2` as one fraction, which rounds less than two.
 fn angle_tangent(operands: &[Operand], level: DualLevel) -> Option<V> {
     let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
     let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
@@ -78,7 +78,7 @@ fn same_dtypes(operands: &[Operand]) -> Result<()> {
     }
 }
 
-/// `lerp` promotes nothing.
+/// Rejects operands of `lerp` with different dtypes: it has no type promotion.
 fn interpolated(operands: &[Operand]) -> Result<()> {
     let [Operand::Tensor(first), end, weight] = operands else { return Ok(()) };
     let dtype = first.dtype();
@@ -103,7 +103,7 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
     if let Operand::Scalar(weight) = weight { crate::operator::kernel::holds(taken, *weight) } else { Ok(()) }
 }
 
-/// `addcdiv` divides no whole numbers.
+/// Rejects integers as operands of the division in `addcdiv`.
 fn divided(operands: &[Operand]) -> Result<()> {
     match operands {
         [_, Operand::Tensor(a), Operand::Tensor(b), ..]
@@ -120,12 +120,12 @@ fn divided(operands: &[Operand]) -> Result<()> {
     }
 }
 
-/// An operation for each element of the first operand.
+/// One floating point operation for each element of the first operand.
 fn each(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
     operands.first().map_or(0, |shape| crate::base::numel(shape) as u64)
 }
 
-/// An operation for each element of each gradient.
+/// One floating point operation for each element of each gradient.
 fn each_gradient(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
     each(given, None) * made.iter().filter(|shape| !shape.is_empty()).count() as u64
 }
@@ -513,10 +513,10 @@ pointwise! {
     ///     >>> torch.add(torch.tensor([1, 2]), 10, alpha=2)
     ///     tensor([21, 22])
     [numbers, alpha = add_times, overloads((1, 2)), flops(each), rounds] add(input, other) like addition::add;
-    // `clamp_min` and `clamp_max` of tensors.
+    // `clamp_min` and `clamp_max` with tensors.
     [hidden, node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor", rounds] clamp_min_tensor(input, min) like maximum;
     [hidden, node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor", rounds] clamp_max_tensor(input, max) like minimum;
-    // `clamp` with one bound: a tensor, or a number.
+    // `clamp` with a single bound, which is a tensor or a number.
     [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor", rounds] clamp_with_min_tensor(input, min) like maximum;
     [hidden, node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor", rounds] clamp_with_max_tensor(input, max) like minimum;
     [hidden, node = "ClampBackward1", layout = Tensors, shows(max = none), aten = "clamp"] clamp_with_min_number(input, min) like clamp_min_number;

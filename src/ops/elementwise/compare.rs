@@ -1,4 +1,4 @@
-//! Whether tensors are equal, or nearly.
+//! `equal`, `isclose`, `allclose` and `nan_to_num`.
 
 use crate::operator::copies::clone_preserved;
 use crate::operator::declare::pointwise;
@@ -21,7 +21,7 @@ fn replaced(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
     apply(&replace_special::ROW, &[input.into(), nan, high, low])
 }
 
-/// NaN and infinities among the parts of complex numbers replaced by numbers.
+/// `nan_to_num` for complex numbers: replaces NaN and infinities in both parts.
 #[primitive(batch = pointwise)]
 impl NanToNum {
     fn forward(input: &Tensor, #[hidden] numbers: [f64; 3]) -> Result<Body> {
@@ -35,7 +35,7 @@ impl NanToNum {
     }
 }
 
-/// The largest finite number of a float dtype.
+/// The largest finite number of a floating point dtype.
 pub fn largest(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 65504.0,

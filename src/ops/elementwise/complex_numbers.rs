@@ -1,4 +1,4 @@
-//! Complex functions by real ones of their parts, for GPUs, whose shaders know real numbers only.
+//! Complex functions composed of real functions of the parts, for GPUs, whose shaders have real numbers only.
 
 use crate::base::Scalar;
 use crate::operator::V;
@@ -51,7 +51,7 @@ impl Complex {
         new(&self.re * &other.re - &self.im * &other.im, &self.re * &other.im + &self.im * &other.re)
     }
 
-    /// The divisor is scaled to near 1, so that its square neither overflows nor underflows.
+    /// Scales the divisor to near 1, so that its square neither overflows nor underflows.
     pub fn div(&self, other: &Complex) -> Complex {
         if other.is_real() {
             return new(&self.re / &other.re, &self.im / &other.re);
@@ -68,7 +68,7 @@ impl Complex {
         length(&self.re, &self.im)
     }
 
-    /// The direction: of magnitude 1, or zero.
+    /// The number divided by its magnitude, or zero.
     pub fn sgn(&self) -> Complex {
         let size = self.abs();
         let size = select(&size, 1.0, eq(&size, 0.0));
@@ -102,7 +102,7 @@ impl Complex {
         new(log(length(&self.re, &self.im)), atan2(&self.im, &self.re))
     }
 
-    /// The root whose real part is not negative.
+    /// The square root with nonnegative real part.
     pub fn sqrt(&self) -> Complex {
         let half = sqrt((length(&self.re, &self.im) + abs(&self.re)) * 0.5);
         let other = select(&self.im / (&half * 2.0), 0.0, eq(&half, 0.0));
@@ -125,7 +125,6 @@ impl Complex {
         new(&a * (square + 1.0) / &bottom, b * (1.0 - &a * &a) / bottom)
     }
 
-    /// `i` times it.
     pub fn times_i(&self) -> Complex {
         new(-&self.im, self.re.clone())
     }
@@ -134,7 +133,7 @@ impl Complex {
         new(self.im.clone(), -&self.re)
     }
 
-    /// √(1 - z) and √(1 + z), between which the inverse functions are computed.
+    /// √(1 - z) and √(1 + z), from which the inverse functions are computed.
     pub fn roots(&self) -> (Complex, Complex) {
         (new(1.0 - &self.re, -&self.im).sqrt(), new(&self.re + 1.0, self.im.clone()).sqrt())
     }
@@ -163,7 +162,7 @@ impl Complex {
         let near = 1.0 - &a;
         let size = log1p(&a * 4.0 / (&near * &near + b * b)) * 0.25;
         let turn = atan2(b * 2.0, near * (&a + 1.0) - b * b) * 0.5;
-        // For large numbers, whose squares overflow.
+        // The squares of large numbers overflow.
         let far = gt(maximum(a, abs(b)), 1e18);
         let edge = copysign(V::from(std::f64::consts::FRAC_PI_2), b);
         new(copysign(select(size, 0.0, &far), &self.re), select(turn, edge, far))
@@ -173,7 +172,7 @@ impl Complex {
         Complex::one().div(&new(-&self.re, -&self.im).exp().add(&Complex::one()))
     }
 
-    /// Whether it is not zero.
+    /// True if the number is not zero.
     pub fn truth(&self) -> V {
         not(both(eq(&self.re, 0.0), eq(&self.im, 0.0)))
     }

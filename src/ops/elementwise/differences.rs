@@ -1,4 +1,4 @@
-//! Operators made of two or three others: `diff`, `float_power`, `logit`, `sinc`, tests of signs and dtypes.
+//! Compositions of two or three operators: `diff`, `float_power`, `logit`, `sinc`, tests of signs and dtypes.
 
 use crate::operator::constant::zeros;
 use crate::operator::copies::to_dtype;
@@ -34,7 +34,7 @@ pointwise! {
         input: |g, input, eps| select(g / (input * (1.0 - input)), 0.0, either(lt(input, eps), gt(input, 1.0 - eps)));
 }
 
-/// Checks a tensor that is put before or behind another.
+/// Checks a tensor to be prepended or appended.
 fn check_neighbour(input: &Tensor, other: &Tensor, dim: usize) -> Result<()> {
     if other.ndim() != input.ndim() {
         return Err(Error::runtime("diff expects prepend or append to be the same dimension as input"));

@@ -1,4 +1,4 @@
-//! The row that CONTRIBUTING.md adds, compiled and tried here, so that the guide stays true.
+//! The row that CONTRIBUTING.md adds. It is compiled and tested here, so that the guide stays correct.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(dead_code, reason = "no other formula says the word of this row")]
 

@@ -1,16 +1,16 @@
-//! The neighbours of floating point numbers, and their mantissas and exponents. They have no shaders.
+//! `nextafter` and `frexp`. They have no shaders.
 
 use crate::base::broadcast;
 use crate::operator::copies::to_dtype;
 use crate::operator::kernel::preserved_as;
 use crate::ops::prelude::*;
 
-/// A dense copy in a dtype, expanded to a shape.
+/// A contiguous copy in `dtype`, expanded to `shape`.
 pub fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
     converted(&x.with_layout(x.layout.broadcast_to(shape)), dtype)
 }
 
-/// The dtype that both are converted to; a tensor without dimensions does not widen one that has some.
+/// The dtype that both are converted to. A 0-d tensor does not widen one with dimensions.
 pub fn common(x: &Tensor, y: &Tensor) -> DType {
     match (x.ndim(), y.ndim()) {
         (0, n) if n > 0 => y.dtype(),
@@ -19,7 +19,7 @@ pub fn common(x: &Tensor, y: &Tensor) -> DType {
     }
 }
 
-/// The neighbour of `x` towards `y` among numbers with so many bits and this least exponent.
+/// The neighbour of `x` in the direction of `y`, in a format with this number of mantissa bits and this least exponent.
 fn neighbour(x: f64, y: f64, bits: i32, least: i32) -> f64 {
     if x.is_nan() || y.is_nan() {
         return f64::NAN;
@@ -39,7 +39,7 @@ fn neighbour(x: f64, y: f64, bits: i32, least: i32) -> f64 {
     }
     let exponent = (((x.to_bits() >> 52) & 0x7ff) as i32 - 1023).max(least);
     let grows = (y > x) == (x > 0.0);
-    // Below a power of two neighbours lie twice as near.
+    // Below a power of two the distance to the neighbour is half as large.
     let near = !grows && exponent > least && x.abs() == 2f64.powi(exponent);
     let step = 2f64.powi(exponent - bits - i32::from(near));
     x + if y > x { step } else { -step }
@@ -65,7 +65,7 @@ impl Nextafter {
         }
         in_dtype(out, x.dtype)
     }
-    /// The step to the neighbour is taken for a rounding: the gradient passes unchanged, and is 0 where there is no step.
+    /// The step to the neighbour counts as rounding: the gradient passes unchanged, and is 0 where there is no step.
     fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> [Option<V>; 2] {
         let none = constant_zero(g.clone());
         [wants[0].then(|| select(none.clone(), g, ne(input, other))), wants[1].then_some(none)]
@@ -98,14 +98,14 @@ fn exponent(x: f64) -> f64 {
     if x == 0.0 || !x.is_finite() {
         return 0.0;
     }
-    // Subnormal numbers are scaled up first.
+    // Scale subnormal numbers up first.
     let (x, shift) = if x.abs() < f64::MIN_POSITIVE { (x * 2f64.powi(64), 64) } else { (x, 0) };
     f64::from(((x.to_bits() >> 52) & 0x7ff) as i32 - 1022 - shift)
 }
 
 fn mantissa(x: f64) -> f64 {
     let power = exponent(x);
-    // In two steps, so that neither overflows.
+    // In two steps, so that neither power overflows.
     let half = (power / 2.0).trunc();
     x / half.exp2() / (power - half).exp2()
 }

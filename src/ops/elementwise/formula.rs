@@ -1,5 +1,5 @@
-//! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors. Rows bring their own;
-//! here are those made of several, or that depend on their operands' dtypes.
+//! The functions that formulas of derivatives use, over [`V`]. Each pointwise row defines its own; this module adds those that
+//! are composed of several, or that depend on the dtype of their operands.
 
 use crate::base::Scalar;
 use crate::operator::constant::scalar_tensor;
@@ -9,7 +9,7 @@ use crate::ops::elementwise::{arithmetic as a, unary as u};
 pub use crate::ops::elementwise::arithmetic::words::*;
 pub use crate::ops::elementwise::unary::words::*;
 
-/// The names of formulas, over layouts.
+/// The functions of formulas that compute layouts only.
 pub mod layouts {
     use crate::operator::pointwise::layout_formula::{LayoutFormula, combined};
     pub use crate::ops::elementwise::arithmetic::layouts::*;
@@ -33,23 +33,23 @@ pub mod layouts {
     }
 }
 
-/// `yes` where `condition`, else `no`.
+/// `yes` where `condition` is true, else `no`.
 pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V {
     V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
 }
 
-/// `a * b + c`; of single numbers, rounded once.
+/// `a * b + c`; rounded only once if the operands are numbers.
 pub fn multiply_add(a: impl Into<V>, b: impl Into<V>, c: impl Into<V>) -> V {
     V::apply(&a::addcmul::ROW, &[c.into(), a.into(), b.into(), V::Scalar(Scalar::Int(1))])
 }
 
-/// Zeros without an edge to `x`.
+/// Zeros that have no edge to `x` in the graph.
 pub fn constant_zero(x: impl Into<V>) -> V {
     let x = x.into();
     select(0.0, 0.0, eq(&x, &x))
 }
 
-/// A power; the number 0 as exponent has no slope.
+/// A power. If the exponent is the number 0, the derivative is zero.
 pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     let y = y.into();
     let row = match &y {
@@ -60,34 +60,32 @@ pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     V::apply(row, &[x.into(), y])
 }
 
-/// Ones with an edge to `x`: its power of 0.
+/// Ones that have an edge to `x` in the graph.
 pub fn zeroth_power(x: impl Into<V>) -> V {
     pow(x, 0.0)
 }
 
-/// The conjugate of complex values.
 pub fn conj(x: impl Into<V>) -> V {
     x.into().conj()
 }
 
-/// The real part of complex values.
 pub fn real_part(x: impl Into<V>) -> V {
     x.into().re()
 }
 
-/// The direction: of complex values, as a number of magnitude 1.
+/// The sign; for complex values a number of magnitude 1.
 pub fn sign(x: impl Into<V>) -> V {
     let x = x.into();
     if x.is_complex() { V::apply(&u::sgn::ROW, &[x]) } else { V::apply(&u::sign::ROW, &[x]) }
 }
 
-/// The derivative of acosh; of complex values by two roots, which keep to their branches.
+/// The derivative of acosh. For complex values it has two roots, to stay on the right branches.
 pub fn acosh_slope(x: impl Into<V>) -> V {
     let x = x.into();
     if x.is_complex() { rsqrt(&x - 1.0) * rsqrt(x + 1.0) } else { rsqrt(&x * &x - 1.0) }
 }
 
-/// A gradient of the angle, whose derivative is i z / |z|²; 0 for real values.
+/// The gradient of `angle`, whose derivative is i z / |z|²; 0 for real values.
 pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     let x = x.into();
     if !x.is_complex() {
@@ -97,7 +95,7 @@ pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     select(g.into() * slope, 0.0, eq(x, 0.0))
 }
 
-/// A gradient of the direction `y` of `x`: the part across `y`; 0 for real values.
+/// The gradient of `y = sgn(x)`: the component orthogonal to `y`. It is 0 for real values.
 pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     let (g, x, y) = (g.into(), x.into(), y.into());
     if !x.is_complex() {
@@ -107,7 +105,7 @@ pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
     select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
 }
 
-/// The logarithm of the base of the power `y`: where that is complex, of real bases below zero too.
+/// The logarithm of the base of the power `y`. If `y` is complex, so is the logarithm, because a real base may be negative.
 pub fn log_of_base(x: impl Into<V>, y: impl Into<V>) -> V {
     let (x, y) = (x.into(), y.into());
     match (x, y) {
@@ -121,22 +119,22 @@ pub fn xlogy(x: impl Into<V>, y: impl Into<V>) -> V {
     V::apply(&a::xlogy::ROW, &[x.into(), y.into()])
 }
 
-/// The order comes first, as in the kernels' function.
+/// `polygamma`, with the order first, as in the kernels.
 pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
     V::apply(&u::polygamma::ROW, &[x.into(), n.into()])
 }
 
-/// Of real parts: complex exponents are compared with zero.
+/// Compares the real parts, for complex exponents.
 pub fn ge(x: impl Into<V>, y: impl Into<V>) -> V {
     V::apply(&a::ge::ROW, &[x.into().re(), y.into().re()])
 }
 
-/// A condition stays as it is: [`select`] takes any tensor.
+/// Conditions need no conversion, because [`select`] takes any tensor.
 pub fn truth(x: impl Into<V>) -> V {
     x.into()
 }
 
-/// A row-major gradient, whatever the layout of its operands.
+/// Makes a gradient contiguous.
 pub fn in_order(grad: V) -> V {
     grad.then(
         |t| {

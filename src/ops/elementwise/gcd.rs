@@ -19,7 +19,7 @@ fn map_integers(
     Whole::call(&to_dtype(x, dtype)?, &to_dtype(y, dtype)?, Operation { name, f })
 }
 
-/// A function of whole numbers, and its name.
+/// A function of two integers, and its name.
 #[derive(Clone, Copy)]
 pub struct Operation {
     #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused, by name"))]
@@ -57,7 +57,7 @@ impl Whole {
     }
 }
 
-/// Absolute values as unsigned numbers: those of signed ones may overflow.
+/// The absolute values are unsigned, because that of the least signed number overflows.
 fn divisor(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

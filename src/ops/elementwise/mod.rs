@@ -1,4 +1,4 @@
-//! Formulas for each element: one or more operands, one result.
+//! Pointwise operators, and the functions that formulas of derivatives use.
 
 pub mod arithmetic;
 pub mod compare;

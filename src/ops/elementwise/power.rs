@@ -1,4 +1,4 @@
-//! Operators that choose among rows by their operands: powers, choices, divisions with a rounding mode, clamping.
+//! Operators that choose among rows by their operands: powers, `where`, divisions with a rounding mode, clamping.
 
 use crate::base::{Category, warn_once};
 use crate::operator::pointwise::{apply, result_type};
@@ -19,7 +19,9 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             if s.as_f64() == 2.0 && s.imaginary() == 0.0 && s.category() != Category::Bool =>
         {
             let promoted = result_type([base, exponent]);
-            let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
+            let Operand::Tensor(t) = base else {
+                return Err(Error::runtime("pow: one of the operands must be a tensor"));
+            };
             if t.dtype() == promoted {
                 apply(&a::pow_square::ROW, &[base])
             } else {
@@ -63,7 +65,7 @@ fn positive_part(args: &[Arg]) -> Option<Formula<'_>> {
     }
 }
 
-/// Elements of `yes` where `condition`, else of `no`.
+/// Elements of `yes` where `condition` is true, else of `no`.
 fn choose(condition: &Tensor, yes: Operand, no: Operand) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if condition.dtype() == DType::U8 {

@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms, along one dimension or several. They have no shaders.
+//! Discrete Fourier transforms along one or several dimensions. They have no shaders.
 
 use crate::base::{Strided, default_dtype, existing_dim};
 use crate::operator::copies::{self, convert};
@@ -10,7 +10,7 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::slices;
 use smallvec::smallvec;
 
-/// How results are scaled: not at all, by the root of the number of elements, or by that number.
+/// The divisor of results: 1, the square root of the number of elements, or that number.
 const PLAIN: i64 = 0;
 const ROOT: i64 = 1;
 const COUNT: i64 = 2;
@@ -23,12 +23,12 @@ fn scale(normalization: i64, count: usize) -> f64 {
     }
 }
 
-/// Values whose last dimension lies densely, row after row: the same ones, where they do.
+/// Makes the rows contiguous, with a copy only if needed.
 fn rows_of(x: &Body) -> Result<Body> {
     if x.layout.is_contiguous() && x.conj_neg.is_none() { Ok(x.clone()) } else { duplicate(x) }
 }
 
-/// Transforms along a dimension, which will have `length` elements of `dtype`.
+/// Transforms along a dimension. The result has `length` elements of `dtype` along it.
 fn along(
     x: &Body,
     dim: i64,
@@ -36,7 +36,7 @@ fn along(
     dtype: DType,
     transform: impl Fn(Strided, Strided) -> Result<()>,
 ) -> Result<Body> {
-    // The dimension goes last, where rows lie densely.
+    // The dimension goes last, so that its elements are contiguous.
     let rows = rows_of(&x.with_layout(x.layout.transpose(dim, -1)?))?;
     let mut shape = Dims::from_slice(rows.shape());
     if let Some(last) = shape.last_mut() {
@@ -56,14 +56,14 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
     for (at, &dim) in dims.iter().enumerate() {
         let (scale, length) = (if at == 0 { scale } else { 1.0 }, x.shape()[dim as usize]);
         made = along(&made, dim, length, x.dtype, |from, to| {
-            // SAFETY: both are dense, `to` is new, and they differ in nothing else.
+            // SAFETY: both are contiguous and have the same shape and dtype; `to` is new.
             unsafe { crate::cpu::fft::complex(from, to, !forward, scale) }
         })?;
     }
     Ok(made)
 }
 
-/// The whole of a transform of `n` real numbers, whose second half is the first one's mirror image.
+/// Completes the transform of `n` real numbers, whose second half mirrors the first.
 fn mirrored(half: &Body, dim: i64, n: usize) -> Result<Body> {
     let mut shape = Dims::from_slice(half.shape());
     let given = shape[dim as usize];
@@ -82,7 +82,7 @@ fn mirrored(half: &Body, dim: i64, n: usize) -> Result<Body> {
     Ok(whole)
 }
 
-/// The values in a layout: themselves, where they are a new result that lies so.
+/// Copies the values into `layout`, unless they are a new result with this layout.
 fn laid_out(made: Body, input: &Body, layout: Layout) -> Result<Body> {
     if made.layout == layout && !made.storage.same(&input.storage) {
         return Ok(made);
@@ -92,7 +92,7 @@ fn laid_out(made: Body, input: &Body, layout: Layout) -> Result<Body> {
     Ok(out)
 }
 
-/// Where PyTorch puts results: the transformed dimensions vary fastest, the others follow each other as in the input.
+/// The layout of PyTorch's results: the transformed dimensions vary fastest, and the others are ordered as in the input.
 fn results_layout(input: &Layout, shape: &[usize], dims: &[i64], sorted: usize) -> Layout {
     let mut dims: Dims = dims.iter().map(|&d| d as usize).collect();
     dims[..sorted].sort_by_key(|&d| std::cmp::Reverse(input.strides[d]));
@@ -115,11 +115,11 @@ fn counted(shape: &[usize], dims: &[i64]) -> usize {
 fn split_last(dims: &[i64]) -> Result<(i64, &[i64])> {
     match dims.split_last() {
         Some((&last, others)) => Ok((last, others)),
-        None => Err(Error::runtime("fft: a transform needs a dimension")),
+        None => Err(Error::runtime("fft: dim must name at least one dimension")),
     }
 }
 
-/// Dimensions of samples, behind those of the batch.
+/// Shifts the dimensions of an example behind the batch dimensions.
 fn behind(b: &Batch, dims: &[i64]) -> Ints {
     dims.iter().map(|&d| d + b.k() as i64).collect()
 }
@@ -148,7 +148,7 @@ impl FftR2C {
         let (last, others) = split_last(&dim)?;
         let n = x.shape()[last as usize];
         let half = along(&x, last, n / 2 + 1, x.dtype.to_complex(), |from, to| {
-            // SAFETY: both are dense, `to` is new, and their rows are as long as these are to be.
+            // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::from_real(from, to, by) }
         })?;
         let made = if onesided { half } else { mirrored(&half, last, n)? };
@@ -177,7 +177,7 @@ impl FftC2R {
         let by = scale(normalization, counted(&shape, &dim));
         let half = transformed(&x, others, false, 1.0)?;
         let made = along(&half, last, n, x.dtype.to_real(), |from, to| {
-            // SAFETY: both are dense, `to` is new, and their rows are as long as these are to be.
+            // SAFETY: both are contiguous, `to` is new, and their rows have the lengths that the kernel expects.
             unsafe { crate::cpu::fft::to_real(from, to, by) }
         })?;
         let between = match others.is_empty() {
@@ -189,7 +189,7 @@ impl FftC2R {
     fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
         let last = dim.last().copied().unwrap_or(-1);
         let half = FftR2C::call(g, dim, normalization, true)?;
-        // An element that stands for its mirror image, too, counts twice.
+        // An element that also stands for its mirror image counts twice.
         let (n, given) = (last_dim_size, at.shape[last as usize] as i64);
         let index = crate::ops::indexing::index::numbers(0, 1, given as usize, g.device())?;
         let index = V::from(Tensor::new(index));
@@ -203,7 +203,7 @@ impl FftC2R {
     }
 }
 
-/// Cut or filled with zeros to a length.
+/// Cuts or zero-pads a dimension to length `n`.
 fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     let have = x.shape()[dim];
     if have >= n {
@@ -215,7 +215,7 @@ fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
     constant_pad_nd(x, pads, Scalar::Int(0))
 }
 
-/// In the dtype of a transform: floating or complex.
+/// Converts to the dtype of a transform: floating point or complex.
 fn promoted(x: &Tensor, complex: bool) -> Result<Tensor> {
     let dtype = x.dtype();
     let wide = match dtype {
@@ -245,7 +245,7 @@ fn check_length(n: i64) -> Result<usize> {
         .ok_or_else(|| Error::runtime(format!("Invalid number of data points ({n}) specified")))
 }
 
-/// One transform along one dimension, of real or complex numbers.
+/// A transform along one dimension, of real or complex numbers.
 fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
     let x = promoted(x, false)?;
     let at = existing_dim(dim, x.ndim())?;
@@ -259,7 +259,7 @@ fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: boo
     if forward { Ok(made) } else { conj_physical(&made) }
 }
 
-/// Half of the transform of real numbers.
+/// The nonredundant half of the transform of real numbers.
 fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
     let name = if forward { "rfft" } else { "ihfft" };
     if x.dtype().is_complex() {
@@ -275,7 +275,7 @@ fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bo
     if forward { Ok(made) } else { conj_physical(&made) }
 }
 
-/// Real numbers from half of their transform.
+/// Real numbers from the nonredundant half of their transform.
 fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
     let x = promoted(x, true)?;
     let at = existing_dim(dim, x.ndim())?;
@@ -285,7 +285,7 @@ fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: b
     FftC2R::call(&x, smallvec![at as i64], normalization(norm, forward)?, n as i64)
 }
 
-/// The dimensions and lengths of a transform over several.
+/// The dimensions and lengths of a transform over several dimensions.
 fn several(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Ints, Vec<i64>)> {
     let n = x.ndim();
     let dims: Ints = match (dim, s) {
@@ -345,7 +345,7 @@ fn half_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&Str
     FftR2C::call(&x, dims, normalization(norm, true)?, true)
 }
 
-/// The inverse transform, of which half is given.
+/// `ihfftn`: the nonredundant half of the inverse transform.
 fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
     let (x, mut dims) = real_resized("ihfftn", x, s, dim)?;
     let by = normalization(norm, false)?;
@@ -354,7 +354,7 @@ fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&S
     if dims.is_empty() { Ok(half) } else { FftC2C::call(&half, dims, by, false) }
 }
 
-/// Real numbers with these lengths, and the dimensions to be transformed.
+/// The real input, resized to the requested lengths, and the dimensions to transform.
 fn real_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints)> {
     if x.dtype().is_complex() {
         let name = x.dtype().scalar_name();
@@ -376,7 +376,7 @@ fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&St
     FftC2R::call(&x, dims, normalization(norm, false)?, n)
 }
 
-/// The transform, of which half is given.
+/// `hfftn`: the transform of an input whose nonredundant half is given.
 fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
     let (x, mut dims, n) = half_resized("hfftn", x, s, dim)?;
     let by = normalization(norm, true)?;
@@ -385,15 +385,15 @@ fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&
     FftC2R::call(&conj_physical(&x)?, last, by, n)
 }
 
-/// The input of a transform to real numbers: resized to half of the last length, as the other half follows; with the dimensions and
-/// the last length.
+/// The input of a transform to real numbers, resized to the nonredundant half of the last length. Also returns the dimensions
+/// and the last length.
 fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints, i64)> {
     let x = promoted(x, true)?;
     let (dims, mut sizes) = several(&x, s, dim)?;
     let Some(last) = sizes.last_mut() else {
         return Err(Error::runtime(format!("{op} must transform at least one axis")));
     };
-    // Without a length it is twice the given one, less the two ends.
+    // The default length is twice that of the half, without counting its two ends again.
     if s.is_none_or(|s| s.last() == Some(&-1)) {
         *last = 2 * (*last - 1);
     }

@@ -1,4 +1,4 @@
-//! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
+//! Advanced indexing with several index tensors, `x[i, :, j]`: reading and writing.
 
 use crate::base::broadcast;
 use crate::operator::constant;
@@ -10,12 +10,12 @@ use crate::ops::indexing::scatter::into_zeros;
 use crate::ops::prelude::*;
 use crate::ops::shape::view::permute;
 
-/// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
+/// The addressing of an advanced index: the shape of the result, the layout of the source in it, and the indices broadcast to it.
 pub(super) struct Plan {
     pub(super) shape: Dims,
     source: Layout,
     indices: Vec<(usize, Body)>,
-    /// The dimensions of the result that come of the indices.
+    /// The dimensions of the result that come from the indices.
     block: std::ops::Range<usize>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> 
     if !block.contains(&0) && used.iter().any(|(d, _)| layout.shape[*d] == 0) {
         return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
     }
-    // Adjacent indices stay in place; others come first.
+    // The dimensions of adjacent indices stay in place; otherwise they come first.
     let first = used[0].0;
     let adjacent = used.windows(2).all(|w| w[1].0 == w[0].0 + 1);
     let at = if adjacent { first } else { 0 };
@@ -61,7 +61,7 @@ pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> 
         .iter()
         .map(|(d, index)| {
             let body = index.body().clone();
-            // Right-aligned to the block, which may be followed by regular dimensions.
+            // Aligned to the right end of the block, which regular dimensions may follow.
             let wide = body.layout.broadcast_to(&block);
             let mut full = Layout {
                 shape: shape.clone(),
@@ -78,7 +78,7 @@ pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> 
     Ok(Plan { shape, source, indices, block: before..before + block.len() })
 }
 
-/// Refuses indices that do not broadcast, or point into an empty dimension.
+/// Rejects indices that do not broadcast, or that point into an empty dimension.
 pub fn check_places(t: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
     plan(&t.body().layout, indices).map(drop)
 }
@@ -97,8 +97,9 @@ impl Plan {
             .collect()
     }
 
-    /// The strides of the result: dimensions in the order of the source's, then in that of the indices. Of single elements
-    /// an index has the strides of its outermost dimension before them, of its innermost behind.
+    /// The strides of PyTorch's result: its dimensions are ordered as those of the source, and then those of the indices. For
+    /// dimensions of size 1, an index counts by the stride of its outermost dimension before them, and of its innermost one
+    /// behind.
     fn strides(&self) -> Dims {
         let widened = |index: &Body| {
             let mut strides = index.layout.strides.clone();
@@ -128,7 +129,7 @@ pub(super) fn any_batched(indices: &[Option<Tensor>]) -> bool {
 fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
-    // A contiguous tensor may have any stride in dimensions of size 1.
+    // In a contiguous tensor, dimensions of size 1 may have any stride.
     if out.device().is_cpu() && (!body.layout.is_contiguous() || body.shape().contains(&1)) {
         out.layout.strides = plan.strides();
     }
@@ -158,26 +159,27 @@ impl Index {
     }
 }
 
-/// `x[i, :, j]`: a new tensor of what the index tensors point at.
+/// `x[i, :, j]`: the indexed elements, in a new tensor.
 pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     Index::call(t, indices)
 }
 
-/// An advanced index under `vmap`, as one on physical tensors, and the order of the result's dimensions.
+/// An advanced index under `vmap`, translated to physical tensors.
 pub(super) struct OverSamples {
     pub(super) indices: Vec<Option<Tensor>>,
-    /// The dimensions of the physical result in the order that the function sees.
+    /// The permutation from the dimensions of the physical result to those that the mapped function sees.
     order: Ints,
 }
 
-/// What an advanced index gives: the shape of the index, where it goes, and the dimensions beside it.
-struct Seen {
+/// The shape of an indexing result as the mapped function sees it: the number of dimensions of the index, and those before and
+/// after it.
+struct IndexedShape {
     block: usize,
     before: usize,
     regular: usize,
 }
 
-fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
+fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<IndexedShape> {
     let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
     let mut block = Dims::new();
     for index in indices.iter().flatten() {
@@ -185,7 +187,7 @@ fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
             .map_err(|_| Error::index("shape mismatch: indexing tensors could not be broadcast together"))?;
     }
     let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
-    Ok(Seen {
+    Ok(IndexedShape {
         block: block.len(),
         before: if adjacent { used.first().copied().unwrap_or(0) } else { 0 },
         regular: rank.saturating_sub(used.len()),
@@ -193,7 +195,7 @@ fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
 }
 
 pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -> Result<OverSamples> {
-    let Seen { block, before, regular } = seen(rank, indices)?;
+    let IndexedShape { block, before, regular } = seen(rank, indices)?;
     let k = b.k();
     let batched = indices.iter().flatten().any(Tensor::is_batched);
     let mut all: Vec<Option<Tensor>> = Vec::new();
@@ -202,7 +204,7 @@ pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -
         all.extend(indices.iter().cloned());
         let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
         let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
-        // An adjacent index stays in place, behind the batch; else it comes first, before the batch.
+        // Adjacent indices stay in place, behind the batch dimensions; others come first, even before the batch dimensions.
         let order = if adjacent {
             (0..(k + block + regular) as i64).collect()
         } else {
@@ -220,7 +222,7 @@ pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -
     for index in indices {
         all.push(index.as_ref().map(|t| b.aligned(t, block)).transpose()?);
     }
-    // The batch and the index come first, the other dimensions in their order.
+    // The batch dimensions and the index come first, then the other dimensions in order.
     let (k, block, before) = (k as i64, block as i64, before as i64);
     let rest = k + block;
     let order = (0..k)
@@ -243,7 +245,7 @@ pub(super) fn samples_of<'a>(
     Batch::of(std::iter::once(t).chain(indices.iter().flatten()).chain(values))
 }
 
-/// The values of a write with the dimensions of the physical index's result.
+/// Permutes the values of a write to the dimensions of the physical result.
 pub(super) fn arranged(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
     let values = b.aligned(values, how.order.len() - b.k())?;
     if in_order(&how.order) {

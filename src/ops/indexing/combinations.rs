@@ -1,4 +1,4 @@
-//! Every choice of elements of a vector.
+//! `combinations` and `cartesian_prod`.
 
 use super::advanced::index;
 use super::index::from_i64;
@@ -48,7 +48,7 @@ pub fn combinations(
         for &i in &choice {
             try_alloc::push(&mut all, i as i64)?;
         }
-        // The last position that can be increased is; those behind it follow.
+        // Increase the last position that can be increased, and reset those behind it.
         let highest = |k: usize| if with_replacement { n - 1 } else { n - r + k };
         going = false;
         if let Some(k) = (0..r).rev().find(|&k| choice[k] < highest(k)) {

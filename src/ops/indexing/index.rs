@@ -1,4 +1,4 @@
-//! Elements read where index tensors point along a dimension, and what all indexing operators share.
+//! Indexing along one dimension: `index_select`, `gather`, and helpers for all indexing operators.
 
 use crate::base::{Put, try_alloc, warn};
 use crate::operator::index_kernel::{Bounds, By, get};
@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 use crate::ops::shape::view::expand;
 
-/// An index out of bounds is a RuntimeError in operators along one dimension.
+/// Converts an index error to a `RuntimeError`, as operators along one dimension raise it.
 pub(crate) fn as_runtime(error: Error) -> Error {
     match error.into_fault() {
         Fault::Beyond { index, size, .. } => Fault::Beyond { index, size, along: true }.into(),
@@ -19,32 +19,31 @@ pub(crate) fn as_runtime(error: Error) -> Error {
     }
 }
 
-/// The int64 numbers `start, start + step, …`, made on the device that uses them.
+/// The int64 range `start, start + step, …` of `count` numbers, computed on the device.
 pub fn numbers(start: i64, step: i64, count: usize, device: Device) -> Result<Body> {
     crate::ops::creation::ranges::range(Scalar::Int(start), Scalar::Int(step), count, DType::I64, device)
 }
 
-/// An int64 tensor of these numbers.
 pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
     let host = Body::new(shape, DType::I64, Device::Cpu)?;
     let start = host.host()?.ptr.cast::<i64>();
     for (i, &v) in values.iter().enumerate().take(host.numel()) {
-        // SAFETY: the body has that many int64 elements.
+        // SAFETY: the body has `numel` int64 elements.
         unsafe { start.add(i).write(v) };
     }
     copies::to_device(&Tensor::new(host), device)
 }
 
-/// The elements of a tensor of whole numbers, on the host.
+/// The elements of an integer tensor, copied to the host.
 pub fn to_i64(t: &Tensor) -> Result<Vec<i64>> {
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
     let body = duplicate(&copies::to_dtype(&host, DType::I64)?.body())?;
     let start = body.host()?.ptr.cast::<i64>();
-    // SAFETY: the body is dense and holds that many int64 elements.
+    // SAFETY: the body is contiguous and has `numel` int64 elements.
     try_alloc::all((0..body.numel()).map(|i| unsafe { start.add(i).read() }))
 }
 
-/// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.
+/// Converts an index to int64 on the device of `t`. Masks become the indices of their true elements.
 pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>> {
     if t.device().is_cpu() && !index.device().is_cpu() {
         return Err(Error::runtime(
@@ -88,7 +87,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
     }
 }
 
-/// The source layout and index of an operator that addresses one dimension elementwise.
+/// The layout of `body` over `shape`, with stride 0 along `dim`, whose position comes from an index.
 pub(crate) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     let mut layout = body.layout.clone();
     layout.shape = Dims::from_slice(shape);
@@ -98,7 +97,7 @@ pub(crate) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     layout
 }
 
-/// A tensor without dimensions as a vector of one element.
+/// A 0-d tensor as a vector with one element.
 pub(super) fn as_line(body: &Body) -> Body {
     match body.layout.ndim() {
         0 => body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) }),
@@ -110,7 +109,7 @@ pub(crate) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
     if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
 }
 
-/// Under `vmap`: an operator along `dim` of `x` and of index tensors; those without dimensions get one.
+/// The batching rule of an operator along `dim` of `x` and index tensors. 0-d examples get a dimension for the call.
 pub(crate) fn on_lines(
     b: &Batch,
     x: &Tensor,
@@ -127,12 +126,13 @@ pub(crate) fn on_lines(
     f(&line(x)?, &others, at)
 }
 
-/// The result as the function sees it: without the dimension that was added.
+/// Wraps the result, without the dimension that `on_lines` added.
 pub(crate) fn from_lines(b: &Batch, made: Tensor, seen: &Tensor) -> Result<Tensor> {
     Ok(b.wrap(if seen.ndim() == 0 { squeeze_one(&made, -1)? } else { made }))
 }
 
-/// A vector of positions for each sample, stretched over the dimensions beside `at` of `shape` (with the samples in front).
+/// Broadcasts each example's vector of positions over the dimensions of `shape` (which includes the batch dimensions) other than
+/// `at`.
 pub(crate) fn spread_positions(b: &Batch, index: &Tensor, at: i64, shape: &[usize]) -> Result<Tensor> {
     let mut narrow: Dims = smallvec::smallvec![1; shape.len()];
     narrow[..b.k()].copy_from_slice(&b.sizes);
@@ -296,7 +296,7 @@ pub fn index_select(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> 
     IndexSelect::call(input, dim, index)
 }
 
-/// A vector of indices lying along `dim` of `shape`.
+/// The layout of an index vector along `dim` of `shape`.
 pub(crate) fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
     let mut layout = Layout {
         shape: Dims::from_slice(shape),

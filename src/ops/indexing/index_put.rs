@@ -1,4 +1,4 @@
-//! Values put, or added, where index tensors point.
+//! `index_put`: writes or adds values at the positions of index tensors.
 
 use crate::base::{Put, broadcast};
 use crate::operator::index_kernel::{Bounds, put, same_dtype};
@@ -14,7 +14,7 @@ fn too_many(input: &Tensor, count: usize) -> Error {
     Error::index(format!("too many indices for tensor of dimension {} (got {count})", input.ndim()))
 }
 
-/// The places that index tensors and masks name, which have to go with `input` and `values`.
+/// Expands the index tensors and masks, and checks that they fit `input` and `values`.
 fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Option<Tensor>>, Tensor)> {
     if indices.is_empty() {
         return Err(Error::index("At least one index should be provided"));
@@ -30,7 +30,7 @@ fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Op
         return Err(too_many(input, by.len()));
     }
     if by.is_empty() {
-        return Err(Error::index("index_put: masks without dimensions name no elements"));
+        return Err(Error::index("index_put: masks must have at least one dimension"));
     }
     check_places(input, &by)?;
     if values.dtype() != input.dtype() {
@@ -106,7 +106,7 @@ pub fn index_put_into(
     IndexPut::over(target, indices, &crate::ops::creation::create::on_device_of(values, target)?, accumulate)
 }
 
-/// Puts values where some of the operands have samples.
+/// Writes values if some of the operands are batched.
 fn put_samples(
     whole: &Tensor,
     part: &Tensor,
@@ -123,10 +123,10 @@ fn put_samples(
     index_put_into(whole.physical(), part.physical(), &how.indices, &values, accumulate)
 }
 
-/// What the in-place form is called.
+/// The name of the in-place form.
 pub const WRITTEN: &str = "index_put_";
 
-/// Warns of `x[indices] = tensor` where elements of `x` share memory.
+/// Warns about `x[indices] = tensor` if elements of `x` share memory.
 pub fn warn_put(target: &Tensor) -> Result<()> {
     warn_expanded(target, INDEX_PUT.name, "tensor[indices] = tensor")
 }

@@ -1,5 +1,5 @@
-//! `index_reduce`: slices sent to where an index points, multiplied, averaged, or the largest or smallest kept. A slice is
-//! sent as `scatter_reduce` sends elements, with one index for all of it.
+//! `index_reduce`: slices sent to the same position are multiplied, averaged, or their maximum or minimum is taken. It is
+//! computed as `scatter_reduce`, with the same index for all elements of a slice.
 
 use crate::base::warn_once;
 use crate::operator::views::{ints, reshape};
@@ -13,7 +13,7 @@ use crate::ops::shape::view::expand;
 use crate::tensor::{Derivative, any_requires_grad, no_derivative};
 use std::sync::atomic::AtomicBool;
 
-/// The index of every element of `source`.
+/// Expands the index vector to every element of `source`.
 fn everywhere(index: &Tensor, dim: i64, source: &Tensor) -> Result<Tensor> {
     let shape = source.shape();
     if shape.is_empty() {
@@ -30,7 +30,7 @@ static SEVERAL_ZEROS: Derivative = no_derivative!(
      in self"
 );
 
-/// The reduction of slices as one of elements.
+/// The operands of `scatter_reduce` for a reduction of slices.
 fn as_elements<'a>(
     input: &'a Tensor,
     src: &'a Tensor,

@@ -1,4 +1,4 @@
-//! Elements where a mask is true: put, filled and read.
+//! `masked_fill`, `masked_scatter` and `masked_select`.
 
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
@@ -31,7 +31,7 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {name}")))
 }
 
-/// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
+/// `value` where the mask is true, else `input`, in the dtype of `input`.
 fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
     broadcast(&mask.shape(), &input.shape())?;
@@ -43,7 +43,7 @@ fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     Ok(body.with_layout(Layout::contiguous(body.shape())))
 }
 
-/// A copy of `input` with the first values where the mask is true.
+/// A copy of `input`, with consecutive elements of `values` where the mask is true.
 fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
     if mask.ndim() == 0 {
         return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
@@ -51,23 +51,23 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     let places: Vec<_> = nonzero_columns(mask)?.into_iter().map(Some).collect();
     let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
     let first = slices::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
-    // PyTorch copies what it fills into a dense tensor.
+    // PyTorch writes into a contiguous copy.
     IndexPut::call(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
 }
 
-/// Under `vmap`: `x` where the mask is false, `value` where it is true, in the dtype of `x`.
+/// The batching rule: `value` where the mask is true, else `x`, in the dtype of `x`.
 pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
     broadcast(&mask.shape(), &x.shape())?;
     let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
     copies::to_dtype(&chosen, x.dtype())
 }
 
-/// Warns of `x[mask] = number` where elements of `x` share memory.
+/// Warns about `x[mask] = number` if elements of `x` share memory.
 pub fn warn_fill(target: &Tensor) -> Result<()> {
     warn_expanded(target, "masked_fill", "tensor[mask] = scalar")
 }
 
-/// `input` with one number where the mask is true.
+/// `input` with a number where the mask is true.
 #[primitive]
 impl MaskedFill0 {
     fn forward(input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Body> {
@@ -82,7 +82,7 @@ impl MaskedFill0 {
     }
 }
 
-/// `input` with a 0-d tensor's value where the mask is true.
+/// `input` with the value of a 0-d tensor where the mask is true.
 #[primitive]
 impl MaskedFill1 {
     fn forward(input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Body> {
@@ -151,7 +151,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) 
             if !body.layout.is_expanded() {
                 return copy(body, made);
             }
-            // Element after element.
+            // The elements overlap, so write one after the other.
             let value = constant::full(&[], number("masked_fill_", value)?, body.dtype, body.device())?;
             let mask = expand(mask, views::ints(body.shape()))?;
             let places: Vec<_> =
@@ -161,7 +161,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Operand) 
     )
 }
 
-/// Under `vmap`: `x` with the elements of `source`, in order, where each sample's mask is true.
+/// The batching rule of `masked_scatter`: consecutive elements of `source` where the mask of each example is true.
 fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     let (n, most) = (mask.numel(), source.numel() as i64 - 1);
     let hits = copies::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
@@ -243,7 +243,8 @@ pub fn masked_scatter_(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result
     )
 }
 
-/// Whether `masked_scatter_` takes its elements, in order, from the memory that it writes. (It copies what is not in order.)
+/// True if `masked_scatter_` reads consecutive elements of the memory that it writes. (It copies a source that is not
+/// contiguous.)
 fn reads_itself(target: &Tensor, source: &Tensor) -> bool {
     if target.is_special() || !target.device().is_cpu() {
         return false;
@@ -261,7 +262,7 @@ fn scatter_live(out: &Body, mask: &Tensor, source: &Tensor) -> Result<()> {
     let (mask, source) = (mask.body(), source.body());
     let mask = mask.with_layout(mask.layout.broadcast_to(out.shape()));
     let next = source.host()?.ptr;
-    // SAFETY: the result was computed: the shapes fit, and the source has elements enough.
+    // SAFETY: the out-of-place result was computed before, so the shapes fit, and the source has enough elements.
     unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
     Ok(())
 }
@@ -279,13 +280,13 @@ impl MaskedSelect {
         let mask = view::expand(mask, views::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
-        // The gradient has the layout of the input, unless that is batched.
+        // An unbatched gradient has the layout of the input.
         if !input.is_batched() {
             zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
         }
         IndexPut::call(&Tensor::new(zeros), &places, g, false)
     }
-    /// A mask that all samples share.
+    /// Supports only a mask that all examples share.
     fn batch(b: &Batch, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
         if mask.is_batched() {
             return Err(Error::runtime(
@@ -327,7 +328,7 @@ pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     MaskedSelect::call(&wide(input)?, &wide(mask)?)
 }
 
-/// `target[mask] = value` for one value, under `vmap`: each sample has its own mask.
+/// The batching rule of `target[mask] = value` for a single value, if the mask is batched.
 pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
     let (to, have) = (target.shape(), mask.shape());
     if have.len() > to.len() || have.as_slice() != &to[..have.len()] {

@@ -1,4 +1,4 @@
-//! Reading and writing where indices or masks point.
+//! Operators that read and write at indices or masks.
 
 pub mod advanced;
 pub mod combinations;

@@ -1,4 +1,4 @@
-//! Where elements are not zero, and elements where a mask is true.
+//! `nonzero` and `argwhere`, and the kernels of `masked_select`.
 
 use crate::base::broadcast;
 use crate::operator::Out;
@@ -7,7 +7,7 @@ use crate::operator::{conj_neg, views};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
-/// The shape that a tensor and its mask broadcast to: at least a vector.
+/// The shape that a tensor and its mask broadcast to, with at least one dimension.
 pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
     let shape = broadcast(mask, x)?;
     Ok(if shape.is_empty() { smallvec::smallvec![1] } else { shape })
@@ -31,7 +31,7 @@ pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
     })
 }
 
-/// The positions of elements that are not zero: (count, ndim), row by row.
+/// The positions of nonzero elements as a row-major matrix, `[count, ndim]`.
 pub(crate) fn positions(x: &Body) -> Result<Body> {
     if x.storage.is_nowhere() {
         return Err(crate::transforms::vmap::refuse_dynamic(NONZERO.name));
@@ -56,7 +56,7 @@ pub(crate) fn positions(x: &Body) -> Result<Body> {
     })
 }
 
-/// Positions as PyTorch stores them: column-major.
+/// Positions in column-major order, as in PyTorch.
 pub(crate) fn by_columns(rows: Body) -> Result<Body> {
     let [count, ndim] = rows.shape()[..] else { return Ok(rows) };
     let columns = Layout { strides: smallvec::smallvec![1, count], ..Layout::contiguous(&[count, ndim]) };
@@ -68,7 +68,7 @@ pub(crate) fn by_columns(rows: Body) -> Result<Body> {
     Ok(out)
 }
 
-/// A body over a buffer that a shader just filled.
+/// A body over a buffer that a shader has filled.
 #[cfg(feature = "gpu")]
 fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: crate::base::Device) -> Body {
     let bytes = crate::base::numel(shape) * dtype.size();
@@ -76,12 +76,12 @@ fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: cra
     Body::plain(storage, crate::base::Layout::contiguous(shape), dtype)
 }
 
-/// Where `t` is not zero, one vector per dimension: the columns of a row-major matrix.
+/// The positions of nonzero elements, one vector per dimension. The vectors are columns of a row-major matrix.
 pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, positions(&t.body())?)
 }
 
-/// The positions of elements that are not zero, as PyTorch gives them: one vector for each dimension.
+/// The positions of nonzero elements, one vector per dimension, laid out as in PyTorch.
 pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
     columns(t, by_columns(positions(&t.body())?)?)
 }

@@ -1,4 +1,4 @@
-//! Values put, added or filled where an index points along a dimension.
+//! Operators that write, add or fill at indices along a dimension: `scatter`, `index_add`, `index_copy`, `index_fill`.
 
 use crate::base::{Put, warn_once};
 use crate::operator::index_kernel::{Bounds, By, put as put_by};
@@ -18,7 +18,6 @@ use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
 
-/// The checks on `src` and `index`.
 fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
     check_index(SCATTER.name, index)?;
     let dim = wrap_dim(dim, out.layout.ndim())?;
@@ -57,7 +56,7 @@ fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<(
     Ok(())
 }
 
-/// A primitive applied to zeros: in place, unless samples of a `vmap` or tangents need new ones.
+/// Applies a primitive to zeros: in place, unless batched tensors or tangents need new memory.
 macro_rules! into_zeros {
     ($at:expr, [$($given:expr),*], $primitive:ident($($argument:expr),*)) => {{
         let zeros = $crate::operator::constant::zeros(&$at.shape, $at.dtype, $at.device)?;
@@ -71,7 +70,7 @@ macro_rules! into_zeros {
 }
 pub(crate) use into_zeros;
 
-/// `src` put (or added, …) into `out` along a dimension where `index` points.
+/// Writes (or adds, …) `src` into `out` along a dimension at `index`.
 pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
     let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
     if by.numel() == 0 {
@@ -93,7 +92,7 @@ pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how
     .map_err(as_runtime)
 }
 
-/// The slices of `source` added across `dim` of `out` where `index` points.
+/// Adds slices of `source` to `out` at `index` along a dimension.
 pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
     let (to, from, by) = (as_line(out), as_line(source), index.body());
     let dim = wrap_dim(dim, out.layout.ndim())?;
@@ -116,7 +115,7 @@ pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
     Ok(())
 }
 
-/// Slices of `source` put or added where a vector of positions says, for samples.
+/// The batching rule for writing or adding slices of `source` at a vector of positions.
 pub(crate) fn placed(
     b: &Batch,
     x: &Tensor,
@@ -136,7 +135,7 @@ pub(crate) fn placed(
     from_lines(b, made, x)
 }
 
-/// `input` with `src` put (or added, …) along a dimension where `index` points.
+/// `input` with `src` written (or added, …) along a dimension at `index`.
 #[primitive(dense)]
 impl Scatter {
     pub(crate) fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor, _: Put) -> Result<()> {
@@ -170,7 +169,7 @@ impl Scatter {
     }
 }
 
-/// `input` with `src` put (or added, …) along a dimension where `index` points.
+/// `input` with `src` written (or added, …) along a dimension at `index`.
 pub fn scatter_into(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
     Scatter::call(input, dim, index, src, how)
 }
@@ -195,14 +194,14 @@ impl ScatterAdd {
     }
 }
 
-/// `source` times `alpha`, in its own dtype.
+/// `source` times `alpha`, in the dtype of `source`.
 fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let number = constant::full(&[], alpha, source.dtype(), source.device());
     crate::ops::reduction::reduce::no_grad(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
         .map(Tensor::new)
 }
 
-/// `input` with the slices of `source`, times `alpha`, added where `index` points.
+/// `input` plus the slices of `source`, times `alpha`, at `index`.
 #[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
 impl IndexAdd {
     fn check(input: &Body, dim: i64, index: &Tensor, source: &Tensor, _: Scalar) -> Result<()> {
@@ -238,12 +237,12 @@ impl IndexAdd {
     }
 }
 
-/// A tensor of one number, of the dtype and on the device of another.
+/// A 0-d tensor with the dtype and device of `t`.
 pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
     constant::full(&[], value, t.dtype(), t.device())
 }
 
-/// The value of a 0-d tensor or number.
+/// The value of a number or 0-d tensor.
 pub(super) fn number(op: &str, value: Operand) -> Result<Scalar> {
     match value {
         Operand::Scalar(s) => Ok(s),
@@ -255,12 +254,12 @@ pub(super) fn number(op: &str, value: Operand) -> Result<Scalar> {
     }
 }
 
-/// The tensor itself when it is row-major, else a row-major copy.
+/// The tensor itself if it is contiguous, else a contiguous copy.
 pub(super) fn dense(t: Tensor) -> Result<Tensor> {
     if t.body().layout.is_contiguous() { Ok(t) } else { copies::clone_dense(&t) }
 }
 
-/// `out` with one number in the slices across `dim` that the vector `index` names.
+/// Fills the slices of `out` at `index` along `dim` with a number.
 fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
     if index.ndim() > 1 {
         return Err(Error::runtime("Index has to be a vector/scalar"));
@@ -290,7 +289,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     )
 }
 
-/// An index into an empty dimension is out of bounds; PyTorch finds that by the storage's size.
+/// An index into an empty dimension is out of bounds. PyTorch notices this by the size of the storage.
 fn check_in_storage(out: &Body, slices: &Layout) -> Result<()> {
     if out.numel() > 0 { Ok(()) } else { within(slices, out.dtype.size(), out.storage.len()) }
 }
@@ -303,7 +302,7 @@ fn check_fill_index(index: &Tensor) -> Result<()> {
     }
 }
 
-/// The slices of `from` put across `dim` of `out` where `index` points.
+/// Copies the slices of `from` into `out` at `index` along `dim`.
 fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> {
     let at = check_slices(&INDEX_COPY, true, out, from, dim, index)?;
     if from.numel() == 0 {
@@ -329,7 +328,7 @@ fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> 
     )
 }
 
-/// `input` with one number along a dimension where `index` points.
+/// `input` with a number written along a dimension at `index`.
 #[primitive(dense)]
 impl Scatter1 {
     fn check(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
@@ -348,14 +347,14 @@ impl Scatter1 {
     }
 }
 
-/// One number for every index.
+/// Expands a number to the shape of the index.
 fn expanded_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
     let number = constant::full(&[], value, like.dtype, like.device())?;
     let body = number.body();
     Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
 }
 
-/// Gives `put` what `scatter` is to put, and how.
+/// Calls `put` with the tensor or number that `scatter` writes, and the reduce operation.
 fn scattered<T>(
     input: &Tensor,
     index: &Tensor,
@@ -502,7 +501,7 @@ pub fn index_add_(
 
 #[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
 impl IndexCopy {
-    /// Whether the target may be written is checked before the numbers of indices.
+    /// PyTorch checks that the target is writable before it checks the sizes of the index.
     fn check(input: &Body, dim: i64, _: &Tensor, _: &Tensor) -> Result<()> {
         wrap_dim(dim, input.layout.ndim())?;
         check_writable(input)
@@ -548,7 +547,7 @@ pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) ->
     IndexCopy::over(input, dim, index, source)
 }
 
-/// `input` with one number in the slices that `index` names.
+/// `input` with a number in the slices at `index`.
 #[primitive]
 impl IndexFill0 {
     fn check(_: &Body, _: i64, index: &Tensor, _: Scalar) -> Result<()> {
@@ -574,7 +573,7 @@ impl IndexFill0 {
     }
 }
 
-/// `input` with a 0-d tensor's value in the slices that `index` names.
+/// `input` with the value of a 0-d tensor in the slices at `index`.
 #[primitive(devices = any)]
 impl IndexFill1 {
     fn check(_: &Body, _: i64, index: &Tensor, _: &Tensor) -> Result<()> {
@@ -587,7 +586,7 @@ impl IndexFill1 {
         IndexFill0::call(g, dim, index, Scalar::Int(0))
     }
     fn d_value(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
-        // Once for each slice, however often the index names it.
+        // Each slice counts once, even if the index names it several times.
         Sum::call(&a::sub(g, &IndexFill0::call(g, dim, index, Scalar::Int(0))?)?)
     }
     fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
@@ -629,7 +628,7 @@ pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value:
     }
 }
 
-/// What `index_fill` writes into a tensor like `input`.
+/// Checks the value of `index_fill` against the dtype of `input`.
 fn filling<'a>(input: &Tensor, value: Operand<'a>) -> Result<Operand<'a>> {
     if value.is_complex() && !input.dtype().is_complex() {
         return Err(Error::runtime(
@@ -639,7 +638,7 @@ fn filling<'a>(input: &Tensor, value: Operand<'a>) -> Result<Operand<'a>> {
     as_recorded("index_fill_", value)
 }
 
-/// A 0-d tensor without history or transform becomes a number.
+/// Reads a 0-d tensor as a number, unless it requires a gradient or a transform is active.
 fn as_recorded<'a>(op: &str, value: Operand<'a>) -> Result<Operand<'a>> {
     match value {
         Operand::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(value),

@@ -1,4 +1,4 @@
-//! `scatter_reduce`: values sent to the same position are summed, multiplied, averaged, or the largest or smallest is kept.
+//! `scatter_reduce`: values sent to the same position are added, multiplied, averaged, or their maximum or minimum is taken.
 
 use crate::base::Put;
 use crate::operator::pointwise::apply;
@@ -14,7 +14,7 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad, no_derivative};
 
-/// How values sent to the same position are combined.
+/// The reduce operation for values sent to the same position.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Meeting {
     Sum,
@@ -40,7 +40,7 @@ impl Meeting {
         })
     }
 
-    /// PyTorch's name for it.
+    /// The name of the operation in PyTorch's API.
     pub fn name(self) -> &'static str {
         match self {
             Meeting::Sum => "sum",
@@ -61,10 +61,10 @@ impl Meeting {
     }
 }
 
-/// The neutral element: the start where values of `input` take no part.
+/// The neutral element of the operation at the written positions, as the start if `include_self` is false.
 fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting) -> Result<Tensor> {
     let number = match how {
-        // Any of the values sent will do as the start.
+        // Any of the values sent is a valid start.
         Meeting::Max | Meeting::Min => return Scatter::call(input, dim, index, src, Put::Assign),
         Meeting::Prod => Scalar::Int(1),
         Meeting::Sum | Meeting::Mean => Scalar::Int(0),
@@ -85,48 +85,48 @@ pub(crate) fn reduced(
     if how != Meeting::Mean {
         return Ok(out);
     }
-    let count = meetings(input, dim, index, own)?;
+    let count = count_values(input, dim, index, own)?;
     if input.dtype().is_differentiable() {
         return a::div(&out, &count);
     }
     a::floor_divide(&out, &copies::to_dtype(&count, input.dtype())?)
 }
 
-/// How many values are sent to each position, at least 1.
-fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
+/// The number of values sent to each position, at least 1.
+fn count_values(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
     let start = constant::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = constant::ones(&index.shape(), input.dtype(), input.device())?;
     let count = Scatter::call(&start, dim, index, &ones, Put::Add)?;
     a::maximum(&crate::ops::complex::real(&count)?, 1.0)
 }
 
-/// A reduction that is differentiated: its operands and result.
+/// The operands and result of a reduction, for its derivative.
 pub(crate) struct Reduced<'a> {
     pub input: &'a Tensor,
     pub src: &'a Tensor,
     pub result: &'a Tensor,
     pub dim: i64,
-    /// Where each element of `src` is sent.
+    /// The position that each element of `src` is sent to.
     pub index: &'a Tensor,
     pub how: Meeting,
     pub own: bool,
-    /// The node of the source's gradient where several zeros are sent to the same position.
+    /// The node that makes the double backward fail if several zeros are sent to the same position.
     pub twice: &'static Derivative,
 }
 
-/// The gradients of input and source of a product, maximum or minimum.
-struct Shares {
+/// The derivatives of a product, maximum or minimum by its operands.
+struct OperandDerivatives {
     input: Tensor,
     src: Tensor,
 }
 
 impl Reduced<'_> {
-    /// The gradient of the input where it takes part everywhere.
+    /// The gradient of the input, as if it took part at every position.
     pub fn for_input(&self, g: V) -> Result<V> {
         Ok(match self.how {
             Meeting::Sum => g,
-            Meeting::Mean => g / V::from(meetings(self.input, self.dim, self.index, self.own)?),
-            _ => g * V::from(self.shares()?.input),
+            Meeting::Mean => g / V::from(count_values(self.input, self.dim, self.index, self.own)?),
+            _ => g * V::from(self.operand_derivatives()?.input),
         })
     }
 
@@ -134,8 +134,8 @@ impl Reduced<'_> {
     pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
         Ok(match self.how {
             Meeting::Sum => sent(g),
-            Meeting::Mean => sent(g / V::from(meetings(self.input, self.dim, self.index, self.own)?)),
-            _ => sent(g) * V::from(self.shares()?.src),
+            Meeting::Mean => sent(g / V::from(count_values(self.input, self.dim, self.index, self.own)?)),
+            _ => sent(g) * V::from(self.operand_derivatives()?.src),
         })
     }
 
@@ -143,14 +143,14 @@ impl Reduced<'_> {
         ScatterReduce::call(input, self.dim, self.index, src, self.how, self.own)
     }
 
-    fn shares(&self) -> Result<Shares> {
+    fn operand_derivatives(&self) -> Result<OperandDerivatives> {
         let &Reduced { input, src, result, dim, index, how, own, twice } = self;
         let there = |t: &Tensor| Gather::call(t, dim, index);
         if how == Meeting::Prod {
             let without_zeros = |t: &Tensor| MaskedFill0::call(t, &a::eq(t, 0.0)?, Scalar::Int(1));
             let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
             let others = self.again(&full_input, src)?;
-            // The gradient of a single zero is the product of the other values.
+            // The derivative by a single zero is the product of the other values.
             let zero = a::eq(src, 0.0)?;
             let none = constant::zeros(&result.shape(), src.dtype(), src.device())?;
             let counted = copies::to_dtype(&zero, src.dtype())?;
@@ -163,30 +163,30 @@ impl Reduced<'_> {
                 && !picked.is_batched()
                 && reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
             let src = if several { underivable(&picked, twice) } else { picked };
-            return Ok(Shares { input: a::div(&others, &full_input)?, src });
+            return Ok(OperandDerivatives { input: a::div(&others, &full_input)?, src });
         }
         let hit = |t: &Tensor, y: &Tensor| copies::to_dtype(&a::eq(t, y)?, y.dtype());
         let (mut for_input, for_src) = (hit(input, result)?, hit(src, &there(result)?)?);
         if !own {
             for_input = Scatter1::call(&for_input, dim, index, Scalar::Int(0))?;
         }
-        // Equal extrema share the gradient.
+        // Equal maxima or minima share the gradient.
         let ties = a::maximum(&Scatter::call(&for_input, dim, index, &for_src, Put::Add)?, 1.0)?;
-        Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+        Ok(OperandDerivatives { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
     }
 }
 
-/// Where several zeros are sent to one position, none of the formulas above can be differentiated.
+/// If several zeros are sent to the same position, the formulas above cannot be differentiated.
 static SEVERAL_ZEROS: Derivative = no_derivative!(
     "torch::autograd::Error",
     "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
 );
 
-/// `shares` with this derivative.
-fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
-    let body = shares.body().clone();
+/// Gives the derivatives a node whose backward is `twice`.
+fn underivable(x: &Tensor, twice: &'static Derivative) -> Tensor {
+    let body = x.body().clone();
     let mut recorder = Recorder::new(twice);
-    recorder.input(Some(shares));
+    recorder.input(Some(x));
     let node = recorder.publish(&[&body]);
     let made = Tensor::new(body);
     made.set_history(Some(Edge { node, output: 0 }));

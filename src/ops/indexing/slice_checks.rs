@@ -1,10 +1,10 @@
-//! Which slices `index_add` and `index_copy` take, and in which order they refuse what does not fit.
+//! The checks of `index_add` and `index_copy`, in PyTorch's order.
 
 use crate::base::{DType, Dims, Error, Result, wrap_dim};
 use crate::operator::Row;
 use crate::tensor::{Body, Tensor};
 
-/// Refuses an index of another dtype.
+/// Rejects an index whose dtype is not int32 or int64.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0 {
         return Ok(());
@@ -12,12 +12,12 @@ pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
 }
 
-/// The shape without one dimension.
+/// The shape without dimension `dim`.
 fn across(body: &Body, dim: usize) -> Dims {
     body.shape().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, &n)| n).collect()
 }
 
-/// Checks that `index_copy`'s source and target have fitting shapes.
+/// Checks that the shapes of `index_copy`'s source and target fit.
 fn check_copied(out: &Body, source: &Body, count: usize) -> Result<()> {
     let (from, to) = (source.layout.ndim(), out.layout.ndim());
     if from != to && from > 0 && to > 0 {
@@ -34,7 +34,7 @@ fn check_copied(out: &Body, source: &Body, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// The shape rule of `index_copy`: the slices first, then how many.
+/// The shape rule of `index_copy`: checks the slices' shape first, then their number.
 fn check_copies(out: &Body, source: &Body, at: usize, count: usize) -> Result<()> {
     let (to, from) = (across(out, at), across(source, at));
     if to != from {
@@ -58,7 +58,7 @@ fn spaced(sizes: &[usize]) -> String {
     sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
 }
 
-/// The shape rule of `index_add`: how many first, then the slices.
+/// The shape rule of `index_add`: checks the number of slices first, then their shape.
 fn check_added(out: &Body, source: &Body, at: usize, count: usize) -> Result<()> {
     if at > 0 && at >= source.layout.ndim() {
         return Err(Error::runtime(format!(
@@ -90,7 +90,7 @@ fn check_added(out: &Body, source: &Body, at: usize, count: usize) -> Result<()>
     )))
 }
 
-/// The checks of the in-place form of `row` on slices that are copied, or else added.
+/// The checks of the in-place form of `row`, whose slices are copied (`copies`) or added.
 pub fn check_slices(
     row: &Row,
     copies: bool,

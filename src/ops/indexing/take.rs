@@ -1,4 +1,4 @@
-//! Elements picked, and put, as if a tensor were one line; and along a dimension.
+//! `take` and `put`, which index a flattened tensor, and `take_along_dim`.
 
 use crate::base::{Put, broadcast};
 use crate::operator::constant;
@@ -14,7 +14,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::view::expand;
 use smallvec::smallvec;
 
-/// `take` and `put` see a tensor as one line.
+/// The flattened body.
 fn line(body: &Body) -> Result<Body> {
     let dense = if body.layout.is_contiguous() { body.clone() } else { duplicate(body)? };
     let layout = Layout { offset: dense.layout.offset, ..Layout::contiguous(&[dense.numel()]) };
@@ -34,13 +34,13 @@ fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
     Ok(())
 }
 
-/// The error of `take` for an index out of bounds.
+/// PyTorch's error of `take` for an index out of bounds.
 fn beyond(error: Error, size: usize) -> Error {
     let Fault::Beyond { index: Some((index, _)), .. } = error.fault() else { return error };
     Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
 }
 
-/// The line that `put_` sees, with `values` put where the index points.
+/// Writes `values` at the index positions of the flattened tensor.
 fn put_line(out: &Body, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<()> {
     let whole = line(out)?;
     let values = reshape(values, &index.shape())?;
@@ -151,7 +151,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
             indices.ndim()
         )));
     }
-    // Their sizes may differ along the dimension; the others broadcast.
+    // The sizes may differ along the dimension; the others broadcast.
     let expanded = |t: &Tensor, other: &Tensor| {
         let (mut own, mut beside) = (t.shape(), other.shape());
         let size = std::mem::replace(&mut own[at], 1);
@@ -166,7 +166,7 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
     Gather::call(&from, at as i64, &by)
 }
 
-/// `input` as one line with the elements of `source` where `index` points.
+/// The flattened `input` with the elements of `source` at `index`.
 #[primitive(node = "PutBackward0", tangent = linear, dense)]
 impl PutAt {
     fn check(input: &Body, index: &Tensor, source: &Tensor, _: bool) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Products of matrices and vectors that are added to something.
+//! Products of matrices and vectors with a summand: `addmm`, `addmv`, `baddbmm` and others.
 
 use crate::base::Dims;
 use crate::operator::copies::to_dtype;
@@ -15,7 +15,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::ops::shape::view::{expand, t};
 
-/// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
+/// `beta * input + alpha * (a @ b)`. If beta is 0, the input is ignored, even NaN.
 fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: Scalar) -> Result<Body> {
     let (m, n) = (left.layout.ndim(), right.layout.ndim());
     let mut shape = Dims::from_slice(&left.shape()[..m - 1]);
@@ -65,7 +65,7 @@ fn check_matrices(a: &Tensor, b: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// `input`, of this name, has the dtype of the right operand.
+/// Rejects a summand, called `name` in the message, whose dtype is not that of the right operand.
 fn check_dtype(name: &str, input: &Tensor, right: &Tensor) -> Result<()> {
     if input.dtype() == right.dtype() {
         return Ok(());
@@ -278,7 +278,7 @@ impl Addbmm {
     }
 }
 
-/// Refuses a factor that does not fit the dtype of a sum with an outer product.
+/// Rejects a factor that does not fit the dtype of the result.
 fn check_factor(name: &str, factor: Scalar, dtype: DType) -> Result<()> {
     if matches!(factor, Scalar::Bool(_)) && dtype != DType::Bool {
         return Err(Error::runtime(format!("Boolean {name} only supported for Boolean results.")));
@@ -291,7 +291,7 @@ fn check_factor(name: &str, factor: Scalar, dtype: DType) -> Result<()> {
     holds(dtype, factor)
 }
 
-/// `input` scaled and `addition` scaled, added.
+/// `beta * input + alpha * addition`.
 fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
     let scaled = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
     let addition = scaled(addition, alpha)?;

@@ -1,4 +1,4 @@
-//! Cholesky's triangle, and what it solves.
+//! The Cholesky decomposition, and solutions and inverses from it.
 #![allow(non_snake_case, reason = "PyTorch's parameters are A and L")]
 
 use super::factors::*;
@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 
 fn factor(x: &Body, upper: bool, checked: Checked) -> Result<[Body; 2]> {
     let info = codes(x)?;
-    // The transpose of an upper triangle is the lower one of the conjugate, whose factor is transposed in turn.
+    // For the upper factor, decompose the transpose, which is the conjugate matrix, and transpose the lower factor.
     let out = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
     if out.numel() > 0 {
         fork!([&out, &info],
@@ -105,7 +105,7 @@ pub fn linalg_cholesky_ex(
     LinalgCholeskyEx::call(input, upper, Checked(check_errors.then_some("linalg.cholesky_ex")))
 }
 
-/// `X` with `L Lᴴ X = B`.
+/// Solves `L Lᴴ X = B`.
 fn by_triangle(b: &V, l: &V, upper: bool) -> V {
     if upper {
         return solved(l, &solved(&l.mh(), b, false, true, false), true, true, false);

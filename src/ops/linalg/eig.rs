@@ -1,4 +1,4 @@
-//! Eigenvalues of square matrices.
+//! Eigenvalues and eigenvectors of square matrices.
 
 use super::eigh::check_phase;
 use super::factors::*;
@@ -8,7 +8,7 @@ use crate::operator::kernel::filled;
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
-/// Values, and vectors or what is left where these were to be: complex whatever the matrices are.
+/// The eigenvalues and eigenvectors, which are always complex. Without `with_vectors`, the second result is scratch memory.
 fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
     if !has_kernel(x.dtype) {
         return Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype: x.dtype }.into());
@@ -46,7 +46,7 @@ impl LinalgEig {
                     check_phase("linalg_eig", &in_basis)?;
                 }
                 let line = in_basis.clone().then(|t| slices::diagonal(&t, 0, -2, -1)).re();
-                // Vectors keep their length.
+                // Eigenvectors are normalized, so the component of their gradient that changes the length is removed.
                 let dtype = eigenvectors.clone().tensor()?.dtype();
                 let along = adjoint.clone().matmul(&eigenvectors * row(&line).cast(dtype));
                 let n = at.shape.last().copied().unwrap_or(0);

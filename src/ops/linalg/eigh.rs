@@ -1,4 +1,4 @@
-//! Eigenvalues of Hermitian matrices.
+//! Eigenvalues and eigenvectors of Hermitian matrices.
 #![allow(non_snake_case, reason = "PyTorch's names are A and UPLO")]
 
 use super::factors::*;
@@ -8,11 +8,11 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze};
 
-/// Values, and vectors or what is left where these were to be.
+/// The eigenvalues and eigenvectors. Without `with_vectors`, the second result is scratch memory.
 fn decomposed(x: &Body, upper: bool, with_vectors: bool) -> Result<[Body; 2]> {
     let n = rows_and_columns(x.shape())[0];
     let info = codes(x)?;
-    // The lower triangle of the transpose is that of the conjugate.
+    // The upper triangle is the lower one of the transpose, which is the conjugate matrix.
     let vectors = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
     let vectors = if upper && x.dtype.is_complex() {
         by_columns(&reduce::no_grad(|| crate::ops::complex::conj_physical(&Tensor::new(vectors)))?)?
@@ -47,7 +47,7 @@ impl LinalgEigh {
                 if in_basis.is_complex() && !in_basis.is_special() {
                     check_phase("linalg_eigh", &in_basis)?;
                 }
-                // The derivative of the vectors, in their own basis, is skew-symmetric.
+                // The derivative of the eigenvectors in their own basis is skew-Hermitian.
                 let in_basis = (&in_basis - in_basis.mh()) * 0.5;
                 let line = unit_of(&eigenvalues)?;
                 let gaps = row(&eigenvalues) - high(&eigenvalues) + &line;
@@ -64,7 +64,7 @@ impl LinalgEigh {
     }
 }
 
-/// The unit matrix beside a vector.
+/// The identity matrix with the dtype, device and size of a vector.
 fn unit_of(values: &V) -> Result<V> {
     let t = values.clone().tensor()?;
     let n = *t.shape().last().unwrap_or(&0);
@@ -72,7 +72,7 @@ fn unit_of(values: &V) -> Result<V> {
     Ok(diagonal_matrix(V::from(ones)))
 }
 
-/// Complex vectors are determined up to a phase: a loss that depends on it has no gradient.
+/// Complex eigenvectors are determined up to a phase, so a loss that depends on the phase has no gradient.
 pub(super) fn check_phase(op: &str, in_basis: &V) -> Result<()> {
     let line = in_basis.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;

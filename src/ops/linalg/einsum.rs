@@ -1,4 +1,5 @@
-//! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
+//! `einsum`: letters name dimensions. Dimensions with the same letter are multiplied elementwise; those missing from the result
+//! are summed.
 
 use crate::base::try_alloc;
 use crate::operator::views::reshaped;
@@ -12,14 +13,14 @@ use crate::ops::shape::view::permute;
 use smallvec::smallvec;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A dimension's name: a letter, or a place in the ellipsis, counted from its end.
+/// The name of a dimension: a letter, or a position in the ellipsis, counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Name {
     Letter(char),
     Rest(usize),
 }
 
-struct Plan {
+struct Equation {
     inputs: Vec<Vec<Name>>,
     output: Vec<Name>,
 }
@@ -28,7 +29,7 @@ fn bad(message: impl Into<String>) -> Error {
     Error::runtime(format!("einsum(): {}", message.into()))
 }
 
-/// The names of one operand; the ellipsis stands for the dimensions that are left.
+/// Parses the names of one operand. The ellipsis stands for the remaining dimensions.
 fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
     let (mut out, mut dots) = (Vec::new(), None);
     let letters: Vec<char> = text.chars().filter(|c| !c.is_whitespace()).collect();
@@ -52,7 +53,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
         }
     }
     let Some(ndim) = ndim else {
-        // The result's ellipsis is filled in later; here it is marked.
+        // The number of the result's dimensions is not known yet, so mark the place of its ellipsis.
         if let Some(place) = dots {
             out.insert(place, Name::Rest(usize::MAX));
         }
@@ -74,7 +75,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
     Ok(out)
 }
 
-fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
+fn parse(equation: &str, operands: &[Tensor]) -> Result<Equation> {
     try_alloc::check_list(equation.len())?;
     let (left, right) = match equation.split_once("->") {
         Some((left, right)) => (left, Some(right)),
@@ -116,7 +117,7 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
             }
             out
         }
-        // The ellipsis, then the letters that occur once, in order of the alphabet.
+        // The result has the ellipsis first, then the letters that occur once, in alphabetical order.
         None => {
             let all: Vec<Name> = inputs.iter().flatten().copied().collect();
             let mut once: Vec<char> = all
@@ -128,16 +129,16 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
             (0..depth).rev().map(Name::Rest).chain(once.into_iter().map(Name::Letter)).collect()
         }
     };
-    Ok(Plan { inputs, output })
+    Ok(Equation { inputs, output })
 }
 
-/// An operand with the dimensions of all names in order, and the size that each has here.
+/// Permutes an operand to the dimensions in `order`. Missing ones get size 1.
 fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
     let (mut t, mut own): (Tensor, Vec<Name>) = (t.clone(), Vec::new());
     for &name in names {
         let at = own.len() as i64;
         match own.iter().position(|&n| n == name) {
-            // A repeated name means the diagonal.
+            // A repeated name takes the diagonal.
             Some(first) => {
                 let first = first as i64;
                 t = movedim(&diagonal(&t, 0, first, at)?, smallvec![-1], smallvec![first])?;
@@ -153,8 +154,8 @@ fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
     permute(&t, order.iter().map(place).collect())
 }
 
-/// The result's names, then those that are summed: the ellipsis, then letters by the alphabet.
-fn order(plan: &Plan) -> Vec<Name> {
+/// The names of the result, then those that are summed: the ellipsis first, then letters in alphabetical order.
+fn order(plan: &Equation) -> Vec<Name> {
     let rank = |name: &Name| match *name {
         Name::Rest(place) => (0, usize::MAX - place),
         Name::Letter(c) => (1, c as usize),
@@ -166,8 +167,8 @@ fn order(plan: &Plan) -> Vec<Name> {
     [&plan.output[..], &summed].concat()
 }
 
-/// Operands whose dimensions correspond, made one from the left; those from `kept` on are summed as soon as no operand needs
-/// them.
+/// Multiplies operands with corresponding dimensions from left to right. Dimensions from `kept` on are summed as soon as no
+/// further operand has them.
 fn contract(operands: Vec<Tensor>, kept: usize) -> Result<Tensor> {
     let wide = |t: &Tensor, d: usize| t.shape()[d] != 1;
     let ndim = operands.first().map_or(0, Tensor::ndim);
@@ -206,7 +207,7 @@ fn contract(operands: Vec<Tensor>, kept: usize) -> Result<Tensor> {
     if kept == ndim { Ok(result) } else { reshaped(&result, &result.shape()[..kept]) }
 }
 
-/// Sizes of equal names agree, or are 1; within one operand they agree.
+/// Dimensions with the same name must have the same size, or size 1; within one operand, the same size.
 fn check_sizes(operands: &[Tensor], inputs: &[Vec<Name>]) -> Result<()> {
     let mut seen: Vec<(Name, usize, usize)> = Vec::new();
     for (i, (t, names)) in operands.iter().zip(inputs).enumerate() {
@@ -230,7 +231,7 @@ fn check_sizes(operands: &[Tensor], inputs: &[Vec<Name>]) -> Result<()> {
     Ok(())
 }
 
-/// The operations of a call that multiplies its operands from left to right, and sums as early as it can.
+/// The floating point operations of multiplying the operands from left to right and summing as early as possible.
 fn flops(operands: &[Vec<usize>], equation: Option<&str>) -> u64 {
     let Some(equation) = equation.filter(|text| !text.contains('.')) else { return 0 };
     let equation = equation.replace(' ', "");

@@ -1,4 +1,4 @@
-//! What all factorisations share: column-major memory, and refusals.
+//! Code shared by all factorisations: column-major memory, checks and errors.
 
 use crate::operator::constant;
 use crate::operator::kernel::{copy, fill, filled};
@@ -7,7 +7,7 @@ use crate::ops::shape::{slices, squeeze, triangle};
 use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
-/// The operator in whose name a kernel refuses matrices; none asks for codes instead.
+/// The name of the operator that raises an error for a matrix that cannot be factored. `None` returns error codes instead.
 #[derive(Clone, Copy)]
 pub struct Checked(pub Option<&'static str>);
 
@@ -17,7 +17,6 @@ impl Keep for Checked {
     }
 }
 
-/// New column-major matrices.
 pub fn columns(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
     let mut swapped = Dims::from_slice(shape);
     let n = swapped.len();
@@ -29,21 +28,20 @@ pub fn transposed(x: &Body) -> Result<Body> {
     Ok(x.with_layout(x.layout.transpose(-2, -1)?))
 }
 
-/// A column-major copy.
 pub fn by_columns(x: &Body) -> Result<Body> {
     let out = columns(x.shape(), x.dtype, x.device())?;
     copy(&out, x)?;
     Ok(out)
 }
 
-/// Unit matrices of this shape.
+/// Identity matrices of this shape.
 pub fn units(x: &Body) -> Result<Body> {
     let out = filled(x.shape(), Scalar::Int(0), x.dtype, x.device())?;
     fill(&out.with_layout(out.layout.diagonal(0, -2, -1)?), Scalar::Int(1))?;
     Ok(out)
 }
 
-/// The dimensions before the matrices'.
+/// The batch dimensions.
 pub fn lead(x: &Body) -> &[usize] {
     &x.shape()[..x.layout.ndim() - 2]
 }
@@ -52,26 +50,26 @@ pub fn rows_and_columns(shape: &[usize]) -> [usize; 2] {
     [shape[shape.len() - 2], shape[shape.len() - 1]]
 }
 
-/// A shape of the same batch.
+/// The batch dimensions of `x` followed by `rest`.
 pub fn batch_of(x: &Body, rest: &[usize]) -> Dims {
     let mut shape = Dims::from_slice(lead(x));
     shape.extend_from_slice(rest);
     shape
 }
 
-/// The same items for each of a wider batch.
+/// Expands `x` to the batch dimensions `batch`, each with items of shape `rest`.
 pub fn over_batch(x: &Body, batch: &[usize], rest: &[usize]) -> Body {
     let mut shape = Dims::from_slice(batch);
     shape.extend_from_slice(rest);
     x.with_layout(x.layout.broadcast_to(&shape))
 }
 
-/// A code of success for each matrix.
+/// A zero, the code for success, for each matrix.
 pub fn codes(x: &Body) -> Result<Body> {
     filled(lead(x), Scalar::Int(0), DType::I32, x.device())
 }
 
-/// What is said of a matrix whose eigenvalues, or singular values, were not all found.
+/// The error for a matrix whose eigenvalues or singular values did not converge.
 pub fn not_converged(called: &str, place: &str, values: &str, code: i64) -> Error {
     Error::linalg(format!(
         "{called}: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
@@ -79,14 +77,14 @@ pub fn not_converged(called: &str, place: &str, values: &str, code: i64) -> Erro
     ))
 }
 
-/// The first matrix without success, and its code; the batch's number is left out of a single matrix.
+/// The first matrix that failed, and its code. A single matrix is not numbered in the message.
 pub fn first_failure(codes: &Body) -> Result<Option<(String, i64)>> {
-    // Where there are no kernels, matrices with elements were refused before.
+    // Devices without kernels have rejected nonempty matrices before.
     if codes.numel() == 0 || !codes.device().is_cpu() {
         return Ok(None);
     }
     let view = codes.host()?;
-    // SAFETY: the codes are dense and alive, and the kernel that wrote them is done.
+    // SAFETY: the codes are contiguous and alive, and the kernel that wrote them has returned.
     let all = unsafe { std::slice::from_raw_parts(view.ptr.cast::<i32>(), codes.numel()) };
     let found = all.iter().position(|&code| code != 0);
     let single = codes.layout.ndim() == 0;
@@ -112,7 +110,7 @@ pub fn check_square(name: &str, x: &Tensor) -> Result<()> {
     )))
 }
 
-/// Refuses whole numbers; halves too, where the operator says so itself.
+/// Rejects integers; and half precision if `halves` is set, for operators that do so in their own name.
 pub fn check_floating(name: &str, x: &Tensor, halves: bool) -> Result<()> {
     let dtype = x.dtype();
     if !dtype.is_differentiable() {
@@ -130,7 +128,6 @@ pub fn check_floating(name: &str, x: &Tensor, halves: bool) -> Result<()> {
     Ok(())
 }
 
-/// Refuses two operands of different dtypes.
 pub fn check_same(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     if a.dtype() == b.dtype() {
         return Ok(());
@@ -142,7 +139,7 @@ pub fn check_same(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
-/// Refuses a right side that does not fit its matrix.
+/// Rejects a right-hand side that does not fit the matrix.
 pub fn check_sides(name: &str, a: &[usize], b: &[usize], left: bool) -> Result<()> {
     let ([n, _], [rows, columns]) = (rows_and_columns(a), rows_and_columns(b));
     if n == if left { rows } else { columns } {
@@ -155,7 +152,7 @@ pub fn check_sides(name: &str, a: &[usize], b: &[usize], left: bool) -> Result<(
     )))
 }
 
-/// Two operands of a sample with the samples in front and equally many dimensions.
+/// Two operands of an example with the batch dimensions in front, and the same number of dimensions.
 pub fn aligned(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     let (x, y) = (b.full(x)?, b.full(y)?);
     let rank = b.rank(&x).max(b.rank(&y));
@@ -176,7 +173,7 @@ pub fn triu(x: V, diagonal: i64) -> V {
     x.then(|t| triangle::triu(&t, diagonal))
 }
 
-/// `x` plus its conjugate transpose, with the diagonal added only once.
+/// `x` plus its conjugate transpose, but with the diagonal counted once.
 pub fn twice_symmetric(x: V) -> V {
     let n = x.shape().last().copied().unwrap_or(0);
     let sum = &x + x.mh();
@@ -187,19 +184,19 @@ pub fn twice_symmetric(x: V) -> V {
     sum * (1.0 - V::from(once))
 }
 
-/// Matrices side by side.
+/// Concatenates matrices horizontally.
 pub fn cat_columns(parts: &[V]) -> V {
     let parts: Result<Vec<Tensor>> = parts.iter().map(|v| v.clone().tensor()).collect();
     V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -1)))
 }
 
-/// Matrices joined from top to bottom.
+/// Concatenates matrices vertically.
 pub fn cat_rows(parts: &[V]) -> V {
     let parts: Result<Vec<Tensor>> = parts.iter().map(|v| v.clone().tensor()).collect();
     V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -2)))
 }
 
-/// The sum of those that are present.
+/// The sum of the operands that are present.
 pub fn plus(a: Option<V>, b: Option<V>) -> Option<V> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
@@ -217,27 +214,26 @@ pub fn rows_of(x: &V, start: usize, end: usize) -> V {
     x.clone().then(|t| slices::narrow(&t, -2, start as i64, (end - start) as i64))
 }
 
-/// A vector as the diagonal of a matrix.
 pub fn diagonal_matrix(x: V) -> V {
     x.then(|t| triangle::diag_embed(&t, 0, -2, -1))
 }
 
-/// The first `length` rows (-2) or columns (-1).
+/// A view of the first `length` rows (`dim` -2) or columns (`dim` -1).
 pub fn leading(x: &Body, dim: i64, length: usize) -> Result<Body> {
     Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
 }
 
-/// Whether matrices of this dtype can be factored.
+/// True if matrices of this dtype can be factored.
 pub fn has_kernel(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
-/// Whether nobody will ask for the vectors of a matrix: they are for gradients.
+/// True if no gradient can be asked for, so that the eigenvectors or singular vectors need not be computed.
 pub fn values_suffice(x: &Tensor) -> bool {
     x.device().is_cpu() && !any_requires_grad([x]) && !x.is_special()
 }
 
-/// Refuses GPU tensors to a composition of operators without shaders, in its own name.
+/// Rejects GPU tensors in the name of a composition whose parts have no shaders.
 pub fn refuse_gpu(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
     match tensors.iter().find(|t| t.device().is_gpu()) {
         Some(t) => no_shader(op, t.dtype()),

@@ -1,4 +1,5 @@
-//! What is made of products and solutions: exponentials, reflections, chains, systems of many dimensions.
+//! Functions composed of products and solutions: matrix exponentials, Householder products, `multi_dot`, `tensorsolve`,
+//! `tensorinv`.
 #![allow(non_snake_case, reason = "PyTorch's names are A and B")]
 
 use super::factors::*;
@@ -10,7 +11,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze, view};
 
-/// Padé's coefficients of order 13, and the largest norm that they are good for.
+/// The coefficients of the Padé approximant of order 13, and the largest norm for which it is accurate.
 const PADE: [f64; 14] = [
     64764752532480000.0,
     32382376266240000.0,
@@ -29,12 +30,12 @@ const PADE: [f64; 14] = [
 ];
 const REACH: f64 = 5.37;
 
-/// The exponential by a quotient of polynomials of `A / 2ˢ`, squared `s` times.
+/// The matrix exponential: the Padé approximant of `A / 2ˢ`, squared `s` times.
 fn exponential(A: &Tensor) -> Result<Tensor> {
     if A.numel() == 0 {
         return copies::clone_dense(A);
     }
-    // Halves are computed in a dtype that has a solver.
+    // Half precision has no solver.
     let own = A.dtype();
     let wide = if own.size() == 2 { copies::to_dtype(A, DType::F32)? } else { A.clone() };
     let size =
@@ -62,7 +63,7 @@ impl LinalgMatrixExp {
     fn forward(A: &Tensor) -> Result<Body> {
         reduce::no_grad(|| exponential(A))
     }
-    /// The exponential of a block matrix contains the derivative.
+    /// The derivative is a block of the exponential of a block matrix.
     fn d_A(g: V, A: V) -> V {
         let n = *A.shape().last().unwrap_or(&0);
         let (a, zeros) = (A.mh(), A.mh() * 0.0);
@@ -127,7 +128,8 @@ pub fn linalg_matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
     super::product::matrix_power(input, n)
 }
 
-/// `x` reflected by `k` vectors, the last one first; by the first one first if `inverse`, which undoes it.
+/// Applies `k` Householder reflections to `x`, the last one first. With `inverse`, applies them in the opposite order, which
+/// undoes it.
 fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, inverse: bool) -> V {
     for step in 0..k {
         let at = if inverse { step } else { k - 1 - step };
@@ -143,7 +145,7 @@ fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, inverse: bool) -> V {
     x
 }
 
-/// The vectors below the diagonal, with their ones.
+/// The Householder vectors: the elements below the diagonal, with ones on it.
 fn reflectors(x: &Tensor, k: usize) -> Result<V> {
     let [m, _] = rows_and_columns(&x.shape());
     let below = tril(columns_of(&V::from(x), 0, k), -1);
@@ -313,7 +315,7 @@ pub fn ormqr(
     reflected(&vectors, &tau, x.mh(), k, !transpose).mh().tensor()
 }
 
-/// The cheapest order of a chain's products, by the usual table.
+/// The cheapest order of the products of a chain, by dynamic programming.
 fn cheapest(sizes: &[usize]) -> Result<Vec<Vec<usize>>> {
     let n = sizes.len() - 1;
     let mut cost = try_alloc::collect((0..n).map(|_| try_alloc::filled(0.0f64, n)))?;

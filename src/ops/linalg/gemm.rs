@@ -1,4 +1,4 @@
-//! The kernel of products of matrices, of real and of complex numbers.
+//! Calls the kernel for real matrix products; complex products are composed of real ones.
 
 use crate::operator::kernel::{copy, duplicate, fill, parts};
 use crate::ops::prelude::*;
@@ -18,13 +18,13 @@ pub(crate) fn multiply(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) ->
     gpu: crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta))
 }
 
-/// A product of complex matrices, as four real products.
+/// A complex matrix product, as four real products.
 fn multiply_parts(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
     let split = |x: &Body| -> Result<[Body; 2]> {
         let [re, im] = parts(x)?;
         Ok([duplicate(&re)?, duplicate(&im)?])
     };
-    // The kernel is much faster on dense parts than on every second number.
+    // The kernel is much faster on contiguous parts than on parts with stride 2.
     let ([or, oi], [ar, ai], [br, bi]) = (split(out)?, split(a)?, split(b)?);
     multiply(&or, &ar, &br, alpha, beta)?;
     multiply(&or, &ai, &bi, -alpha, 1.0)?;

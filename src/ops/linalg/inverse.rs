@@ -1,4 +1,4 @@
-//! What is made of singular values and eigenvalues: inverses of any matrix, ranks, least squares, roots.
+//! Functions of singular values and eigenvalues: pseudoinverses, ranks, least squares.
 #![allow(non_snake_case, reason = "PyTorch's names are A and B")]
 
 use super::eigh::{LinalgEigh, linalg_eigvalsh};
@@ -11,7 +11,7 @@ use crate::ops::reduction::extrema::amax;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::squeeze;
 
-/// Bounds below which a value counts as zero: a number, or one for each matrix.
+/// The tolerance below which a value counts as zero: one number, or one for each matrix.
 #[derive(Clone)]
 pub enum Bound {
     Number(f64),
@@ -31,7 +31,7 @@ fn epsilon(dtype: DType) -> f64 {
     if matches!(dtype.to_real(), DType::F64) { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// The relative bound that stands where none is given.
+/// The default relative tolerance.
 fn usual(A: &Tensor, atol: Option<&Bound>, rtol: Option<Bound>) -> Bound {
     let [m, n] = rows_and_columns(&A.shape());
     let small = epsilon(A.dtype()) * m.max(n) as f64;
@@ -46,7 +46,7 @@ fn usual(A: &Tensor, atol: Option<&Bound>, rtol: Option<Bound>) -> Bound {
     }
 }
 
-/// The bound that values along the last dimension have to exceed.
+/// The tolerance for singular values along the last dimension.
 fn threshold(values: &V, atol: Option<Bound>, rtol: Bound) -> V {
     let largest = values.clone().then(|t| amax(&t, Some(smallvec::smallvec![-1]), true));
     let atol = atol.map_or(V::from(0.0), Bound::value);
@@ -148,7 +148,7 @@ pub fn linalg_pinv(
 ) -> Result<Tensor> {
     check_invertible(input)?;
     let Bound::Number(rtol) = usual(input, atol.map(Bound::Number).as_ref(), rtol.map(Bound::Number)) else {
-        return Err(Error::runtime("linalg.pinv: a bound is no number"));
+        return Err(Error::runtime("linalg.pinv: atol and rtol must be numbers"));
     };
     LinalgPinv::call(input, atol, rtol, hermitian)
 }
@@ -344,7 +344,7 @@ pub fn linalg_lstsq(
     check_floating("linalg.lstsq", input, true)?;
     let rcond = rcond.unwrap_or(epsilon(input.dtype()) * m.max(n) as f64);
     let inverse = V::from(LinalgPinv::call(input, None, rcond, false)?);
-    // The solution lies by columns, as LAPACK writes it.
+    // The solution is column-major, as LAPACK returns it.
     let found = V::from(&sides).transpose(-2, -1).matmul(inverse.transpose(-2, -1)).transpose(-2, -1);
     let solution = if vector { found.clone().then(|t| squeeze::squeeze_one(&t, -1)) } else { found.clone() };
     let (real, device) = (input.dtype().to_real(), input.device());

@@ -1,4 +1,4 @@
-//! Symmetric and Hermitian matrices that need not be positive: their triangles and blocks, and what those solve.
+//! The LDL decomposition of symmetric and Hermitian matrices, which need not be positive definite, and solutions from it.
 #![allow(non_snake_case, reason = "PyTorch's names are LD and B")]
 
 use super::factors::*;
@@ -8,7 +8,7 @@ use crate::operator::kernel::{duplicate, filled};
 use crate::ops::derivatives::not_in_autograd;
 use crate::ops::prelude::*;
 
-/// Refuses a tangent in PyTorch's words.
+/// Forward mode is not supported; the message is PyTorch's.
 fn unmoved<T>(op: &str) -> Result<T> {
     Err(Error::not_implemented(format!("Trying to use forward AD with aten::{op} that does not support it.")))
 }

@@ -1,4 +1,4 @@
-//! Gauss' elimination: the factors, and what they solve.
+//! The LU decomposition, and solutions from it.
 #![allow(non_snake_case, reason = "PyTorch's names are A, B, LU, L and U")]
 
 use super::factors::*;
@@ -10,7 +10,7 @@ use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::shape::{squeeze, view};
 
-/// `[LU, pivots, info]` of matrices.
+/// Returns `[LU, pivots, info]` of matrices.
 pub fn factored(x: &Body) -> Result<[Body; 3]> {
     let [m, n] = rows_and_columns(x.shape());
     let (lu, info) = (by_columns(x)?, codes(x)?);
@@ -23,7 +23,7 @@ pub fn factored(x: &Body) -> Result<[Body; 3]> {
     Ok([lu, pivots, info])
 }
 
-/// The solution of `A x = b`, or of `Aᴴ x = b`, for factored matrices; batches broadcast.
+/// Solves `A x = b`, or `Aᴴ x = b` if `adjoint`, from the factors of `A`. Batches broadcast.
 pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<Body> {
     let batch = broadcast(lead(lu), lead(b))?;
     let wide = |x: &Body, rest: &[usize]| over_batch(x, &batch, rest);
@@ -56,12 +56,12 @@ impl Exchanges {
     }
 }
 
-/// The permutations that pivots stand for: `Pᵀ x` takes these rows of `x`, `P x` those.
+/// Converts pivots to permutations: the first gives the rows of `Pᵀ x` as rows of `x`, the second those of `P x`.
 fn exchanges(pivots: &Tensor, rows: usize) -> Result<[Tensor; 2]> {
     Exchanges::call(pivots, rows as i64)
 }
 
-/// Rows taken in this order.
+/// The rows of `x` in this order.
 fn ordered(x: &V, order: &Tensor) -> V {
     x.clone().then(|t| {
         let (shape, places) = (t.shape(), order.shape());
@@ -77,11 +77,11 @@ fn ordered(x: &V, order: &Tensor) -> V {
     })
 }
 
-/// The gradient of the matrix from those of its factors.
+/// The gradient of the matrix from those of `L` and `U`.
 fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]: [usize; 2]) -> V {
     let k = m.min(n);
     let (l1, u1) = (rows_of(l, 0, k), columns_of(u, 0, k));
-    // The longer factor's part beyond the square contributes to the other's triangle.
+    // If the matrix is not square, the part of the longer factor beyond the square contributes to the triangle of the other.
     let below = plus(
         gl.map(|gl| l1.mh().matmul(rows_of(gl, 0, k))),
         gu.filter(|_| n > m).map(|gu| -columns_of(gu, k, n).matmul(columns_of(u, k, n).mh())),
@@ -104,7 +104,7 @@ fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]:
     ordered(&whole, to)
 }
 
-/// `L` with its ones, and `U`, out of one matrix.
+/// Splits the combined matrix into `L`, with ones on its diagonal, and `U`.
 fn factors_of(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
     let k = m.min(n);
     let l = tril(columns_of(lu, 0, k), -1);
@@ -246,7 +246,7 @@ impl LuUnpack {
     }
 }
 
-/// `P`, whose columns are those of the unit matrix in another order.
+/// The permutation matrix `P` for this order of rows.
 fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
     let shape = order.shape();
     let ones = constant::ones(&shape, dtype, order.device())?;
@@ -341,7 +341,7 @@ pub fn linalg_lu(
     lu_unpack(&lu, &pivots, true, true)
 }
 
-/// The solution of a system whose matrix is factored, on the left or right, or of its conjugate transpose.
+/// Solves a system from the factors of its matrix, which is on the left or right; with `adjoint`, for the conjugate transpose.
 fn by_factors(lu: &V, pivots: &Tensor, b: &V, left: bool, adjoint: bool) -> Result<V> {
     if !left {
         return Ok(by_factors(lu, pivots, &b.mh(), true, !adjoint)?.mh());

@@ -23,14 +23,15 @@ pub(crate) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
     )))
 }
 
-/// The operations of a product of operands `FIRST` and the next: two a term. Those of vectors are not counted.
+/// The floating point operations of multiplying operand `FIRST` with the next one: two per term. Products of vectors are not
+/// counted.
 pub(super) fn product_flops<const FIRST: usize>(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
     let (Some(left), Some(right)) = (operands.get(FIRST), operands.get(FIRST + 1)) else { return 0 };
     let ([batch @ .., rows, terms], [others @ .., _, columns]) = (&left[..], &right[..]) else { return 0 };
     (2 * numel(batch).max(numel(others)) * rows * terms * columns) as u64
 }
 
-/// The operations of its derivative, which makes gradients of those two: each sums over as many terms as the product itself.
+/// The floating point operations of the derivative. The gradient of each operand takes as many as the product itself.
 pub(super) fn gradient_flops(given: &[Vec<usize>], made: &[Vec<usize>], first: usize) -> u64 {
     let sizes = |at: usize| made.get(at).filter(|shape| !shape.is_empty());
     let (left, right) = (sizes(first), sizes(first + 1));
@@ -43,7 +44,7 @@ pub(super) fn gradient_flops(given: &[Vec<usize>], made: &[Vec<usize>], first: u
     (2 * numel(given) * terms * (usize::from(left.is_some()) + usize::from(right.is_some()))) as u64
 }
 
-/// A batched product of operands with at least two dimensions; batches broadcast.
+/// The batched product of operands with at least two dimensions. Batch dimensions broadcast.
 fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     let (na, nb) = (a.layout.ndim(), b.layout.ndim());
     let (m, k) = (a.shape()[na - 2], a.shape()[na - 1]);
@@ -61,7 +62,7 @@ fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// Which of two matrices are column-major: then their gradients are, too.
+/// Records which of two matrices are column-major, so that their gradients are, too.
 #[derive(Clone, Copy)]
 pub struct Columns {
     left: bool,
@@ -93,7 +94,7 @@ impl Columns {
         }
     }
 
-    /// That of the right one.
+    /// The gradient of the right operand of `left @ right`.
     pub fn right_gradient(self, g: &V, left: &V) -> V {
         if self.right {
             transposed(&transposed(g).matmul(left.clone().conj()))
@@ -107,7 +108,7 @@ fn transposed(matrix: &V) -> V {
     matrix.clone().then(|m| t(&m))
 }
 
-/// Refuses dtypes that products of batches have no kernel for; empty products need none.
+/// Rejects dtypes for which batched products have no kernel. Empty products need none.
 pub(crate) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Result<()> {
     match a.dtype {
         _ if is_nothing(a, b) => Ok(()),
@@ -121,12 +122,12 @@ pub(crate) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Resu
     }
 }
 
-/// Whether a product has no element, or none of its factors.
+/// True if the product is empty, or a sum without terms.
 pub(crate) fn is_nothing(a: &Body, b: &Body) -> bool {
     a.numel() == 0 || b.numel() == 0
 }
 
-/// Up to this many columns of samples are computed as rows of one product with the shared matrix.
+/// With at most this many columns, batched right operands are computed as rows of one product with the shared matrix.
 const COLUMNS: usize = 4;
 
 fn check_matrices(a: &[usize], b: &[usize]) -> Result<()> {
@@ -170,7 +171,7 @@ impl Mm {
     fn d_mat2(g: V, input: V, columns: Columns) -> V {
         columns.right_gradient(&g, &input)
     }
-    /// Batches of matrices where both operands are batched, one tall product where only one is.
+    /// A batched product if both operands are batched; one product with a tall matrix if only one is.
     fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
         gradient_flops(given, made, 0)
     }
@@ -179,7 +180,7 @@ impl Mm {
         check_matrices(&x.shape(), &y.shape())?;
         let made = match (x.is_batched(), y.is_batched()) {
             (true, false) => matmul(x.physical(), y),
-            // Few columns: the transposed product is a tall one.
+            // With few columns, the transposed product has a tall matrix.
             (false, true) if y.shape()[1] <= COLUMNS => {
                 let transposed = |t: &Tensor| transpose(t, -2, -1);
                 matmul(&transposed(y.physical())?, &transposed(x)?).and_then(|t| transposed(&t))
@@ -212,7 +213,7 @@ impl Bmm {
         let (a, b) = (input.body(), mat2.body());
         check_batches(a.shape(), b.shape())?;
         check_batch_dtypes("bmm", &a, &b)?;
-        // The second's dtype counts where they may differ.
+        // The result has the dtype of the second operand if the two may differ.
         batched(&a, &b, b.dtype)
     }
     fn d_input(g: V, mat2: V) -> V {
@@ -250,7 +251,7 @@ impl Dot {
     }
 }
 
-/// A product of operands with two dimensions each, or a batch of such.
+/// The product of two matrices, or of two batches of matrices.
 pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match (a.ndim(), b.ndim()) {
         (2, 2) => mm(a, b),
@@ -273,7 +274,7 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// Whether the product of a batch with a matrix or vector can be computed as one tall matrix's.
+/// True if the product of a batch with a matrix or vector can be computed as that of one tall matrix.
 fn folds(a: &Tensor, b: &Tensor) -> bool {
     let (large, small) = if a.ndim() >= b.ndim() { (a, b) } else { (b, a) };
     let n = large.ndim();
@@ -295,7 +296,7 @@ fn folds(a: &Tensor, b: &Tensor) -> bool {
     shape.contains(&0) || (0..n - 2).all(|i| strides[i] == strides[i + 1] * shape[i + 1])
 }
 
-/// The product as one of a tall matrix.
+/// Computes the product as that of one tall matrix.
 fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let transposed = a.ndim() < b.ndim();
     let large = if transposed { transpose(b, -2, -1)? } else { a.clone() };
@@ -317,7 +318,7 @@ fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     if transposed { contiguous(&transpose(&out, -2, -1)?, None) } else { Ok(out) }
 }
 
-/// The product as one of two batches of equally many matrices.
+/// Computes the product with `bmm`, after expanding the batch dimensions.
 fn of_batches(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (sa, sb) = (a.shape(), b.shape());
     let (x, y) = (sa.len(), sb.len());
@@ -484,13 +485,13 @@ pub fn linalg_matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
 }
 
 impl V {
-    /// The product of matrices, or of batches of them.
+    /// The matrix product; batch dimensions broadcast.
     pub fn matmul(&self, other: impl Into<V>) -> V {
         self.with(other, product)
     }
 }
 
-/// A vector as a matrix of one column.
+/// A vector as a matrix with one column.
 pub(super) fn column(t: &Tensor) -> Result<Body> {
     let body = t.body();
     Ok(body.with_layout(body.layout.unsqueeze(1)?))
@@ -501,7 +502,7 @@ pub(super) fn without_last(body: Body) -> Result<Body> {
     Ok(drop_dims(body, &[last]))
 }
 
-/// `input` is the summand, or the vector itself.
+/// Checks the operands of `mv` and `addmv`; `input` is the summand of the latter, and the vector of the former.
 pub(super) fn check_vector(input: &Tensor, mat: &Tensor, vec: &Tensor) -> Result<()> {
     if mat.ndim() != 2 || vec.ndim() != 1 {
         return Err(Error::runtime(format!(

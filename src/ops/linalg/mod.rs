@@ -1,4 +1,4 @@
-//! Products of matrices, factorisations, and what is made of them.
+//! Matrix products, factorisations, and functions composed of them.
 
 pub mod add_product;
 pub mod cholesky;

@@ -1,4 +1,4 @@
-//! Sizes of vectors and matrices, and how far a matrix is from a singular one.
+//! Norms of vectors and matrices, and condition numbers.
 #![allow(non_snake_case, reason = "PyTorch's name is A")]
 
 use super::factors::*;
@@ -39,7 +39,7 @@ pub fn linalg_vector_norm(
     LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", input, dtype)?, ord, dim, keepdim)
 }
 
-/// The two dimensions of the matrices, both counted from the front.
+/// The two dimensions of the matrices, counted from the front.
 fn matrix_dims(name: &str, A: &Tensor, dim: &[i64]) -> Result<[i64; 2]> {
     let &[a, b] = dim else {
         return Err(Error::runtime(format!("{name}: dim must be a 2-tuple. Got {}", join(dim))));
@@ -57,7 +57,7 @@ fn join(numbers: &[i64]) -> String {
     all.join(" ")
 }
 
-/// Singular values over two dimensions, along the last of the result.
+/// The singular values over two dimensions; they are the last dimension of the result.
 fn values_over(A: &Tensor, [a, b]: [i64; 2]) -> Result<Tensor> {
     let order: Ints = (0..A.ndim() as i64).filter(|&d| d != a && d != b).chain([a, b]).collect();
     let permuted = if order.windows(2).all(|w| w[0] < w[1]) { A.clone() } else { view::permute(A, order)? };
@@ -81,7 +81,7 @@ fn by_number(A: &Tensor, ord: f64, dims: [i64; 2], keepdim: bool) -> Result<Tens
         let found = pick(&values_over(A, dims)?, -1, false)?;
         return with_kept(&found, dims, keepdim);
     }
-    // Sums of columns, or of rows.
+    // The largest (or, for negative orders, smallest) sum of absolute values: of a column for order 1, of a row for infinity.
     let [summed, mut other] = if size == 1.0 { dims } else { [dims[1], dims[0]] };
     if !keepdim && summed < other {
         other -= 1;
@@ -311,7 +311,7 @@ fn check_condition(A: &Tensor) -> Result<()> {
     Err(Error::runtime("linalg.cond: The input tensor must have at least 2 dimensions."))
 }
 
-/// The condition number: the norm of the inverse times that of the matrix; infinite where there is no inverse.
+/// The condition number, by the norms of the matrix and its inverse. Infinite for singular matrices.
 fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     check_square("linalg.inv", A)?;
     check_floating("linalg.inv", A, false)?;
@@ -394,7 +394,7 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
     LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", &gap, None)?, p, None, false)
 }
 
-/// What is added to lengths that divide.
+/// Added to norms before dividing by them.
 const LEAST: f64 = 1e-7;
 
 /// Scale down the slices along a dimension whose `p`-norm exceeds `maxnorm`, to that norm.
@@ -436,7 +436,7 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
     Renorm::call(input, p, dim, maxnorm)
 }
 
-/// The dimensions beside `dim`.
+/// All dimensions except `dim`.
 fn others(n: usize, dim: i64) -> Result<Ints> {
     let at = wrap_dim(dim, n)? as i64;
     Ok((0..n as i64).filter(|&d| d != at).collect())
@@ -452,7 +452,7 @@ impl Renorm {
             (V::from(input) * factor.cast(input.dtype())).tensor()
         })
     }
-    /// In f64, where the processor computes it.
+    /// Computed in float64 on the CPU.
     fn d_input(g: V, input: Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<V> {
         let (dtype, most, others) = (input.dtype(), maxnorm.as_f64(), others(input.ndim(), dim)?);
         let wide = match dtype {

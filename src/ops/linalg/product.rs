@@ -1,4 +1,4 @@
-//! Products made of other products: of many matrices, of vectors, of all pairs of elements.
+//! Products composed of other products: chains of matrices, Kronecker, cross, outer and bilinear products.
 
 use crate::base::{Dims, broadcast, warn_once};
 use crate::operator::constant::zeros;
@@ -94,7 +94,7 @@ pub fn kron(input: &Tensor, other: &Tensor) -> Result<Tensor> {
         let dense = t.body().layout.is_contiguous();
         if dense { unsafe_view(t, shape) } else { reshape(t, &shape) }
     };
-    // The product of a transposed matrix lies transposed.
+    // The product with a transposed matrix has a transposed layout.
     wide(&a::mul(&wide(input, wide_a)?, &wide(other, wide_b)?)?, shape)
 }
 
@@ -129,7 +129,7 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
         let eye = zeros(&[shape[k - 1]; 2], input.dtype(), input.device())?;
         let line = eye.body().layout.diagonal(0, 0, 1)?;
         fill(&eye.body().with_layout(line), Scalar::Int(1))?;
-        // It has a gradient, which is zero.
+        // The result is in the graph; its gradient is zero.
         let made = clone_dense(input)?;
         crate::operator::inplace::copy_into(&made, &eye)?;
         return Ok(made);
@@ -181,7 +181,7 @@ pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
         _ => {}
     }
     while chain.len() > 1 {
-        // The pair with the longest shared side goes first, the first one of several.
+        // The pair with the largest shared dimension goes first; of equal ones, the leftmost.
         let shared = |i: usize| chain[i].shape().last().copied().unwrap_or(0);
         let at = (0..chain.len() - 1).rev().max_by_key(|&i| shared(i)).unwrap_or(0);
         let pair = matmul(&chain[at], &chain[at + 1])?;
@@ -192,7 +192,7 @@ pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     reshaped(&product, &product.shape())
 }
 
-/// Refuses truth values, and vectors of two dtypes.
+/// Rejects booleans, and operands with different dtypes.
 pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
     let (dtype, found) = (input.dtype(), other.dtype());
     if dtype == DType::Bool {
@@ -251,7 +251,7 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
     LinalgCross::call(input, other, dim as i64)
 }
 
-/// Refuses operands of `bilinear` that do not fit together.
+/// Rejects operands of `bilinear` that do not fit together.
 fn check_bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
     let refuse = |text: String| Err(Error::runtime(text));
     let named = [("input1", input1), ("input2", input2), ("weight", weight)];
@@ -315,7 +315,7 @@ pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<
     let (s1, w) = (input1.shape(), weight.shape());
     let rows: usize = s1[..s1.len() - 1].iter().product();
     let (x, y) = (reshape(input1, &[rows, w[1]])?, reshape(input2, &[rows, w[2]])?);
-    // A product for each k, so that no derivative is one long sum over k, too.
+    // One product for each output feature, so that no derivative is a single long sum over the features, too.
     let halves = bmm(&expand(&unsqueeze(&x, 0)?, ints(&[w[0], rows, w[1]]))?, weight)?;
     let out = squeeze(&bmm(&transpose(&halves, 0, 1)?, &unsqueeze(&y, 2)?)?, Some(smallvec::smallvec![2]))?;
     let mut shape = Dims::from_slice(&s1[..s1.len() - 1]);

@@ -1,4 +1,4 @@
-//! Orthogonal columns times a triangle.
+//! The QR decomposition.
 #![allow(non_snake_case, reason = "PyTorch's names are A, Q and R")]
 
 use super::factors::*;
@@ -6,7 +6,7 @@ use super::triangular::solved;
 use crate::operator::kernel::copy;
 use crate::ops::prelude::*;
 
-/// The upper triangle of a part of the rows, in memory of its own.
+/// The upper triangle of the first `rows` rows, in new memory.
 fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
     let r = by_columns(&leading(reflected, -2, rows)?)?;
     let lower = transposed(&r)?;
@@ -17,7 +17,7 @@ fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
     Ok(r)
 }
 
-/// The triangle with the reflections' vectors below it, and their factors.
+/// The triangle with the Householder vectors below it. Their factors go to `tau`.
 fn reflected(x: &Body, tau: &Body) -> Result<[Body; 2]> {
     let a = by_columns(x)?;
     if a.numel() > 0 {
@@ -98,11 +98,11 @@ fn tall(gq: Option<V>, gr: Option<V>, q: &V, r: &V) -> V {
     };
     let whole = q.matmul(twice_symmetric(triu(inner, 0)));
     let whole = if let Some(gq) = gq { whole + gq } else { whole };
-    // … times the inverse of rᴴ.
+    // Multiply by the inverse of rᴴ.
     solved(&r.mh(), &whole, false, false, false)
 }
 
-/// That of a wide one: the columns behind the first square are `q` times those of `r`.
+/// The gradient of a wide matrix. Its columns behind the first square are `q` times those of `r`.
 fn wide(gq: Option<V>, gr: Option<V>, q: &V, r: &V, [m, n]: [usize; 2]) -> V {
     let (square, rest) = (columns_of(r, 0, m), columns_of(r, m, n));
     let Some(gr) = gr else {

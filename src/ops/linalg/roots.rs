@@ -1,4 +1,4 @@
-//! Square roots of Hermitian matrices, and the matrix without orthonormal columns that a root leaves: the polar decomposition.
+//! Square roots of Hermitian matrices, and the polar decomposition.
 #![allow(non_snake_case, reason = "PyTorch's names are A, U and H")]
 
 use super::eigh::LinalgEigh;
@@ -18,14 +18,14 @@ fn high(x: &V) -> V {
     x.clone().then(|t| squeeze::unsqueeze(&t, -1))
 }
 
-/// Eigenvalues, none of them below zero, and vectors.
+/// The eigenvalues, with negative ones clamped to 0, and the eigenvectors.
 fn spectrum(A: &V) -> Result<[V; 2]> {
     let [values, vectors] = LinalgEigh::call(&A.clone().tensor()?, false)?;
     let values = V::from(values);
     Ok([select(&values, 0.0, lt(&values, 0.0)), vectors.into()])
 }
 
-/// `X` of `M X + X M = R`, where `M` has these eigenvalues and vectors.
+/// Solves `M X + X M = R`, where `M` has these eigenvalues and eigenvectors.
 fn sylvester(values: &V, vectors: &V, R: V) -> V {
     let in_basis = vectors.mh().matmul(R.matmul(vectors)) / (row(values) + high(values));
     vectors.matmul(in_basis.matmul(vectors.mh()))
@@ -75,7 +75,7 @@ impl LinalgPolar {
         })?;
         Ok([U.tensor()?.body().clone(), H.tensor()?.body().clone()])
     }
-    /// `H` is `Uᴴ A`. Of the gradient of `U`, a part turns its columns, and the rest leaves what they span.
+    /// `H` is `Uᴴ A`. One part of the gradient of `U` rotates its columns, the other leaves their span.
     fn d_A(g: [Option<V>; 2], A: V, U: V, H: V) -> Result<V> {
         let [g_U, g_H] = g;
         let through_H = g_H.as_ref().map(|g| A.matmul(g.mh()));

@@ -1,4 +1,4 @@
-//! Systems of equations, inverses and determinants, by Gauss' elimination.
+//! Linear systems, inverses and determinants, by LU decomposition.
 #![allow(non_snake_case, reason = "PyTorch's names are A, B and LU")]
 
 use super::factors::*;
@@ -9,7 +9,7 @@ use crate::operator::kernel::{duplicate, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
-/// Whether the right side is a vector for each matrix.
+/// True if the right-hand side is a vector for each matrix.
 pub fn is_vector(a: &[usize], b: &[usize]) -> bool {
     b.len() == 1 || (a.len() == b.len() + 1 && a[..a.len() - 1] == *b)
 }
@@ -26,7 +26,7 @@ fn solution_of(a: &V, b: &V, left: bool) -> V {
     a.with(b, |a, b| LinalgSolveEx::call(a, b, left, Checked(None)).map(|[x, _]| x))
 }
 
-/// The gradients of both sides; `back` gives that of the right one.
+/// The gradients of the matrix and the right-hand side; `back` computes the latter.
 fn gradients(
     g: Option<V>,
     a: &[usize],
@@ -48,7 +48,7 @@ fn gradients(
     [of_a, b.filter(|_| wants[1]).map(|b| of_b.sum_to(&b.shape))]
 }
 
-/// A batch of vectors has the layout of a matrix of them.
+/// A batch of vectors has the layout of a matrix with these columns.
 fn vectors_by_columns(x: Body) -> Result<Body> {
     if x.layout.ndim() < 2 { Ok(x) } else { by_columns(&x) }
 }
@@ -93,7 +93,7 @@ impl LinalgSolveEx {
         let [g, _] = g;
         gradients(g, &A.shape(), B, result, left, wants, |g| solution_of(&A.mh(), &g, left))
     }
-    /// Uses the factors of the forward call.
+    /// Uses the factors that the forward saved.
     fn fast_derivative(
         g: [Option<V>; 2],
         A: Unread,
@@ -212,7 +212,7 @@ pub fn linalg_solve_ex(
 
 /// The inverses of factored matrices.
 fn inverted(lu: &Body, pivots: &Body) -> Result<Body> {
-    // A unit matrix is the same by rows and by columns.
+    // The identity matrix is its own transpose, so this makes it column-major.
     let out = transposed(&units(lu)?)?;
     if out.numel() > 0 {
         fork!([lu, pivots, &out],
@@ -317,7 +317,7 @@ pub fn linalg_inv_ex(
 /// The determinants of factored matrices.
 fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     let out = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
-    // The determinant of no rows is one.
+    // The determinant of an empty matrix is 1.
     if out.numel() > 0 && lu.numel() > 0 {
         fork!([lu, pivots, &out],
             cpu: crate::cpu::linalg::determinant(lu.host()?, pivots.host()?, out.host()?, None),
@@ -326,7 +326,8 @@ fn determinants(lu: &Body, pivots: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Signs (of complex numbers, directions) and logarithms of magnitudes of the determinants of factored matrices.
+/// The signs of the determinants of factored matrices (complex numbers of magnitude 1 for complex ones), and the logarithms of
+/// their magnitudes.
 fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
     let sign = filled(lead(lu), Scalar::Int(1), lu.dtype, lu.device())?;
     let size = filled(lead(lu), Scalar::Int(0), lu.dtype.to_real(), lu.device())?;
@@ -338,7 +339,7 @@ fn logarithms(lu: &Body, pivots: &Body) -> Result<[Body; 2]> {
     Ok([sign, size])
 }
 
-/// Diagonal matrices of one number each.
+/// The identity matrix times each element of `x`.
 fn scaled_units(x: V, n: usize) -> V {
     let mut shape = x.shape();
     shape.push(n);
@@ -358,7 +359,8 @@ impl LinalgDet {
         }
         Ok(solution_of(&A.mh(), &scaled_units(g * result.conj(), n), true))
     }
-    /// Uses the factors of the forward call; zeros on the diagonal are replaced by small numbers, as the gradient is continuous.
+    /// Uses the factors that the forward saved. Zeros on the diagonal are replaced by small numbers, because the gradient is
+    /// continuous.
     fn fast_d_A(g: Body, LU: Body, pivots: Body) -> Result<Body> {
         let n = *LU.shape().last().unwrap_or(&0);
         let value = |x: &Body| V::from(Tensor::new(x.clone()));
@@ -424,7 +426,7 @@ impl LinalgSlogdet {
     fn d_A(g: [Option<V>; 2], A: V, sign: V) -> V {
         let n = *A.shape().last().unwrap_or(&0);
         let [of_sign, of_size] = g;
-        // The derivative of a complex sign is the imaginary part of the logarithm's; a real sign has none.
+        // The derivative of a complex sign follows the imaginary part of the logarithm. A real sign has derivative zero.
         let turning = of_sign.map(|g| {
             let i = V::Scalar(Scalar::Complex(0.0, 1.0));
             if g.is_complex() { real_part(g.conj() * &sign * i.clone()) * i } else { g * 0.0 }

@@ -1,4 +1,4 @@
-//! Singular values, and what is made of them.
+//! The singular value decomposition.
 #![allow(non_snake_case, reason = "PyTorch's names are A, U, S and Vh")]
 
 use super::factors::*;
@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze, triangle};
 
-/// The conjugate of the transpose, in memory of its own.
+/// The conjugate transpose, in new memory.
 fn adjoint(x: &Body) -> Result<Body> {
     let columns = by_columns(&transposed(x)?)?;
     if !x.dtype.is_complex() {
@@ -20,7 +20,7 @@ fn adjoint(x: &Body) -> Result<Body> {
 fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
     let [m, n] = rows_and_columns(x.shape());
     if m < n {
-        // A wide matrix is the conjugate transpose of a tall one.
+        // Decompose the conjugate transpose, because the kernel takes tall matrices only.
         let [u, s, vh] = decomposed(&adjoint(x)?, full)?;
         return Ok([adjoint(&vh)?, s, adjoint(&u)?]);
     }
@@ -41,7 +41,7 @@ fn decomposed(x: &Body, full: bool) -> Result<[Body; 3]> {
     Ok([u, s, adjoint(&v)?])
 }
 
-/// The values alone.
+/// The singular values without vectors.
 fn values_of(x: &Body) -> Result<Body> {
     let [m, n] = rows_and_columns(x.shape());
     let (a, info) = (by_columns(&if m < n { transposed(x)? } else { x.clone() })?, codes(x)?);
@@ -77,7 +77,7 @@ fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<
         let (u, vh) = (columns_of(&U, 0, k), rows_of(&Vh, 0, k));
         return Ok(if m >= n { u.matmul(high(&gs) * vh) } else { (u * row(&gs)).matmul(vh) });
     }
-    // Of full matrices only the columns that belong to a value have a gradient.
+    // If `full_matrices` was set, only the vectors that belong to a singular value have a gradient.
     let (u, vh) = (columns_of(&U, 0, k), rows_of(&Vh, 0, k));
     let (gu, gvh) = (gu.map(|g| columns_of(&g, 0, k)), gvh.map(|g| rows_of(&g, 0, k)));
     let dtype = U.clone().tensor()?.dtype();
@@ -110,14 +110,14 @@ fn gradient(g: [Option<V>; 3], U: V, S: V, Vh: V, [m, n]: [usize; 2]) -> Result<
     Ok(whole)
 }
 
-/// The unit matrix beside a vector.
+/// The identity matrix with the dtype, device and size of a vector.
 fn unit_like(s: &V) -> Result<Tensor> {
     let V::Tensor(s) = s else { return V::misuse().tensor() };
     let n = *s.shape().last().unwrap_or(&0);
     triangle::diag_embed(&constant::ones(&[n], s.dtype(), s.device())?, 0, -2, -1)
 }
 
-/// Complex vectors are determined up to a phase: a loss that depends on it has no gradient.
+/// Complex singular vectors are determined up to a phase, so a loss that depends on the phase has no gradient.
 fn check_gauge(of_u: Option<&V>, of_v: Option<&V>) -> Result<()> {
     let line = |x: &V| x.clone().then(|t| slices::diagonal(&t, 0, -2, -1));
     let sum = match (of_u, of_v) {
@@ -148,7 +148,7 @@ impl LinalgSvd {
     }
 }
 
-/// Of singular matrices, for all: `det = det(U) det(Vᴴ) ∏ S`.
+/// The gradient of the determinant, also for singular matrices: `det = det(U) det(Vᴴ) ∏ S`.
 pub fn singular_determinant_gradient(g: &V, a: &V) -> Result<V> {
     let a = a.clone().tensor()?;
     let [u, s, vh] = LinalgSvd::call(&a, false)?;

@@ -1,5 +1,5 @@
-//! Sums of products over chosen dimensions, each as one product of matrices: `tensordot`, `inner`, and what `einsum` does
-//! with two operands.
+//! Sums of products over chosen dimensions, each computed as one matrix product: `tensordot`, `inner`, and `einsum` with two
+//! operands.
 
 use crate::base::Dims;
 use crate::operator::views::{ints, reshaped};
@@ -18,8 +18,8 @@ fn sizes(t: &Tensor, dims: &[usize]) -> Dims {
     dims.iter().map(|&d| shape[d]).collect()
 }
 
-/// `left * right` summed over some dimensions, which stay with size 1. Both have the same number of them; a dimension of
-/// size 1 goes with any other.
+/// `left * right`, summed over some dimensions, which are kept with size 1. Both operands have the same number of dimensions, and
+/// dimensions of size 1 broadcast.
 pub fn pair(left: Tensor, right: Tensor, summed: &[usize]) -> Result<Tensor> {
     if summed.is_empty() {
         return a::mul(&left, &right);

@@ -1,4 +1,4 @@
-//! Systems of equations with triangles.
+//! Systems of equations with triangular matrices.
 #![allow(non_snake_case, reason = "PyTorch's parameters are A and B")]
 
 use super::factors::*;
@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 fn solution(a: &Body, b: &Body, upper: bool, left: bool, unit: bool) -> Result<Body> {
     if !left {
-        // x a = b is aᵀ xᵀ = bᵀ.
+        // Solve aᵀ xᵀ = bᵀ instead of x a = b.
         let solved = solution(&transposed(a)?, &transposed(b)?, !upper, true, unit)?;
         return by_columns(&transposed(&solved)?);
     }
@@ -60,7 +60,7 @@ impl LinalgSolveTriangular {
     }
 }
 
-/// The solution for a formula.
+/// The solution, for use in formulas.
 pub fn solved(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
     a.with(b, |a, b| LinalgSolveTriangular::call(a, b, upper, left, unit))
 }
@@ -199,7 +199,7 @@ pub fn triangular_solve(
     TriangularSolve::call(input, A, upper, transpose, unitriangular)
 }
 
-/// The checks of the older solvers on a right side and its matrix.
+/// Checks the operands of the legacy solvers: a right-hand side and its matrix.
 pub fn check_pair(name: &str, b: &Tensor, a: &Tensor) -> Result<()> {
     if b.dtype() != a.dtype() {
         return Err(Error::runtime(format!(

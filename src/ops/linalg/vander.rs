@@ -1,4 +1,4 @@
-//! Vandermonde's matrices: the powers of a vector's elements as columns.
+//! Vandermonde matrices: the columns are powers of a vector.
 #![allow(non_snake_case, reason = "a parameter of PyTorch's is called N")]
 
 use crate::operator::constant::ones;

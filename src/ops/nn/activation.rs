@@ -1,4 +1,4 @@
-//! Activations: functions of `nn.functional` on one tensor, and their forms in place.
+//! Activation functions of `nn.functional` on one tensor, and their in-place forms.
 
 use crate::operator::copies::to_dtype;
 use crate::operator::generator::Generator;
@@ -18,7 +18,7 @@ use crate::tensor::mode;
 use crate::transforms::vmap;
 use smallvec::SmallVec;
 
-/// Refuses elements that PyTorch has no kernel for, by its name.
+/// Rejects dtypes for which PyTorch has no kernel, under the name of its kernel.
 fn need_float(kernel: &'static str, input: &Tensor) -> Result<()> {
     if input.dtype().is_float() {
         return Ok(());
@@ -26,7 +26,7 @@ fn need_float(kernel: &'static str, input: &Tensor) -> Result<()> {
     Err(Fault::NoKernel { op: kernel, dtype: input.dtype() }.into())
 }
 
-/// A row over `input` and numbers; `over`, its form in place, when that is asked for.
+/// Calls `row` on `input` and numbers, or its in-place form `over` if `inplace` is set.
 fn run(
     [row, over]: [&'static Pointwise; 2],
     input: &Tensor,
@@ -42,7 +42,7 @@ fn run(
     Ok(input.clone())
 }
 
-/// One row for both forms, in place and not.
+/// Uses the same row for both forms.
 fn both_ways(row: &'static Pointwise) -> [&'static Pointwise; 2] {
     [row, row]
 }
@@ -258,7 +258,7 @@ pub fn celu_over(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -
     with_exponential(input, alpha, true)
 }
 
-/// `elu` with the numbers that keep mean and variance.
+/// `elu` with the constants of SELU, which preserve mean 0 and variance 1.
 fn self_normalizing(input: &Tensor, inplace: bool) -> Result<Tensor> {
     need_float("elu_cpu", input)?;
     let numbers = [Scalar::Float(1.6732632423543772), Scalar::Float(1.0507009873554805), Scalar::Int(1)];
@@ -376,7 +376,7 @@ pub fn softshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) 
     run(both_ways(&f::softshrink::ROW), input, &[lambd.rounded(input.dtype())], false)
 }
 
-/// A number as C++ prints it: six digits.
+/// Formats a number as C++ streams do: with six significant digits.
 fn general(x: f64) -> String {
     if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
         let text = format!("{x:.*}", 5 - x.abs().max(1.0).log10() as usize);
@@ -436,7 +436,7 @@ pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
     f::prelu_kernel(input, &weight)
 }
 
-/// Both halves along a dimension.
+/// Splits the tensor in two halves along a dimension.
 fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     let half = x.shape()[dim as usize] as i64 / 2;
     Ok([slices::narrow(x, dim, 0, half)?, slices::narrow(x, dim, half, half)?])
@@ -496,7 +496,7 @@ pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
     Glu::call(input, dim)
 }
 
-/// The factor of negative elements: the random one that was drawn, or the mean of the bounds.
+/// The gradient of `rrelu`: negative elements are scaled by the random factors in training, else by the mean of the bounds.
 fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
     if training {
         return g * noise + zero_of(x);
@@ -551,7 +551,7 @@ impl RreluWithNoise1 {
     }
 }
 
-/// 1 for positive numbers, else a random slope. On the CPU only those that are not positive draw one, in their order.
+/// Returns 1 for positive elements and a random slope for the others. On the CPU only the latter draw a number, in their order.
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
@@ -599,7 +599,7 @@ fn random_slope(
     }
     let slope = middle(lower, upper);
     if !training && slope < 0.0 {
-        // The result does not have the sign of the input.
+        // With a negative slope the sign of the result is not that of the input, which the in-place derivative needs.
         return run(both_ways(&leaky_relu::ROW), input, &[Scalar::Float(slope)], true);
     }
     RreluWithNoise1::over(input, &noise, lower, upper, training)?;

@@ -1,4 +1,5 @@
-//! The formulas of activations. A zero that is made of the input keeps second derivatives aware of it, as PyTorch's are.
+//! The derivatives of activations as formulas. A zero computed from the input keeps it in the graph of the second derivative, as
+//! in PyTorch.
 
 use crate::operator::declare::pointwise;
 use crate::ops::elementwise::formula;

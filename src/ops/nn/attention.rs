@@ -1,5 +1,5 @@
-//! Attention: values weighted by the products of queries and keys. On the CPU in tiles, on a GPU in blocks of queries where all
-//! weights would be many; else, and where the weights themselves are needed, by matrix products and a softmax.
+//! Scaled dot product attention. The CPU computes it in tiles; a GPU in blocks of queries if the matrix of all weights would be
+//! large. Otherwise, or if the weights themselves are needed, it is composed of matrix products and a softmax.
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
@@ -12,16 +12,16 @@ use crate::ops::reduction::softmax::softmax;
 use crate::ops::shape::triangle::triu;
 use crate::ops::shape::{squeeze, view};
 
-/// How many weights a GPU holds at once.
+/// The largest number of weights that are held in memory at once.
 const HELD: usize = 1 << 22;
 
-/// A mask to add under which queries, of which the first is number `first`, see no later keys.
+/// A mask to add, under which queries attend to no later keys. `first` is the position of the first query.
 fn causal_mask(first: usize, queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
     let blind = filled(&[queries, keys], Scalar::Float(f64::NEG_INFINITY), dtype, device)?;
     triu(&Tensor::new(blind), 1 + first as i64).map(V::from)
 }
 
-/// The weights of queries, of which the first is number `first`; a row whose keys are all masked is zero.
+/// The attention weights of queries, the first of which is at position `first`. A row whose keys are all masked is zero.
 fn weights(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     let mut scores = (query * scale).matmul(key.mt());
     let shape = scores.shape();
@@ -46,13 +46,13 @@ fn weights(first: usize, query: &V, key: &V, mask: Option<V>, causal: bool, scal
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)
 }
 
-/// The gradient of the scores before they are scaled, by that of the result and the weights.
-fn slope(g: &V, value: &V, weights: &V, scale: f64) -> V {
+/// The gradient of the unscaled scores, from the gradient of the result and the weights.
+fn score_gradient(g: &V, value: &V, weights: &V, scale: f64) -> V {
     let of_weights = g.matmul(value.mt());
     weights * (&of_weights - (&of_weights * weights).sum(&[-1], true)) * scale
 }
 
-/// A new body with the layout of another, but a dense last dimension.
+/// A new body with the layout of `like`, but with a dense last dimension.
 fn empty_body_like(like: &Body, dtype: DType) -> Result<Body> {
     let new = Body::new(like.shape(), dtype, like.device())?;
     let (lies, last) = (dense_like(&like.layout), like.layout.ndim() - 1);
@@ -60,15 +60,15 @@ fn empty_body_like(like: &Body, dtype: DType) -> Result<Body> {
     Ok(if fits { new.with_layout(lies) } else { new })
 }
 
-/// A body whose last dimension is dense, in this dtype.
+/// Converts to `dtype`, with a dense last dimension.
 fn by_rows(body: &Body, dtype: DType) -> Result<Body> {
     let last = body.layout.ndim() - 1;
     let fits = body.layout.strides[last] == 1 || body.shape()[last] == 1;
     if fits && body.dtype == dtype && body.conj_neg.is_none() { Ok(body.clone()) } else { dense(body, dtype) }
 }
 
-/// The operands as the kernel wants them.
-struct Own {
+/// The operands in the dtype and layout that the kernel expects.
+struct AttentionOperands {
     query: Body,
     key: Body,
     value: Body,
@@ -77,13 +77,13 @@ struct Own {
     scale: f64,
 }
 
-impl Own {
+impl AttentionOperands {
     fn new(
         [query, key, value]: [&Body; 3],
         mask: Option<&Body>,
         causal: bool,
         scale: Option<f64>,
-    ) -> Result<Own> {
+    ) -> Result<AttentionOperands> {
         let dtype = wide(query.dtype);
         let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
         let expanded = |mask: &Body| -> Result<Body> {
@@ -91,7 +91,7 @@ impl Own {
             let mask = if mask.conj_neg.is_none() { mask } else { dense(&mask, dtype)? };
             Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
         };
-        Ok(Own {
+        Ok(AttentionOperands {
             scale: scale_of(scale, query.shape()[3]),
             query: by_rows(query, dtype)?,
             key: by_rows(key, dtype)?,
@@ -113,17 +113,17 @@ impl Own {
     }
 }
 
-/// Block by block of queries, as a GPU does it.
+/// Attention on a GPU, one block of queries after the other.
 #[cfg(feature = "gpu")]
 mod blocks {
-    use super::{HELD, Own, slope, weights};
+    use super::{AttentionOperands, HELD, score_gradient, weights};
     use crate::operator::{constant, inplace};
     use crate::ops::prelude::*;
     use crate::ops::shape::slices::Narrow;
     use crate::tensor::mode;
     use std::ops::Range;
 
-    /// Some of the queries or keys of a tensor.
+    /// A range of the queries or keys of a tensor.
     fn rows(of: &Tensor, range: &Range<usize>) -> Result<Tensor> {
         Narrow::call(of, 2, range.start as i64, range.len() as i64)
     }
@@ -133,7 +133,7 @@ mod blocks {
         inplace::copy_into(&part, &(V::from(&part) + made).tensor()?)
     }
 
-    /// A block of queries, the keys that it sees, and their weights.
+    /// A block of queries, the keys that it attends to, and their weights.
     struct Block {
         queries: Range<usize>,
         keys: Range<usize>,
@@ -143,8 +143,8 @@ mod blocks {
         weights: V,
     }
 
-    impl Own {
-        /// Calls `each` for one block of queries after the other, so few of them that their weights are held at once.
+    impl AttentionOperands {
+        /// Calls `each` for one block of queries after the other. A block is so small that its weights can be held at once.
         fn by_blocks(&self, mut each: impl FnMut(Block) -> Result<()>) -> Result<()> {
             let [query, key, value] =
                 [&self.query, &self.key, &self.value].map(|body| Tensor::new(body.clone()));
@@ -175,7 +175,7 @@ mod blocks {
             })
         }
 
-        /// The gradients of the query, key and value, of which the last two start from zero.
+        /// Writes the gradients of query, key and value. Those of key and value must start from zero.
         pub fn backward_by_blocks(&self, to: &[Body; 3], g: &Body, wants: [bool; 3]) -> Result<()> {
             let [to_query, to_key, to_value] = to.each_ref().map(|body| Tensor::new(body.clone()));
             let g = Tensor::new(g.clone());
@@ -185,12 +185,15 @@ mod blocks {
             self.by_blocks(|Block { queries, keys, query, key, value, weights: p }| {
                 let g = V::from(rows(&g, &queries)?);
                 if wants[0] || wants[1] {
-                    let slope = slope(&g, &value, &p, self.scale);
+                    let score_gradient = score_gradient(&g, &value, &p, self.scale);
                     if wants[0] {
-                        inplace::copy_into(&rows(&to_query, &queries)?, &slope.matmul(&key).tensor()?)?;
+                        inplace::copy_into(
+                            &rows(&to_query, &queries)?,
+                            &score_gradient.matmul(&key).tensor()?,
+                        )?;
                     }
                     if wants[1] {
-                        add_rows(&to_key, &keys, slope.mt().matmul(V::from(&query)))?;
+                        add_rows(&to_key, &keys, score_gradient.mt().matmul(V::from(&query)))?;
                     }
                 }
                 if wants[2] { add_rows(&to_value, &keys, p.mt().matmul(g)) } else { Ok(()) }
@@ -217,7 +220,8 @@ impl ScaledDotProductFlashAttentionForCpu {
         let _ = dropout_p;
         let mask = attn_mask.map(|mask| mask.body().clone());
         let (query, dtype) = (query.body(), query.dtype());
-        let own = Own::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
+        let own =
+            AttentionOperands::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
         let out = empty_body_like(&query, wide(dtype))?;
         let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
         fork!([&out, &own.query],
@@ -245,10 +249,13 @@ impl ScaledDotProductFlashAttentionForCpu {
         let _ = dropout_p;
         let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
         let p = weights(0, &query, &key, attn_mask, is_causal, scale);
-        let slope = (wants[0] || wants[1]).then(|| slope(&g, &value, &p, scale));
+        let score_gradient = (wants[0] || wants[1]).then(|| score_gradient(&g, &value, &p, scale));
         [
-            slope.as_ref().filter(|_| wants[0]).map(|slope| slope.matmul(&key)),
-            slope.as_ref().filter(|_| wants[1]).map(|slope| slope.mt().matmul(&query)),
+            score_gradient.as_ref().filter(|_| wants[0]).map(|score_gradient| score_gradient.matmul(&key)),
+            score_gradient
+                .as_ref()
+                .filter(|_| wants[1])
+                .map(|score_gradient| score_gradient.mt().matmul(&query)),
             wants[2].then(|| p.mt().matmul(&g)),
         ]
     }
@@ -266,7 +273,7 @@ impl ScaledDotProductFlashAttentionForCpu {
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
         let dtype = query.dtype;
-        let own = Own::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
+        let own = AttentionOperands::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
         let (g, output) = (by_rows(&g, wide(dtype))?, by_rows(&output, wide(dtype))?);
         let new = |like: &Body| empty_body_like(like, wide(dtype));
         let made = [new(&own.query)?, new(&own.key)?, new(&own.value)?];
@@ -295,7 +302,8 @@ impl ScaledDotProductFlashAttentionForCpu {
     }
 }
 
-/// Attention by other operators. Of halves it is computed in float32: a score rounded to a half is another weight.
+/// Attention composed of other operators. Half precision is computed in float32, because a rounded score would change its weight
+/// noticeably.
 fn composed(
     query: &Tensor,
     key: &Tensor,
@@ -370,7 +378,7 @@ fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, ca
     Ok(())
 }
 
-/// Keys or values with a head for each of the query's, which share them.
+/// Repeats keys or values, so that there is one head for each head of the query.
 fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     let (own, wanted) = (t.shape(), query.shape());
     let (dims, at) = (own.len(), own.len().wrapping_sub(3));
@@ -391,7 +399,8 @@ fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
     views::reshape(&wide, &joined)
 }
 
-/// Whether its weights are never held at once: they are made where they are needed, and again for the backward.
+/// True if the matrix of weights is never held at once: tiles of it are computed where they are needed, and again in the
+/// backward.
 fn goes_in_tiles(
     query: &Tensor,
     key: &Tensor,

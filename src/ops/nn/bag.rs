@@ -1,4 +1,4 @@
-//! Bags of rows of a table: of each only the sum, the mean or the largest elements.
+//! `embedding_bag`: the sum, mean or maximum over bags of rows of a table.
 
 use crate::base::Put;
 use crate::cpu::bag::{self, Kept, Made};
@@ -13,7 +13,7 @@ use crate::ops::sorting::search::searchsorted;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
 
-/// What a bag is reduced to.
+/// The reduction over a bag.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     Sum,
@@ -27,26 +27,26 @@ impl Keep for Mode {
     }
 }
 
-/// Which bag each number is in.
+/// The bag that each index belongs to.
 fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
     let positions = Tensor::new(numbers(0, 1, count, offsets.device())?);
-    // Bags that begin at or before the position; the first bag begins before all positions.
+    // Counts the bags that begin at or before each position, without the first, which begins before all positions.
     let begun = offsets.numel() as i64 - 1 - i64::from(last);
     let starts = to_dtype(&slices::narrow(offsets, 0, 1, begun.max(0))?, DType::I64)?;
     searchsorted(&starts, &positions, false, true, None, None)
 }
 
-/// One for every number that counts, as a column.
+/// A column with 1 for each index, and 0 for those that are `padding_idx`.
 fn counted(indices: &Tensor, padding_idx: i64) -> V {
     ne(V::from(indices).reshape(&[indices.numel(), 1]), padding_idx as f64)
 }
 
-/// A number for each bag as a column, at least 1.
+/// The sizes of the bags as a column, at least 1.
 fn size_column(bag_size: &Tensor, dtype: DType) -> V {
     maximum(V::from(bag_size).cast(dtype), 1.0).reshape(&[bag_size.numel(), 1])
 }
 
-/// The sums of bags of rows.
+/// The sums of the bags of rows.
 fn summed(rows: V, bag: &Tensor, count: usize) -> V {
     rows.then(|rows| {
         let zeros = constant::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
@@ -54,7 +54,7 @@ fn summed(rows: V, bag: &Tensor, count: usize) -> V {
     })
 }
 
-/// The largest elements of each bag, and the rows of the table that they are of; zeros for what is empty.
+/// The largest elements of each bag, and the rows of the table that they came from; zeros for empty bags.
 fn largest(
     rows: &V,
     indices: &Tensor,
@@ -68,7 +68,7 @@ fn largest(
     let column = view::expand(&views::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = constant::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
     let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
-    // The first of equal maxima; a NaN is one.
+    // The first of equal maxima counts. A NaN is a maximum.
     let there = V::from(index_select(&top, 0, bag)?);
     let taken = V::from(taken);
     let same = either(eq(&taken, &there), is_nan(&taken));
@@ -88,7 +88,7 @@ fn largest(
     Ok([select(0.0, V::from(top), full).tensor()?, which])
 }
 
-/// What one kernel makes, with what the gradient needs; nothing for what it does not know.
+/// The result, and what the gradient needs, by one kernel; `None` if the kernel does not support the operands.
 fn at_once(
     weight: &Tensor,
     indices: &Tensor,
@@ -117,13 +117,13 @@ fn at_once(
     };
     let share = share.as_ref().map(|share| share.host()).transpose()?;
     let kept = Kept { padding, mean: mode == Mode::Mean };
-    // SAFETY: the views describe these bodies; results are new.
+    // SAFETY: the views describe these bodies; the results are new.
     let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
     let last = which.unwrap_or_else(|| sizes.clone());
     Ok(done.then_some([out, bags, sizes, last]))
 }
 
-/// Names the number that the table has no row for, in the words of PyTorch's quick way or of its other one.
+/// Names the index that is out of range. PyTorch has two messages for it; `quick` selects that of its fast path.
 fn outside(indices: &Tensor, count: usize, quick: bool, error: Error) -> Error {
     let find = || -> Result<Option<(i64, i64)>> {
         for i in 0..indices.numel() as i64 {
@@ -246,7 +246,7 @@ fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
     if last && offsets.numel() == 0 {
         return Err(Error::runtime("include_last_offset: number of offset should be at least 1"));
     }
-    // Values on the GPU are not waited for.
+    // Checking values on the GPU would have to wait for it.
     if offsets.numel() == 0 || !offsets.device().is_cpu() || offsets.is_batched() {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Normalization of channels over a batch, and of each channel of each sample.
+//! Batch normalization (channels over a batch) and instance normalization (each channel of each example).
 
 use crate::cpu::norm::{Sets, sets as kernel};
 use crate::operator::copies::to_dtype;
@@ -12,41 +12,41 @@ use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
 use crate::tensor::mode;
 
-/// All dimensions but that of the channels.
+/// All dimensions except that of the channels.
 fn others(ndim: usize) -> Ints {
     (0..ndim as i64).filter(|&d| d != 1).collect()
 }
 
-/// How many elements a channel has.
+/// The number of elements per channel.
 fn each(shape: &[usize]) -> usize {
     crate::base::numel(shape) / shape[1].max(1)
 }
 
-/// The channels' numbers in a shape that broadcasts with the input.
+/// Reshapes one number per channel such that it broadcasts with the input.
 fn per_channel(v: V, ndim: usize, channels: usize) -> V {
     let mut shape = Dims::from_elem(1, ndim);
     shape[1] = channels;
     v.reshape(&shape)
 }
 
-/// The input minus its means, the means, `1 / sqrt(variance + eps)`, and the variances.
-struct Made {
+/// The centred input, the means, `1 / sqrt(variance + eps)`, and the variances.
+struct Normalized {
     centred: V,
     mean: V,
     scale: V,
     variance: V,
 }
 
-/// Running means and variances, which are used or updated.
+/// Running means and variances. They are updated in training and used otherwise.
 #[derive(Clone, Copy)]
 struct Running<'a> {
     mean: Option<&'a Tensor>,
     var: Option<&'a Tensor>,
-    /// Whether the batch's own statistics are used.
+    /// Use the statistics of the batch.
     training: bool,
 }
 
-fn normalized(input: V, running: Running, eps: f64) -> Made {
+fn normalize(input: V, running: Running, eps: f64) -> Normalized {
     let shape = input.shape();
     let (ndim, channels) = (shape.len(), shape[1]);
     let count = each(&shape) as f64;
@@ -54,15 +54,15 @@ fn normalized(input: V, running: Running, eps: f64) -> Made {
     if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
         let line = |t: &Tensor| per_channel(V::from(t), ndim, channels);
         let (mean, variance) = (line(mean), line(var));
-        return Made { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
+        return Normalized { centred: input - &mean, scale: rsqrt(&variance + eps), mean, variance };
     }
     let mean = input.clone().sum(&dims, true) / count;
     let centred = input - &mean;
     let variance = (&centred * &centred).sum(&dims, true) / count;
-    Made { scale: rsqrt(&variance + eps), centred, mean, variance }
+    Normalized { scale: rsqrt(&variance + eps), centred, mean, variance }
 }
 
-/// The result, the means, the factors, and the variances.
+/// Returns the result, the means, the factors `1 / sqrt(variance + eps)`, and the variances.
 fn formula(
     input: &Tensor,
     weight: Option<&Tensor>,
@@ -71,7 +71,7 @@ fn formula(
     eps: f64,
 ) -> Result<[Tensor; 4]> {
     let (ndim, channels) = (input.ndim(), input.shape()[1]);
-    let made = normalized(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
+    let made = normalize(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
     let mut y = &made.centred * &made.scale;
     if let Some(weight) = weight {
         y = y * per_channel(V::from(weight), ndim, channels);
@@ -83,8 +83,14 @@ fn formula(
     Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.variance)?])
 }
 
-/// The gradients, from the operands and the saved statistics.
-fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool; 3]) -> [Option<V>; 3] {
+/// The gradients, from the operands and the saved statistics. With `own`, the statistics depend on the input.
+fn gradients(
+    g: &Tensor,
+    made: &Normalized,
+    weight: Option<V>,
+    own: bool,
+    wants: [bool; 3],
+) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let (ndim, channels) = (shape.len(), shape[1]);
     let count = each(&shape) as f64;
@@ -108,7 +114,7 @@ fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool
     ]
 }
 
-/// Whether channels lie innermost, the rest in order.
+/// True if channels are innermost in memory, and the other dimensions in order.
 fn channels_last(body: &Body) -> bool {
     body.layout.ndim() > 2 && !body.layout.is_contiguous() && innermost(body).layout.is_contiguous()
 }
@@ -124,7 +130,7 @@ fn innermost(body: &Body) -> Body {
     body.with_layout(layout)
 }
 
-/// The inverse.
+/// The inverse of [`innermost`].
 fn as_before(body: Body) -> Body {
     let order = |of: &Dims| -> Dims {
         let last = of.len() - 1;
@@ -138,7 +144,7 @@ fn as_before(body: Body) -> Body {
     body.with_layout(layout)
 }
 
-/// The memory layout in which the kernels see a batch.
+/// The memory layout in which the kernels read a batch.
 #[derive(Clone, Copy)]
 pub(super) struct ChannelLayout {
     last: bool,
@@ -156,7 +162,7 @@ impl ChannelLayout {
         }
     }
 
-    /// The elements as one line, in the order of the kernels.
+    /// The elements contiguously, in the order that the kernels expect.
     pub fn dense(&self, x: &Body, dtype: DType) -> Result<Body> {
         if self.last { dense(&innermost(x), dtype) } else { dense(x, dtype) }
     }
@@ -180,7 +186,7 @@ pub(super) fn maybe_line(body: &Option<Body>) -> Result<Option<kernel::Line<'_>>
     body.as_ref().map(line).transpose()
 }
 
-/// The kernel's result, the means, the factors, and the variances.
+/// The result by the kernel, the means, the factors, and the variances.
 fn by_kernel(
     x: &Body,
     weight: Option<&Body>,
@@ -221,8 +227,8 @@ fn by_kernel(
     Ok([laid.back(in_dtype(out, x.dtype)?), mean, scale, variance])
 }
 
-/// Updates the running means and variances with this batch's; nothing is recorded.
-fn take_in(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
+/// Updates the running means and variances with those of this batch, without recording a graph.
+fn update_running(running: Running, mean: &Body, variance: &Body, count: usize, momentum: f64) -> Result<()> {
     let unbiased = count as f64 / (count as f64 - 1.0);
     for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, variance, unbiased)] {
         let Some(old) = old else { continue };
@@ -260,7 +266,7 @@ impl NativeBatchNorm {
             by_kernel(&input.body(), weight.as_ref(), bias.as_ref(), running, eps)?
         };
         if training && input.numel() > 0 {
-            take_in(running, &made[1], &made[3], input.numel() / input.shape()[1], momentum)?;
+            update_running(running, &made[1], &made[3], input.numel() / input.shape()[1], momentum)?;
         }
         Ok(made)
     }
@@ -275,7 +281,7 @@ impl NativeBatchNorm {
         wants: [bool; 3],
     ) -> [Option<V>; 3] {
         let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
-        let made = normalized(input.cast(wide(g.dtype())), running, eps);
+        let made = normalize(input.cast(wide(g.dtype())), running, eps);
         gradients(g, &made, weight, training, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
@@ -294,7 +300,7 @@ impl NativeBatchNorm {
             let line = |body: Body| per_channel(value(body), ndim, channels);
             let (mean, scale) = (line(result1), line(result2));
             let centred = value(input).cast(wide(g.dtype)) - &mean;
-            let made = Made { centred, scale: scale.clone(), mean, variance: scale };
+            let made = Normalized { centred, scale: scale.clone(), mean, variance: scale };
             return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
         }
         let laid = ChannelLayout::of(&input);
@@ -495,7 +501,7 @@ pub fn instance_norm(
         return Err(Error::index("Dimension out of range (expected to be in range of [-1, 0], but got 1)"));
     }
     let (samples, channels) = (sizes[0], sizes[1]);
-    // The channels of all samples, as channels of one sample.
+    // The channels of all examples become channels of a single example.
     let repeated = |t: Option<&Tensor>| t.map(|t| rearrange::repeat(t, Sizes(ints(&[samples])))).transpose();
     let statistics = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
         let t = repeated(t.map(detached::shallow).as_ref())?;

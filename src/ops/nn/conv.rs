@@ -1,5 +1,5 @@
-//! Convolutions of one to three dimensions and their transposes. One primitive computes all of them, and one their gradients, so
-//! that gradients of any order are convolutions again.
+//! Convolutions in one to three dimensions, and transposed ones. One primitive computes all of them, and another their gradients,
+//! so that gradients of any order are convolutions again.
 
 use crate::base::{MemoryFormat, Reduction, Windows, warn};
 use crate::cpu::conv::Conv;
@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::squeeze;
 use smallvec::smallvec;
 
-/// How a window moves. Lists have an item for each dimension of space.
+/// Stride, padding and dilation. Lists have an item for each spatial dimension.
 #[derive(Clone)]
 pub(super) struct Moves {
     pub stride: Ints,
@@ -21,7 +21,7 @@ pub(super) struct Moves {
     pub groups: i64,
 }
 
-/// The convolution that has `image` as its input: of a transposed one that is the result.
+/// The convolution whose input is `image`. For a transposed convolution, `image` is its result.
 fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> Conv {
     let groups = moves.groups as usize;
     let dims = image.len() - 2;
@@ -46,7 +46,7 @@ fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> 
     }
 }
 
-/// The shape of what comes out of `input`, which fits.
+/// The shape of the result of convolving `input`. The operands must fit.
 pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> Result<Dims> {
     let groups = moves.groups as usize;
     let size = |d: usize| {
@@ -75,13 +75,13 @@ pub(super) fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> 
     Ok(shape)
 }
 
-/// `(1 x 4)`
+/// Formats a list as `(1 x 4)`.
 fn crossed(list: &Ints) -> String {
     let all: Vec<String> = as_plane(list, 1).iter().map(i64::to_string).collect();
     format!("({})", all.join(" x "))
 }
 
-/// The type that kernels compute in; halves by way of float.
+/// The dtype that kernels compute in: float32 for half precision.
 fn compute_type(op: &'static str, dtype: DType) -> Result<DType> {
     match dtype {
         DType::F64 => Ok(DType::F64),
@@ -90,7 +90,7 @@ fn compute_type(op: &'static str, dtype: DType) -> Result<DType> {
     }
 }
 
-/// A new body in the memory format of an operand that has one.
+/// A new body in the memory format that the operands suggest.
 fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> {
     let mut out = Body::new(shape, dtype, x.device())?;
     let format = [x, w].map(|x| MemoryFormat::suggested(&x.layout));
@@ -100,13 +100,13 @@ fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> 
     Ok(out)
 }
 
-/// What a kernel computes its result in: the GPU's write without gaps.
+/// Memory for the kernel's result. The GPU's kernels write contiguous results only.
 fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
     if x.device().is_cpu() { formatted(shape, dtype, x, w) } else { Body::new(shape, dtype, x.device()) }
 }
 
-/// A kernel's result as it is given out.
-fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
+/// Converts the kernel's result to the dtype and memory format of the operator's result.
+fn finish(out: Body, x: &Body, w: &Body) -> Result<Body> {
     if out.dtype == x.dtype && out.device().is_cpu() {
         return Ok(out);
     }
@@ -118,8 +118,8 @@ fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
     Ok(to)
 }
 
-/// The values of a convolution.
-fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
+/// Computes a convolution.
+fn convolve(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
     let shape = result_shape(x.shape(), w.shape(), moves)?;
     let dtype = compute_type("convolution", x.dtype)?;
     let out = like(&shape, x, w, dtype)?;
@@ -128,10 +128,10 @@ fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<B
         let bias = bias.map(|bias| in_dtype(bias.clone(), dtype)).transpose()?;
         into(&out, &x, &w, bias.as_ref(), moves)?;
     }
-    finished(out, x, w)
+    finish(out, x, w)
 }
 
-/// The kernel's call: a convolution, or the gradient of its image.
+/// Calls the kernel: a convolution, or, if transposed, the gradient of its image.
 fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<()> {
     if let Some(bias) = bias {
         place_of(&[out, bias])?;
@@ -148,7 +148,7 @@ fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> R
         gpu: crate::gpu::conv_forward(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
 }
 
-/// The gradients of input, weight and bias that are wanted; the others are empty.
+/// The gradients of input, weight and bias. Those not wanted are empty.
 fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> Result<[Body; 3]> {
     let dtype = compute_type("convolution_backward", x.dtype)?;
     let nothing = || Body::new(&[0], x.dtype, x.device());
@@ -161,14 +161,14 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
         } else {
             into(&out, &wide_g, &wide_w, None, &Moves { transposed: !moves.transposed, ..moves.clone() })?;
         }
-        finished(out, x, w)
+        finish(out, x, w)
     };
     let d_weight = || {
         let out = Body::new(w.shape(), dtype, w.device())?;
         if g.numel() == 0 || x.numel() == 0 {
             fill(&out, Scalar::Float(0.0))?;
         } else {
-            // Of a transposed convolution the result is the image.
+            // The image of a transposed convolution is its result.
             let (image, result) = if moves.transposed { (&wide_g, &wide_x) } else { (&wide_x, &wide_g) };
             let conv = sizes(moves, image.shape(), w.shape(), result.shape());
             fork!([&out, image, result],
@@ -206,7 +206,7 @@ impl Convolution {
     ) -> Result<Body> {
         let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
         let bias = bias.map(|bias| bias.body().clone());
-        convolved(&input.body(), &weight.body(), bias.as_ref(), &moves)
+        convolve(&input.body(), &weight.body(), bias.as_ref(), &moves)
     }
     #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn derivative(
@@ -355,7 +355,7 @@ fn moves(
     }
 }
 
-/// One number for all dimensions, or one for each.
+/// Expands a single number to one for each dimension.
 fn for_each_dim(name: &str, list: &Ints, dims: usize) -> Result<Ints> {
     match list.len() {
         1 => Ok(smallvec![list[0]; dims]),
@@ -372,7 +372,7 @@ fn refuse(message: impl Into<String>) -> Result<()> {
     Err(Error::runtime(message.into()))
 }
 
-/// Refuses what does not fit together, in PyTorch's words and order.
+/// Rejects operands that do not fit together, with PyTorch's messages and in its order.
 fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
     let (x, w, groups) = (input.shape(), weight.shape(), moves.groups);
     let any = |list: &Ints, is: fn(i64) -> bool| list.iter().any(|&n| is(n));
@@ -471,7 +471,7 @@ fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) 
     Ok(())
 }
 
-/// A line counts as a plane, here.
+/// Adds a dimension in front of one-dimensional lists: a line is computed as a plane.
 fn as_plane(list: &Ints, missing: i64) -> Ints {
     if list.len() == 1 { smallvec![missing, list[0]] } else { list.clone() }
 }
@@ -480,7 +480,7 @@ fn listed(list: &Ints) -> String {
     format!("{:?}", as_plane(list, 1).as_slice())
 }
 
-/// `stride_height: 1 stride_width: 2`
+/// Formats a list as `stride_height: 1 stride_width: 2`.
 fn by_axis(name: &str, list: &Ints, between: &str) -> String {
     let list = as_plane(list, if name == "output_padding" { 0 } else { 1 });
     let axes = ["depth", "height", "width"];
@@ -490,7 +490,7 @@ fn by_axis(name: &str, list: &Ints, between: &str) -> String {
 
 fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
     let bias = bias.filter(|bias| bias.dtype() != input.dtype());
-    // A transposed one looks at the weight first.
+    // Transposed convolutions check the weight before the bias.
     let weighed = input.dtype() != weight.dtype() && (moves.transposed || bias.is_none());
     if weighed {
         return refuse(format!(
@@ -509,7 +509,7 @@ fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &M
     }
 }
 
-/// A window has at least one element.
+/// Rejects windows without elements.
 fn check_window(window: &[usize]) -> Result<()> {
     if window.iter().all(|&n| n > 0) {
         return Ok(());
@@ -523,7 +523,8 @@ fn check_window(window: &[usize]) -> Result<()> {
     refuse(format!("kernel size should be greater than zero{shown}"))
 }
 
-/// Checks, and computes on a batch; one sample goes in and out without the dimension.
+/// Checks the operands and computes the convolution of a batch. A single example is given a batch dimension, which is removed
+/// again.
 fn run(
     name: &str,
     dims: usize,
@@ -542,7 +543,7 @@ fn run(
         )));
     }
     let batch = if single { squeeze::unsqueeze(input, 0)? } else { input.clone() };
-    // One number stands for as many as the operator has dimensions, whatever the weight has.
+    // A single number is repeated for the operator's number of dimensions, whatever that of the weight is.
     let wide = |list: &Ints| if list.len() == 1 { smallvec![list[0]; dims] } else { list.clone() };
     let moves = Moves {
         stride: wide(&moves.stride),
@@ -593,7 +594,7 @@ fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves
     )
 }
 
-/// Of complex numbers, by three convolutions of real ones.
+/// A complex convolution, as three real ones.
 fn of_complex(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
     let parts = |t: &Tensor| -> Result<[Tensor; 2]> { Ok([real(t)?, imag(t)?]) };
     let sum = |[re, im]: &[Tensor; 2]| (V::from(re) + V::from(im)).tensor();
@@ -612,7 +613,7 @@ fn with_bias(made: Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     (V::from(made) + V::from(bias).reshape(&shape)).tensor()
 }
 
-/// `padding` by name: as much as keeps the size (what is odd goes to the end), or none.
+/// Convolves with `padding="same"` or `"valid"`. If the total padding is odd, its larger half is at the end.
 fn by_name(
     name: &str,
     dims: usize,
@@ -643,7 +644,7 @@ fn by_name(
     warn(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
     )?;
-    // An odd padding has its larger half at the end.
+    // An odd padding has its larger half at the end, so pad the odd element there first.
     let pad: Ints = total.iter().rev().flat_map(|n| [0, n % 2]).collect();
     run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &moves)
 }

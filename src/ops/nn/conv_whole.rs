@@ -1,4 +1,4 @@
-//! Convolutions of whole numbers: no kernel computes them, so they are views and one product.
+//! Convolutions of integers. No kernel computes them, so they are composed of views and one matrix product.
 
 use super::conv::{Moves, result_shape};
 use crate::operator::views::reshape;
@@ -11,7 +11,7 @@ use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::view::{permute, transpose};
 use smallvec::smallvec;
 
-/// Of a batch, with arguments that fit.
+/// The convolution of a batch. The arguments must fit.
 pub(super) fn of_whole(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
     result_shape(&input.shape(), &weight.shape(), moves)?;
     if moves.transposed {
@@ -20,12 +20,12 @@ pub(super) fn of_whole(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result
     product(&padded(input, |d| [moves.padding[d]; 2])?, weight, &moves.stride, moves)
 }
 
-/// Zeros before and after each dimension of space; fewer than none cut off.
+/// Pads each spatial dimension with zeros before and after it. Negative padding crops.
 fn padded(x: &Tensor, around: impl Fn(usize) -> [i64; 2]) -> Result<Tensor> {
     constant_pad_nd(x, (0..x.ndim() - 2).rev().flat_map(around).collect(), Scalar::Int(0))
 }
 
-/// The windows times the weights.
+/// Multiplies the windows with the weights.
 fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<Tensor> {
     let (w, groups) = (weight.shape(), moves.groups as usize);
     let dims = w.len() - 2;
@@ -54,7 +54,7 @@ fn product(x: &Tensor, weight: &Tensor, stride: &Ints, moves: &Moves) -> Result<
     contiguous(&reshape(&made, &result)?, None)
 }
 
-/// The convolution of the spread input with the weights turned round.
+/// The transposed convolution: the dilated input is convolved with the flipped weights.
 fn transposed(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> {
     let (w, groups) = (weight.shape(), moves.groups as usize);
     let dims = w.len() - 2;
@@ -63,7 +63,7 @@ fn transposed(input: &Tensor, weight: &Tensor, moves: &Moves) -> Result<Tensor> 
         let (at, stride) = (d as i64 + 2, moves.stride[d]);
         let mut shape = x.shape();
         let length = shape[d + 2] as i64;
-        // A zero for each element that is stepped over.
+        // Inserts `stride - 1` zeros after each element.
         let mut behind: Ints = smallvec![0; 2 * (dims - d)];
         behind[2 * (dims - d) - 1] = stride - 1;
         x = constant_pad_nd(&unsqueeze(&x, at + 1)?, behind, Scalar::Int(0))?;

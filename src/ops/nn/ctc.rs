@@ -1,4 +1,4 @@
-//! The loss of connectionist temporal classification.
+//! The connectionist temporal classification (CTC) loss.
 
 use crate::base::{Alignments, try_alloc};
 use crate::cpu::ctc as kernel;
@@ -15,7 +15,7 @@ fn dense(t: &Tensor) -> Result<Body> {
     if body.layout.is_contiguous() { Ok(body.clone()) } else { duplicate(&body) }
 }
 
-/// The sizes of a call. Labels lie in rows, or one sample's after the other's.
+/// The sizes of a call. Labels are in rows, or those of all examples are concatenated.
 fn sizes(
     log_probs: &[usize],
     targets: &[usize],
@@ -103,7 +103,7 @@ fn sizes(
     })
 }
 
-/// Labels as numbers that a kernel may look up: PyTorch reads what lies behind the classes, we refuse.
+/// Labels as int64, all of them valid classes. (PyTorch reads out of bounds for labels that are too large; we raise an error.)
 fn labels(targets: &Tensor, classes: usize) -> Result<Body> {
     let targets = to_dtype(targets, DType::I64)?;
     let t = V::from(&targets);
@@ -221,7 +221,7 @@ impl CtcLossBackward {
     }
 }
 
-/// Lengths as numbers, whether they are in a tensor or a list.
+/// Lengths as integers.
 fn lengths(name: &str, given: &Tensor) -> Result<Ints> {
     if given.dtype().is_differentiable() || given.dtype() == DType::Bool {
         return Err(Error::runtime(format!("{name} must be integral")));
@@ -238,7 +238,7 @@ fn loss(
     zero_infinity: bool,
 ) -> Result<Tensor> {
     let how = reduction_of(reduction, None, None)?;
-    // The lengths, one for each sample.
+    // Both lists have one length per example.
     try_alloc::check(inputs.len().max(labels.len()), 128)?;
     if log_probs.numel() == 0 {
         return Err(Error::runtime("log_probs tensor must not be empty"));
@@ -276,7 +276,8 @@ fn loss(
 ///     >>> log_probs = torch.zeros(4, 1, 3).log_softmax(2)
 ///     >>> F.ctc_loss(log_probs, torch.tensor([[1, 2]]), [4], [2])
 ///     tensor(0.8432)
-// (Without a second derivative there is none in forward mode: the tests of rows leave it to its own.)
+// `sample = "random"`, because the generated tests would expect forward mode, which needs the second derivative that this
+// operator lacks.
 #[operator(nn, autocast = single, sample = "random")]
 pub fn ctc_loss(
     log_probs: &Tensor,

@@ -13,7 +13,7 @@ use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::shape::triangle::triu_indices;
 
-/// The differences of all pairs, with one dimension more than the distances.
+/// The differences of all pairs of vectors. The vectors' elements are the last dimension.
 fn gaps(x1: &V, x2: &V) -> V {
     x1.clone().then(|t| unsqueeze(&t, -2)) - x2.clone().then(|t| unsqueeze(&t, -3))
 }
@@ -40,7 +40,7 @@ fn normed(gaps: V, p: f64) -> V {
     pow(pow(size, p).sum(&[-1], false), 1.0 / p)
 }
 
-/// The derivative of each distance by its differences, times the distance's gradient `g`; 0 where the distance is 0.
+/// The gradient of the differences, from the gradient `g` of the distances. It is 0 where the distance is 0.
 fn slopes(g: V, gaps: V, result: V, p: f64) -> V {
     let line = |v: V| v.then(|t| unsqueeze(&t, -1));
     let (g, result) = (line(g), line(result));
@@ -65,7 +65,7 @@ fn slopes(g: V, gaps: V, result: V, p: f64) -> V {
     select(g * sign(gaps) * pow(size / safe, p - 1.0), 0.0, none)
 }
 
-/// Both operands as dense blocks of vectors with the same dimensions in front.
+/// Both operands as contiguous batches of vectors with the same batch dimensions.
 fn blocks(x1: &Body, x2: &Body) -> Result<(Pairs, [Body; 2], Dims)> {
     let (a, b) = (x1.shape(), x2.shape());
     let lead = broadcast(&a[..a.len() - 2], &b[..b.len() - 2])?;
@@ -90,13 +90,13 @@ fn distances(x1: &Body, x2: &Body, p: f64) -> Result<Body> {
     let (pairs, [x1, x2], shape) = blocks(x1, x2)?;
     let out = Body::new(&shape, x1.dtype, x1.device())?;
     if out.numel() > 0 {
-        // SAFETY: all are dense and new or not written to, of the sizes that `blocks` found.
+        // SAFETY: all bodies are contiguous and have the sizes that `blocks` returned; `out` is new.
         unsafe { kernel::cdist(pairs, out.host()?, x1.host()?, x2.host()?, p)? };
     }
     Ok(out)
 }
 
-/// The gradient for `x1`, in the shape that both have in front.
+/// The gradient of `x1`, with the batch dimensions that both operands broadcast to.
 fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> {
     if !x1.device().is_cpu() {
         let [g, x1, x2, result] = [g, x1, x2, result].map(|b| V::from(Tensor::new(b.clone())));
@@ -106,11 +106,11 @@ fn moved(g: &Body, x1: &Body, x2: &Body, result: &Body, p: f64) -> Result<Body> 
     let dense = |b: &Body| if b.layout.is_contiguous() { Ok(b.clone()) } else { duplicate(b) };
     let (g, result) = (dense(g)?, dense(result)?);
     if g.shape() != shape.as_slice() || result.shape() != shape.as_slice() {
-        return Err(Error::runtime("cdist: the gradient has another shape than the distances"));
+        return Err(Error::runtime("cdist: the gradient must have the shape of the distances"));
     }
     let out = Body::new(x1.shape(), x1.dtype, x1.device())?;
     if out.numel() > 0 {
-        // SAFETY: as above.
+        // SAFETY: as in `forward`.
         unsafe {
             kernel::cdist_backward(
                 pairs,
@@ -146,7 +146,7 @@ impl Cdist {
     }
 }
 
-/// By a matrix product, which is fast and less exact.
+/// Computes distances by a matrix product, which is faster and less exact.
 fn euclidean(x1: &V, x2: &V) -> V {
     let squares = |x: &V| (x * x).sum(&[-1], true);
     let product = x1.matmul(x2.mt());
@@ -168,7 +168,7 @@ impl EuclideanDist {
     }
 }
 
-/// Many vectors are worth a matrix product.
+/// With more vectors than this, a matrix product pays off.
 const MANY: usize = 25;
 
 /// Compute the distance between each pair of vectors of two collections, by the `p`-norm.
@@ -221,7 +221,7 @@ pub fn cdist(
             )));
         }
     }
-    // (PyTorch's own check is on the sign; NaN passes it.)
+    // PyTorch checks the sign only, so that NaN passes.
     if p < 0.0 {
         return Err(Error::runtime("cdist only supports non-negative p values"));
     }
@@ -246,7 +246,7 @@ pub fn cdist(
     Cdist::call(x1, x2, p)
 }
 
-/// The pairs of `n` rows, each once: the first and the second of each.
+/// The row numbers of all pairs of `n` rows, each pair once.
 fn each_pair(n: usize, like: &Tensor) -> Result<[Tensor; 2]> {
     let places = triu_indices(n as i64, n as i64, 1, DType::I64, like.device(), None)?;
     Ok([slices::select(&places, 0, 0)?, slices::select(&places, 0, 1)?])

@@ -1,4 +1,4 @@
-//! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
+//! `embedding`: rows of a table, looked up by index. `embedding_bag` is in `bag.rs`.
 
 use crate::operator::kernel::{fill, filled};
 use crate::operator::views::reshape;
@@ -13,12 +13,12 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::variance;
 use crate::tensor::mode;
 
-/// The numbers one after the other.
+/// Flattens the indices.
 pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
     reshape(indices, &[indices.numel()])
 }
 
-/// The rows of a table that numbers name, under the numbers' shape.
+/// The rows of a table at `indices`, in the shape of the indices plus the row.
 pub(super) fn rows(weight: &Tensor, indices: &Tensor) -> Result<Tensor> {
     let picked = index_select(weight, 0, &flat(indices)?)?;
     let mut shape = indices.shape();
@@ -26,15 +26,15 @@ pub(super) fn rows(weight: &Tensor, indices: &Tensor) -> Result<Tensor> {
     reshape(&picked, &shape)
 }
 
-/// What to do with the gradients of rows: the row that gets none (-1: all do), and whether a row's is divided by how often
-/// it was looked up.
+/// Options of the gradient of a table: the row that gets none (-1: every row gets one), and whether a row's gradient is divided
+/// by the number of its lookups.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub padding_idx: i64,
     pub by_frequency: bool,
 }
 
-/// One over how often each row was looked up.
+/// The reciprocal of the number of lookups of each row.
 fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
     let found = || {
         let zeros = constant::zeros(&[count], dtype, indices.device())?;
@@ -44,7 +44,7 @@ fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
     recip(maximum(V::from(found()), 1.0)).reshape(&[count, 1])
 }
 
-/// The gradient of a table of `count` rows, from that of the rows that were looked up.
+/// The gradient of a table with `count` rows, from that of the looked up rows.
 pub(super) fn table_gradient(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V {
     let width = g.shape().last().copied().unwrap_or(0);
     let mut g = V::from(g).reshape(&[indices.numel(), width]);
@@ -62,13 +62,13 @@ pub(super) fn table_gradient(g: &Tensor, indices: &Tensor, count: usize, way: Wa
     }
 }
 
-/// The gradient of the table by one kernel, where it is not differentiated again.
-fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+/// The gradient of the table by one kernel, which cannot be differentiated again.
+fn table_gradient_by_kernel(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape().last().copied().unwrap_or(0);
     let g = reshape(&Tensor::new(g.clone()), &[indices.numel(), width])?;
-    let total = match spread_on_gpu(&g.body(), indices, count, way)? {
+    let total = match table_gradient_on_gpu(&g.body(), indices, count, way)? {
         Some(total) => total,
-        None => spread_by_index(&g, indices, count, way)?,
+        None => table_gradient_by_index(&g, indices, count, way)?,
     };
     if !way.by_frequency {
         return Ok(total);
@@ -76,9 +76,9 @@ fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Bod
     no_grad(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
 }
 
-/// Embedding's gradient by one kernel of a GPU, where each row may look through all numbers.
+/// The gradient of the table by one GPU kernel, in which each row searches all indices. `None` if there are too many.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "there is no such kernel then"))]
-fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
+fn table_gradient_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Option<Body>> {
     #[cfg(feature = "gpu")]
     if g.device().is_gpu() && g.dtype.is_float() && crate::gpu::is_few(count, indices.numel()) {
         let (g, indices) = (dense(g, g.dtype)?, dense(&indices.body(), indices.dtype())?);
@@ -90,8 +90,8 @@ fn spread_on_gpu(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<O
     Ok(None)
 }
 
-/// Embedding's gradient by additions at places.
-fn spread_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+/// The gradient of the table by `index_add`.
+fn table_gradient_by_index(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
     let width = g.shape()[1];
     let total = filled(&[count, width], Scalar::Int(0), g.dtype(), g.device())?;
     add_slices(&total, &g.body(), 0, &flat(indices)?)?;
@@ -123,7 +123,12 @@ impl Embedding {
         padding_idx: i64,
         scale_grad_by_freq: bool,
     ) -> Result<Body> {
-        spread_fast(&g, &indices, at.shape[0], Way { padding_idx, by_frequency: scale_grad_by_freq })
+        table_gradient_by_kernel(
+            &g,
+            &indices,
+            at.shape[0],
+            Way { padding_idx, by_frequency: scale_grad_by_freq },
+        )
     }
     fn batch(
         _b: &Batch,
@@ -135,11 +140,11 @@ impl Embedding {
         if padding_idx < 0 && !scale_grad_by_freq {
             return rows(weight, indices);
         }
-        Err(Error::not_implemented("vmap: embedding takes no padding_idx and no scale_grad_by_freq"))
+        Err(Error::not_implemented("vmap: embedding does not support padding_idx and scale_grad_by_freq"))
     }
 }
 
-/// Indices are integers.
+/// Rejects indices that are not integers.
 pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Result<()> {
     if matches!(indices.dtype(), DType::I64 | DType::I32) {
         return Ok(());
@@ -220,13 +225,13 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
         let all = index_select(&detached::shallow(input), 0, &which)?;
         let order = Some(Arg::Float(norm_type));
         let norm = V::from(variance::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
-        // PyTorch's, which keeps what is divided by from zero.
+        // PyTorch's constant, which avoids a division by zero.
         let scale = select(1.0, max_norm / (&norm + 1e-7), gt(&norm, max_norm));
         (V::from(&all) * scale).tensor()
     })?;
-    // Tangents stay as they are; a leaf that wants a gradient is refused.
+    // Tangents stay as they are. A leaf that requires a gradient is rejected.
     let target = if mode::grad_enabled() { input.clone() } else { detached::shallow(input) };
-    // A row that is named twice is written twice, with the same values.
+    // A row that is named twice is written twice with the same values.
     IndexPut::over(&target, &[Some(which)], &Tensor::new(short), false)?;
     Ok(input.clone())
 }

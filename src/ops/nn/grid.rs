@@ -1,4 +1,4 @@
-//! Sampling of images and volumes at places that a grid names, and grids of affine maps.
+//! `grid_sample`, which samples images and volumes at the places given by a grid, and `affine_grid`.
 
 use crate::base::numel;
 use crate::cpu::grid::{self as kernel, Kernel, Padding, Sampling};
@@ -14,7 +14,7 @@ use crate::ops::shape::join;
 use crate::ops::shape::slices::select as pick;
 use crate::tensor::mode;
 
-/// What the two numbers of a call mean.
+/// Translates the integer codes for mode and padding.
 fn sampling(input: &[usize], grid: &[usize], how: [i64; 2], align_corners: bool) -> Sampling {
     let dims = input.len() - 2;
     let mut size = [1; 3];
@@ -35,21 +35,21 @@ fn result_shape(input: &[usize], grid: &[usize]) -> Dims {
     input[..2].iter().chain(&grid[1..grid.len() - 1]).copied().collect()
 }
 
-/// Neighbours along one dimension: their places, kept inside, their weights, which are 0 outside, and how the weights move
-/// with the grid.
-struct Along {
+/// One neighbour of each place along one dimension: its index, clamped to the image; its weight, which is 0 outside; and the
+/// derivative of the weight by the grid.
+struct Neighbour {
     places: V,
     weight: V,
     slope: V,
 }
 
-/// Values that no gradient flows through.
+/// Detaches the value from the graph.
 fn fixed(v: V) -> V {
     v.then(|t| Ok(detached::shallow(&t)))
 }
 
-/// Mirrored between two halves, and with which sign that moves.
-fn mirrored(x: V, low2: i64, high2: i64) -> [V; 2] {
+/// Reflects `x` between the bounds `low2 / 2` and `high2 / 2`. Returns the result and its derivative, which is 1 or -1.
+fn reflect(x: V, low2: i64, high2: i64) -> [V; 2] {
     if low2 == high2 {
         return [zero_of(&x), zero_of(x)];
     }
@@ -63,7 +63,7 @@ fn mirrored(x: V, low2: i64, high2: i64) -> [V; 2] {
     [select(&extra + low, (span - &extra) + low, odd), sign]
 }
 
-/// Where a place is looked for, and how that moves with it: at the edges and beyond them not at all.
+/// Applies the padding mode to coordinates. Returns the result and its derivative, which is 0 where a coordinate was clipped.
 fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
     let last = (size - 1) as f64;
     let clipped = |[x, slope]: [V; 2]| {
@@ -76,14 +76,14 @@ fn padded(of: &Sampling, x: V, size: usize) -> [V; 2] {
         Padding::Zeros => [x, one],
         Padding::Border => clipped([x, one]),
         Padding::Reflection => clipped(match of.align_corners {
-            true => mirrored(x, 0, 2 * (size as i64 - 1)),
-            false => mirrored(x, -1, 2 * size as i64 - 1),
+            true => reflect(x, 0, 2 * (size as i64 - 1)),
+            false => reflect(x, -1, 2 * size as i64 - 1),
         }),
     }
 }
 
-/// Neighbours of all places of the grid along one dimension, by differentiable formulas.
-fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
+/// The neighbours of all places of the grid along one dimension, by differentiable formulas.
+fn along(of: &Sampling, place: V, size: usize) -> Vec<Neighbour> {
     let factor = (size - usize::from(of.align_corners)) as f64 / 2.0;
     let x = match of.align_corners {
         true => (place + 1.0) * factor,
@@ -92,7 +92,7 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
     let one = |at: V, weight: V, slope: V| {
         let inside = both(ge(&at, 0.0), lt(&at, size as f64));
         let places = select(0.0, &at, &inside).cast(DType::I64);
-        Along { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
+        Neighbour { places, weight: select(0.0, weight, &inside), slope: select(0.0, slope, inside) }
     };
     match of.kernel {
         Kernel::Linear => {
@@ -128,14 +128,14 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
     }
 }
 
-/// One combination of neighbours: the places in a channel, and for each dimension the weight and its slope.
+/// One combination of neighbours: its flat index in a channel, and for each dimension the weight and its derivative.
 struct Term {
     places: Tensor,
     factors: Vec<[V; 2]>,
 }
 
 impl Term {
-    /// The product of the weights; of dimension `d` the slope, when it is given.
+    /// The product of the weights. If `d` is given, the weight of that dimension is replaced by its derivative.
     fn weight(&self, d: Option<usize>) -> V {
         let factor = |k: usize| &self.factors[k][usize::from(d == Some(k))];
         (1..self.factors.len()).fold(factor(0).clone(), |product, k| product * factor(k))
@@ -146,7 +146,7 @@ fn terms(grid: &Tensor, of: &Sampling) -> Result<Vec<Term>> {
     let flat = reshape(grid, &[of.samples, of.points, of.dims])?;
     let mut all: Vec<(V, Vec<[V; 2]>)> = vec![(V::from(0.0), Vec::new())];
     for d in 3 - of.dims..3 {
-        // The last dimension's number comes first.
+        // The grid stores the coordinate of the last dimension first.
         let along = along(of, V::from(pick(&flat, -1, (2 - d) as i64)?), of.size[d]);
         let mut more = Vec::with_capacity(all.len() * along.len());
         for (places, factors) in &all {
@@ -171,7 +171,7 @@ fn planes(input: &Tensor, of: &Sampling) -> Result<Tensor> {
     reshape(input, &[of.samples, of.channels, of.size.iter().product()])
 }
 
-/// The samples by operators that can be differentiated, and that run on any device.
+/// The sampled values, by operators that are differentiable and run on any device.
 fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     let x = planes(input, of)?;
     let mut sum: Option<V> = None;
@@ -182,7 +182,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     sum.unwrap_or_else(V::misuse).reshape(&result_shape(&input.shape(), &grid.shape())).tensor()
 }
 
-/// Their gradients, by the same operators.
+/// The gradients of input and grid, by the same operators.
 fn slopes(
     g: &Tensor,
     input: &Tensor,
@@ -217,7 +217,7 @@ fn slopes(
     Ok([of_input, of_grid])
 }
 
-/// A dense body in a type that kernels compute in.
+/// Makes the body contiguous, and widens half precision to a dtype that kernels compute in.
 fn dense(body: &Body) -> Result<Body> {
     let wide = if body.dtype.size() == 2 { DType::F32 } else { body.dtype };
     if body.dtype == wide && body.layout.is_contiguous() {
@@ -241,13 +241,13 @@ fn forward(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Body> {
     let (x, places) = (dense(&input.body())?, dense(&grid.body())?);
     let out = Body::new(&shape, x.dtype, x.device())?;
     if out.numel() > 0 {
-        // SAFETY: all are dense, of the sizes in `of`.
+        // SAFETY: all bodies are contiguous, with the sizes in `of`.
         unsafe { kernel::forward(of, out.host()?, x.host()?, places.host()?)? };
     }
     narrowed(out, input.dtype())
 }
 
-/// The gradients by kernels: of the input, of the grid.
+/// The gradients of input and grid by kernels.
 fn backward(
     g: &Body,
     input: &Body,
@@ -260,7 +260,7 @@ fn backward(
     if wants[0] {
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
-            // SAFETY: as above.
+            // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_input(of, out.host()?, g.host()?, places.host()?)? };
         }
         of_input = Some(narrowed(out, input.dtype)?);
@@ -268,7 +268,7 @@ fn backward(
     if wants[1] {
         let out = Body::new(places.shape(), places.dtype, places.device())?;
         if out.numel() > 0 {
-            // SAFETY: as above.
+            // SAFETY: all bodies are contiguous, with the sizes in `of`.
             unsafe { kernel::backward_grid(of, out.host()?, g.host()?, x.host()?, places.host()?)? };
         }
         of_grid = Some(narrowed(out, grid.dtype)?);
@@ -328,7 +328,7 @@ macro_rules! samplers {
                 padding_mode: i64,
                 align_corners: bool,
             ) -> Result<Tensor> {
-                // Samples of the map are more samples of the operator.
+                // The batch dimension of vmap is merged into that of the operator.
                 let merged = |t: &Tensor| -> Result<Tensor> {
                     let (t, k) = (b.full(t)?, b.k());
                     let shape = t.shape();
@@ -428,7 +428,7 @@ pub fn grid_sampler(
     }
 }
 
-/// The places of images or volumes, from -1 to 1, with a 1 behind the numbers of each: `[places, dims + 1]`.
+/// The coordinates of all pixels, from -1 to 1, with a 1 appended to each: `[places, dims + 1]`.
 fn places(size: &[i64], align_corners: bool, dtype: DType, device: Device) -> Result<Tensor> {
     let whole: Dims = size.iter().map(|n| *n as usize).collect();
     let line = |d: usize| -> Result<V> {

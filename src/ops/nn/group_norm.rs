@@ -1,4 +1,4 @@
-//! Normalization of groups of channels of each sample.
+//! Normalization of groups of channels of each example.
 
 use crate::base::MemoryFormat;
 use crate::cpu::norm::sets as kernel;
@@ -10,7 +10,6 @@ use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_li
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
-/// The sizes that matter.
 #[derive(Clone, Copy)]
 struct Sizes {
     n: usize,
@@ -25,7 +24,7 @@ impl Sizes {
         Sizes { n, channels, run, groups }
     }
 
-    /// A row for each group.
+    /// The shape of the input as a matrix with one row per group.
     fn rows(&self) -> [usize; 2] {
         [self.n * self.groups, self.channels / self.groups.max(1) * self.run]
     }
@@ -45,7 +44,7 @@ impl Sizes {
     }
 }
 
-/// Rows minus their mean, divided by their standard deviation; the means, and the factors.
+/// Returns the standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
 fn standard(x: V, sizes: Sizes, eps: f64) -> [V; 3] {
     let rows = sizes.rows();
     let x = x.reshape(&rows);
@@ -75,7 +74,7 @@ fn formula(
     Ok([y.reshape(&input.shape()).cast(input.dtype()).tensor()?, of_groups(mean)?, of_groups(scale)?])
 }
 
-/// The gradients, from the rows and their factors.
+/// The gradients, from the standardized rows and their factors.
 fn gradients(
     g: &Tensor,
     y: V,
@@ -128,7 +127,7 @@ fn by_kernel(
     Ok([in_dtype(out, x.dtype)?, mean, scale])
 }
 
-/// Channels stay innermost where they were.
+/// Puts the result into the channels-last format if the input has it.
 fn like(out: Body, input: &Body) -> Result<Body> {
     let format = MemoryFormat::ChannelsLast(input.layout.ndim());
     if !matches!(input.layout.ndim(), 4 | 5) || input.layout.is_contiguous() || !format.holds(&input.layout) {

@@ -1,4 +1,4 @@
-//! Losses, and how they are reduced to one number.
+//! Losses, and their reduction to one number.
 
 use crate::base::numel;
 use crate::operator::copies::to_dtype;
@@ -14,7 +14,7 @@ use crate::ops::shape::view;
 use crate::tensor::any_requires_grad;
 use crate::tensor::facts::{Keep, Shown};
 
-/// What becomes of a loss per element.
+/// The `reduction` argument of losses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
     None,
@@ -57,35 +57,36 @@ impl Reduction {
         }
     }
 
-    /// The gradient of the loss per element; `count` of them went into a mean.
+    /// The gradient of each element's loss, where `count` elements were averaged if the reduction is a mean.
     fn undo(self, g: V, count: usize) -> V {
         if self == Reduction::Mean { g / count as f64 } else { g }
     }
 
-    /// The gradient of losses with the derivative `factor * slope`. The incoming gradient is saved as it is: who writes over it
-    /// gets an error.
+    /// The gradient of a loss whose derivative is `factor * slope`. The incoming gradient is saved without a copy, so that
+    /// writing over it raises an error, as in PyTorch.
     fn scale(self, slope: V, factor: f64, g: V) -> V {
         let factor = if self == Reduction::Mean { factor / numel(&slope.shape()) as f64 } else { factor };
         in_order(if factor == 1.0 { slope * g } else { slope * factor * g })
     }
 }
 
-/// How many elements two broadcast operands have.
+/// The number of elements that two operands broadcast to.
 fn joint(x: &V, y: &V) -> Result<usize> {
     Ok(numel(&crate::base::broadcast(&x.shape(), &y.shape())?))
 }
 
-/// Runs a formula over operators that are not recorded.
+/// Computes a formula without recording a graph.
 fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
     no_grad(|| compute().tensor())
 }
 
-/// The difference that a loss's gradient is made of.
+/// `input - target` for the gradient of a loss.
 fn gap(x: V, y: V) -> V {
     x.with(y, Gap::call)
 }
 
-/// `input - target`, whose derivative saves both, though it needs neither, so that a write over one is refused as in PyTorch.
+/// `input - target`, whose derivative saves both operands without needing them: writing over one of them raises an error, as in
+/// PyTorch.
 #[primitive]
 impl Gap {
     fn forward(input: &Tensor, target: &Tensor) -> Result<Body> {
@@ -120,7 +121,7 @@ impl MseLoss {
     }
 }
 
-/// Quadratic within `beta` of zero, linear beyond.
+/// Quadratic if the difference is less than `beta`, else linear.
 #[primitive]
 impl SmoothL1Loss {
     fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<Body> {
@@ -137,7 +138,7 @@ impl SmoothL1Loss {
     }
 }
 
-/// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+/// Quadratic if the difference is less than `delta`, else linear with slope `delta`.
 #[primitive]
 impl HuberLoss {
     fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, delta: f64) -> Result<Body> {
@@ -160,7 +161,7 @@ impl HuberLoss {
     }
 }
 
-/// Cross entropy of probabilities.
+/// Binary cross entropy of probabilities.
 #[primitive]
 impl BinaryCrossEntropy {
     fn forward(
@@ -191,7 +192,7 @@ impl BinaryCrossEntropy {
     }
 }
 
-/// Cross entropy of sigmoids.
+/// Binary cross entropy of logits.
 #[primitive]
 impl BinaryCrossEntropyWithLogits {
     fn forward(
@@ -310,7 +311,7 @@ fn negative_log(
     match shape.len() {
         1 | 2 => NllLoss::call(input, target, weight, ignored, how),
         4 => NllLoss2D::call(input, target, weight, ignored, how),
-        // PyTorch's graph shows other numbers of dimensions as planes.
+        // PyTorch's graph shows inputs with other numbers of dimensions as planes.
         _ => {
             let (n, plane) = (shape[0], numel(&shape[2..]));
             let planes = reshape(input, &[n, shape[1], 1, plane])?;
@@ -320,13 +321,13 @@ fn negative_log(
     }
 }
 
-/// Refuses what has no kernel in the type that both promote to.
+/// Rejects a promoted dtype that is not floating point, for which there is no kernel.
 fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> {
     let dtype = input.dtype().promote(target.dtype());
     if dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype }.into()) }
 }
 
-/// Both in the shape that they broadcast to, as views.
+/// Expands both operands to their common shape, as views.
 fn expanded(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     let (own, other) = (input.shape(), target.shape());
     if own != other {
@@ -377,7 +378,7 @@ pub fn mse_loss(
     by_weights(weight, how, |how| MseLoss::call(&input, &target, how))
 }
 
-/// A loss by the weights of its elements, if there are any; their mean is by the sum of them.
+/// A loss, multiplied by optional weights. The mean divides by the sum of the weights.
 fn by_weights(
     weight: Option<&Tensor>,
     how: Reduction,
@@ -489,7 +490,7 @@ pub fn huber_loss(
     let loss = |how| to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype);
     match weight {
         None => loss(how),
-        // PyTorch's mean of this one is by the number of elements.
+        // The weighted mean of this loss divides by the number of elements, as in PyTorch.
         Some(_) => how.apply(by_weights(weight, Reduction::None, loss)?.into()).tensor(),
     }
 }
@@ -529,7 +530,7 @@ pub fn binary_cross_entropy(
         return Err(Error::runtime(format!("Found dtype {found} but expected {expected}")));
     }
     check_types("binary_cross_entropy", input, target)?;
-    // The values of samples are not checked.
+    // Values of batched tensors are not checked.
     for (x, message) in [
         (input, "all elements of input should be between 0 and 1"),
         (target, "all elements of target should be between 0 and 1"),
@@ -572,7 +573,7 @@ pub fn binary_cross_entropy_with_logits(
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "log_sigmoid_cpu", dtype: input.dtype() }.into());
     }
-    // The loss is written over a difference of the target.
+    // PyTorch computes the loss in the target's memory, so its dtype is that of the target.
     let dtype = target.dtype();
     dtype_checks::booleans(&[target.into(), target.into()])?;
     dtype_checks::check_cast(input.dtype().promote(dtype), dtype)?;
@@ -666,7 +667,7 @@ pub fn cross_entropy(
     (V::from(hard) * (1.0 - label_smoothing) + soft * (label_smoothing / classes)).tensor()
 }
 
-/// A class vector lying along the classes of a tensor.
+/// Reshapes class weights such that they broadcast along the classes of a tensor.
 fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
     let mut shape: Dims = smallvec::smallvec![1; ndim];
     shape[Classes::dim(ndim) as usize] = weight.numel();

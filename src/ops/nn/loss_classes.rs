@@ -1,4 +1,4 @@
-//! The loss of target classes, which picks one element of each row.
+//! The negative log likelihood loss, which picks the element of the target class from each row.
 
 use crate::base::{Joined, Put};
 use crate::cpu::nll as host;
@@ -31,7 +31,7 @@ fn loss(
     Classes { target: target.clone(), weight: weight.cloned(), ignored }.loss(input, how).tensor()
 }
 
-/// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.
+/// The gradient of the loss. The input is an operand for the sake of the graph, though its values have no influence.
 fn loss_gradient(
     grad: &Tensor,
     input: &Tensor,
@@ -45,8 +45,8 @@ fn loss_gradient(
     classes.gradient(V::from(grad), &at, how)
 }
 
-/// The losses of PyTorch's two graphs of the same formula: classes along the last of one or two dimensions, or along the
-/// second of four. The gradient is a primitive as well.
+/// `nll_loss` and `nll_loss2d`, which PyTorch's graph tells apart: classes are the last of one or two dimensions, or the second
+/// of four. The gradient is a primitive as well.
 macro_rules! nll_loss {
     ($($Loss:ident, $Backward:ident;)*) => { $(
         #[primitive]
@@ -143,15 +143,15 @@ nll_loss! {
     NllLoss2D, NllLoss2DBackward;
 }
 
-/// What kernels get.
-struct Own {
+/// The operands in the dtype and layout that the kernels expect.
+struct NllOperands {
     target: Body,
     weight: Option<Body>,
     ignored: i64,
     planes: [usize; 3],
 }
 
-impl Own {
+impl NllOperands {
     fn host(&self) -> Result<host::Nll<'_>> {
         Ok(host::Nll {
             target: self.target.host()?,
@@ -188,12 +188,12 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Along which dimension classes lie.
+    /// The dimension of the classes.
     pub fn dim(ndim: usize) -> i64 {
         i64::from(ndim > 1)
     }
 
-    /// Whether every target has the same weight, which takes a third of the steps.
+    /// True if every target counts equally, which saves two thirds of the steps.
     fn all_count(&self) -> Result<bool> {
         let target = &self.target;
         if self.weight.is_some()
@@ -207,7 +207,7 @@ impl Classes {
         Ok(unsafe { !crate::cpu::index::holds(target.body().host()?, self.ignored) })
     }
 
-    /// Targets with the ignored ones made class 0, as an index into the input.
+    /// Targets as an index into the input. Ignored ones become class 0.
     pub fn index(&self, ndim: usize, all_count: bool) -> Result<Tensor> {
         if all_count {
             return unsqueeze(&self.target, Self::dim(ndim));
@@ -221,7 +221,7 @@ impl Classes {
         unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
     }
 
-    /// Each target's weight: that of its class, 0 when ignored.
+    /// The weight of each target: that of its class, or 0 if it is ignored.
     pub fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
         let target = V::from(&to_dtype(&self.target, DType::I64)?);
         let counted = crate::ops::elementwise::formula::ne(target, self.ignored as f64);
@@ -234,7 +234,8 @@ impl Classes {
         Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
     }
 
-    /// The loss by one kernel, of few samples on a GPU. None, too, where a target is no class of the CPU's.
+    /// The loss by one kernel; on a GPU only of few examples. `None` if there is no kernel, or if a target on the CPU is out of
+    /// range.
     fn loss_by_kernel(&self, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
         let x = input.body();
         if x.layout.is_contiguous()
@@ -243,7 +244,7 @@ impl Classes {
         {
             let shape = if how == Reduction::None { self.target.shape() } else { Dims::new() };
             let out = Body::new(&shape, x.dtype, x.device())?;
-            // SAFETY: dense tensors of the sizes that were checked; `out` is new.
+            // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
             let done = unsafe { host::forward(own.host()?, out.host()?, x.host()?, joined(how))? };
             return Ok(done.then_some(out));
         }
@@ -258,7 +259,7 @@ impl Classes {
         Ok(None)
     }
 
-    /// The gradient of the input by kernels, where there are some.
+    /// The gradient of the input by a kernel; `None` if there is none.
     fn gradient_by_kernel(&self, grad: &Tensor, input: &Tensor, how: Reduction) -> Result<Option<Body>> {
         let each = how == Reduction::None;
         if grad.numel() != if each { self.target.numel() } else { 1 } {
@@ -267,7 +268,7 @@ impl Classes {
         if let Some(own) = self.on_host(&input.body())? {
             let g = dense(&grad.body(), input.dtype())?;
             let out = constant::zeros(&input.shape(), input.dtype(), input.device())?.body().clone();
-            // SAFETY: dense tensors of the sizes that were checked; `out` is new.
+            // SAFETY: contiguous tensors with the sizes that were checked; `out` is new.
             let done = unsafe { host::backward(own.host()?, out.host()?, g.host()?, joined(how))? };
             return Ok(done.then_some(out));
         }
@@ -287,9 +288,9 @@ impl Classes {
         Ok(None)
     }
 
-    /// The operands as the GPU's kernels want them.
+    /// The operands for the GPU's kernels, or `None`.
     #[cfg(feature = "gpu")]
-    fn of_few(&self, input: &Body) -> Result<Option<Own>> {
+    fn of_few(&self, input: &Body) -> Result<Option<NllOperands>> {
         if !input.device().is_gpu() || !input.dtype.is_float() {
             return Ok(None);
         }
@@ -297,13 +298,13 @@ impl Classes {
         Ok(own.filter(|own| (1..=nll::MOST).contains(&(own.planes[0] * own.planes[2]))))
     }
 
-    /// The operands as the CPU's kernels want them.
-    fn on_host(&self, input: &Body) -> Result<Option<Own>> {
+    /// The operands for the CPU's kernels, or `None`.
+    fn on_host(&self, input: &Body) -> Result<Option<NllOperands>> {
         let fits = input.device().is_cpu() && matches!(input.dtype, DType::F32 | DType::F64);
         if fits { self.own(input, DType::I64) } else { Ok(None) }
     }
 
-    fn own(&self, input: &Body, of_targets: DType) -> Result<Option<Own>> {
+    fn own(&self, input: &Body, of_targets: DType) -> Result<Option<NllOperands>> {
         let target = self.target.body();
         let planes = match *input.shape() {
             [classes] => [1, classes, 1],
@@ -319,7 +320,7 @@ impl Classes {
             return Ok(None);
         }
         let weight = self.weight.as_ref().map(|t| dense(&t.body(), input.dtype)).transpose()?;
-        Ok(Some(Own { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
+        Ok(Some(NllOperands { target: dense(&target, of_targets)?, weight, ignored: self.ignored, planes }))
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
@@ -336,7 +337,7 @@ impl Classes {
             (-picked, V::from(self.target.numel() as f64))
         } else {
             let share = self.share(&index, ndim, input.dtype())?;
-            // An ignored element has no share even when it is infinite.
+            // An ignored element contributes 0 even if its loss is infinite.
             let loss = -(select(picked * &share, 0.0, eq(&share, 0.0)));
             (loss, if how == Reduction::Mean { sum(share) } else { share })
         };
@@ -364,7 +365,7 @@ impl Classes {
         into_zeros!(at, [&src, &index], Scatter(dim, &index, &src, Put::Assign))
     }
 
-    /// Names the class that the input does not have.
+    /// Replaces the error by one that names the class that is out of range.
     fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
         if !matches!(error.fault(), Fault::Beyond { .. }) {
             return error;

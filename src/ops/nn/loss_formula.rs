@@ -1,4 +1,4 @@
-//! Losses as formulas over differentiable values; their rows compute them in one node.
+//! Losses as differentiable formulas. Each has a pointwise row, which computes it in one node.
 
 use super::activation_formulas::hardtanh;
 use crate::base::DType;
@@ -31,7 +31,7 @@ pointwise! {
         target: |g| -g;
 }
 
-/// `x - y` in the type that both promote to; truth values are numbers here.
+/// `x - y` in the promoted dtype. Booleans are treated as numbers.
 pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
     match (x.into(), y.into()) {
         (V::Tensor(x), V::Tensor(y)) => {
@@ -42,17 +42,17 @@ pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
     }
 }
 
-/// Slope of the smooth losses: the difference, at most `delta` either way.
+/// The derivative of the smooth losses: the difference, clamped to `±delta`.
 pub fn clipped(difference: V, delta: f64) -> V {
     V::apply(&hardtanh::ROW, &[difference, V::from(-delta), V::from(delta)])
 }
 
-/// The square's half within `delta` of zero, a line beyond.
+/// Half the square if the difference is less than `delta`, else linear.
 fn huber(difference: V, delta: f64) -> V {
     V::apply(&unary::huber::ROW, &[difference, V::from(delta)])
 }
 
-/// The loss of probabilities, with logarithms no smaller than -100.
+/// The binary cross entropy of probabilities. Logarithms are clamped to at least -100, as in PyTorch.
 pub fn entropy(p: &V, target: &V) -> V {
     let bounded = |x: V| maximum(log(x), -100.0);
     -(target * bounded(p.clone()) + (1.0 - target) * bounded(1.0 - p))
@@ -65,12 +65,11 @@ pub fn weighted(loss: V, weight: Option<&Tensor>) -> V {
     }
 }
 
-/// The logarithm of the sigmoid.
 pub fn log_sigmoid(x: &V) -> V {
     V::apply(&unary::logsigmoid::ROW, std::slice::from_ref(x))
 }
 
-/// The derivative of the cross entropy of the sigmoid.
+/// The derivative of the binary cross entropy of logits.
 pub fn logit_slope_of(x: V, target: V, positive: Option<&Tensor>) -> V {
     match positive {
         None if !target.is_complex() => V::apply(&logit_slope::ROW, &[x, target]),
@@ -78,7 +77,7 @@ pub fn logit_slope_of(x: V, target: V, positive: Option<&Tensor>) -> V {
     }
 }
 
-/// How much more than 1 positive targets count.
+/// The weight of each element for `pos_weight`: it applies to positive targets.
 pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
     match positive {
         Some(weight) => (V::from(weight) - 1.0) * target + 1.0,
@@ -86,7 +85,7 @@ pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
     }
 }
 
-/// A formula of two operands alike, whose steps need no rounding of their own.
+/// Computes a formula by its row in one pass, if the operands have the same dtype and no step needs to be rounded separately.
 fn in_one_pass(row: &'static Pointwise, x: &Tensor, target: &Tensor, delta: Option<f64>) -> Option<V> {
     let dtype = x.dtype();
     let fits = dtype == target.dtype() && matches!(dtype, DType::F32 | DType::F64);

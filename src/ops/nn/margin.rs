@@ -1,4 +1,4 @@
-//! Losses with margins, which have nodes of their own.
+//! Margin losses that have nodes of their own.
 
 use crate::base::{broadcast, default_dtype, numel, warn};
 use crate::operator::constant;
@@ -14,7 +14,7 @@ use crate::tensor::mode;
 const NONE: i64 = 0;
 const MEAN: i64 = 1;
 
-/// The number of a reduction, from its name or from the two flags that were there before names.
+/// The code of a reduction, from its name or from the legacy flags `size_average` and `reduce`.
 pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<i64> {
     let number = |name: &str| match name {
         "none" => Ok(NONE),
@@ -44,13 +44,13 @@ fn reduced(loss: V, reduction: i64) -> V {
     }
 }
 
-/// 0, 1, … along a line.
+/// `0, 1, …` as a vector.
 fn counting(n: usize, like: &Tensor) -> Result<V> {
     let ones = constant::ones(&[n], DType::I64, like.device())?;
     Ok(V::from(scan::cumsum(&ones, 0, None)?) - 1.0)
 }
 
-/// Whether the values of a tensor can be looked at.
+/// True if the values of a tensor can be read without waiting for a GPU.
 fn is_seen(t: &Tensor) -> bool {
     t.device().is_cpu() && !t.is_batched()
 }
@@ -59,7 +59,7 @@ fn any(condition: V) -> Result<bool> {
     reduce::all(&not(condition).tensor()?, None, false)?.item().map(|all| !all.as_bool())
 }
 
-/// Samples and classes of a matrix, or of a vector as its only row.
+/// The numbers of examples and classes of a matrix. A vector is a single example.
 fn samples(input: &Tensor) -> Result<[usize; 2]> {
     let shape = input.shape();
     let sizes = rows(&shape);
@@ -72,7 +72,7 @@ fn samples(input: &Tensor) -> Result<[usize; 2]> {
     Ok(sizes)
 }
 
-/// Refuses operands that require a gradient and have none.
+/// Rejects operands that require a gradient, if the derivative by them is not implemented.
 fn need_constant(op: &str, name: &str, operand: Option<&Tensor>) -> Result<()> {
     if operand.is_some_and(Tensor::requires_grad) && mode::grad_enabled() {
         return Err(Error::runtime(format!(
@@ -147,24 +147,30 @@ pub fn soft_margin_loss(
     SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
 }
 
-/// By how much each class violates the margin to the target's, and where it does.
-struct Lacks {
-    /// 0 for the target's own class.
-    lack: V,
+/// The amount by which each class violates the margin to the target class.
+struct Violations {
+    /// 0 for the target class itself.
+    violation: V,
     own: V,
     weight: Option<V>,
 }
 
-fn lacks(x: &V, target: &Tensor, margin: f64, weight: Option<&Tensor>, sizes: [usize; 2]) -> Result<Lacks> {
+fn violations(
+    x: &V,
+    target: &Tensor,
+    margin: f64,
+    weight: Option<&Tensor>,
+    sizes: [usize; 2],
+) -> Result<Violations> {
     let x = x.clone().reshape(&sizes);
     let target = reshape(target, &[sizes[0], 1])?;
     let x = x.tensor()?;
     let near = V::from(index::Gather::call(&x, 1, &target)?);
     let own = eq(counting(sizes[1], &x)?, V::from(&target));
-    let lack = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
+    let violation = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
     let weight = weight.map(|w| index::index_select(w, 0, &reshape(&target, &[sizes[0]])?)).transpose()?;
     let weight = weight.map(|w| V::from(w).reshape(&[sizes[0], 1]));
-    Ok(Lacks { lack, own, weight })
+    Ok(Violations { violation, own, weight })
 }
 
 fn multi_margin(
@@ -176,13 +182,13 @@ fn multi_margin(
     reduction: i64,
 ) -> Result<Tensor> {
     let sizes = rows(&input.shape());
-    let Lacks { lack, weight, .. } = lacks(&input.into(), target, margin, weight, sizes)?;
-    let lack = if p == 1 { lack } else { &lack * &lack };
-    let lack = match weight {
-        Some(weight) => lack * weight,
-        None => lack,
+    let Violations { violation, weight, .. } = violations(&input.into(), target, margin, weight, sizes)?;
+    let violation = if p == 1 { violation } else { &violation * &violation };
+    let violation = match weight {
+        Some(weight) => violation * weight,
+        None => violation,
     };
-    let loss = lack.sum(&[1], false) / sizes[1] as f64;
+    let loss = violation.sum(&[1], false) / sizes[1] as f64;
     let loss = if reduction == NONE { loss.reshape(&target.shape()) } else { loss };
     reduced(loss, reduction).tensor()
 }
@@ -217,9 +223,10 @@ impl MultiMarginLoss {
         reduction: i64,
     ) -> Result<Tensor> {
         let sizes = rows(&input.shape());
-        let Lacks { lack, own, weight } = lacks(&input, &target, margin, weight.as_ref(), sizes)?;
-        let counts = gt(&lack, 0.0);
-        let slope = if p == 1 { select(zero_of(&lack), 1.0, counts) } else { lack * 2.0 };
+        let Violations { violation, own, weight } =
+            violations(&input, &target, margin, weight.as_ref(), sizes)?;
+        let counts = gt(&violation, 0.0);
+        let slope = if p == 1 { select(zero_of(&violation), 1.0, counts) } else { violation * 2.0 };
         let slope = match weight {
             Some(weight) => slope * weight,
             None => slope,
@@ -306,17 +313,17 @@ pub fn multi_margin_loss(
     MultiMarginLoss::call(input, target, p, margin, weight, how)
 }
 
-/// Lists of target classes, each up to the first negative number, beside the scores.
-struct Lists {
-    /// By how much class `i` violates the margin to target `j`: `[sample, j, i]`; 0 where it does not count.
-    lack: V,
-    /// Whether target `j` is class `i`.
+/// Target classes of each example, up to the first negative number, compared with the scores.
+struct TargetLists {
+    /// The amount by which class `i` violates the margin to target `j`: `[example, j, i]`; 0 where it does not count.
+    violation: V,
+    /// 1 if target `j` is class `i`.
     member: V,
-    /// Whether class `i` is among the targets: `[sample, 1, i]`.
+    /// 1 if class `i` is among the targets: `[example, 1, i]`.
     chosen: V,
 }
 
-fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
+fn target_lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<TargetLists> {
     let x = x.clone().reshape(&sizes).tensor()?;
     let target = reshape(target, &sizes)?;
     let there = V::from(&target).then(|t| ge(V::from(t), 0.0).cast(DType::I64).tensor());
@@ -327,15 +334,15 @@ fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
     let place = V::from(unsqueeze(&place, 2)?);
     let member = both(eq(counting(sizes[1], &x)?, place), &listed);
     let chosen = gt(member.clone().cast(DType::I64).sum(&[1], true), 0.0);
-    let lack = maximum(V::from(unsqueeze(&x, 1)?) - near + 1.0, 0.0);
-    let lack = select(0.0, lack, both(listed, not(&chosen)));
-    Ok(Lists { lack, member, chosen })
+    let violation = maximum(V::from(unsqueeze(&x, 1)?) - near + 1.0, 0.0);
+    let violation = select(0.0, violation, both(listed, not(&chosen)));
+    Ok(TargetLists { violation, member, chosen })
 }
 
 fn multilabel(input: &Tensor, target: &Tensor, reduction: i64) -> Result<[Tensor; 2]> {
     let sizes = rows(&input.shape());
-    let Lists { lack, chosen, .. } = lists(&input.into(), target, sizes)?;
-    let loss = lack.sum(&[1, 2], false) / sizes[1] as f64;
+    let TargetLists { violation, chosen, .. } = target_lists(&input.into(), target, sizes)?;
+    let loss = violation.sum(&[1, 2], false) / sizes[1] as f64;
     let loss = if reduction == NONE && input.ndim() < 2 { loss.reshape(&[]) } else { loss };
     let chosen = chosen.cast(input.dtype()).reshape(&target.shape()).tensor()?;
     Ok([reduced(loss, reduction).tensor()?, chosen])
@@ -350,10 +357,10 @@ impl MultilabelMarginLoss {
     fn d_input(g: V, input: V, target: Tensor, is_target: Unread, reduction: i64) -> Result<Tensor> {
         let Unread = is_target;
         let sizes = rows(&input.shape());
-        let Lists { lack, member, .. } = lists(&input, &target, sizes)?;
+        let TargetLists { violation, member, .. } = target_lists(&input, &target, sizes)?;
         let parts = if reduction == MEAN { numel(&sizes) } else { sizes[1] };
         let g = if reduction == NONE { g.reshape(&[sizes[0], 1, 1]) } else { g };
-        let slope = g * select(zero_of(&lack), 1.0, gt(&lack, 0.0)) / parts as f64;
+        let slope = g * select(zero_of(&violation), 1.0, gt(&violation, 0.0)) / parts as f64;
         let back = select(0.0, slope.clone().sum(&[2], true), member).sum(&[1], false);
         (slope.sum(&[1], false) - back).reshape(&input.shape()).tensor()
     }

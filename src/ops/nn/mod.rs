@@ -1,4 +1,4 @@
-//! Layers as functions: activations with a choice, linear maps, dropout; normalization beside them.
+//! Functions of `torch.nn.functional`: activations, linear maps, dropout, normalization, losses, convolutions, pools.
 
 mod activation;
 pub mod activation_formulas;
@@ -44,9 +44,9 @@ fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     }
 }
 
-/// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
+/// The factor of dropout: 0 with probability `p`, else the scale that preserves the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
-    // Drawn in the order of memory, as PyTorch does; complex numbers are kept or dropped whole.
+    // Drawn in memory order, as PyTorch does. Complex numbers are kept or dropped as a whole.
     let dtype = x.dtype().to_real();
     let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
         true => Body::new(shape, dtype, x.device()),
@@ -76,7 +76,7 @@ fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> 
     Ok(x.clone())
 }
 
-/// `refuse` makes the error: functions of `nn` refuse values, others are operators that fail.
+/// `refuse` makes the error: functions of `nn` raise a `ValueError`, other operators a `RuntimeError`.
 fn check_probability(p: f64, refuse: fn(String) -> Error) -> Result<()> {
     if (0.0..=1.0).contains(&p) {
         return Ok(());
@@ -84,7 +84,7 @@ fn check_probability(p: f64, refuse: fn(String) -> Error) -> Result<()> {
     Err(refuse(format!("dropout probability has to be between 0 and 1, but got {p}")))
 }
 
-/// An activation of one tensor, over it when `inplace`.
+/// Applies a pointwise activation, in place if `inplace` is set.
 fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inplace: bool) -> Result<Tensor> {
     let mut operands: SmallVec<[Operand; 4]> = smallvec::smallvec![input.into()];
     operands.extend(number.map(|n| Operand::Scalar(Scalar::Float(n))));
@@ -172,7 +172,7 @@ pub fn gelu(
     }
 }
 
-/// Of `linear`: two operations a term.
+/// The floating point operations of `linear`: two per term.
 fn flops(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
     let [input, weight, ..] = operands else { return 0 };
     (2 * numel(input) * weight.split_last().map_or(1, |(_, rows)| numel(rows))) as u64

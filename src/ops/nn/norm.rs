@@ -1,4 +1,4 @@
-//! Normalization of rows, which are the last dimensions: `layer_norm` and `rms_norm`.
+//! Normalization over the last dimensions: `layer_norm` and `rms_norm`.
 
 use crate::base::numel;
 use crate::cpu::norm as kernel;
@@ -8,21 +8,21 @@ use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
-/// What kernels compute in: halves are widened.
+/// The dtype that kernels compute in: float32 for half precision.
 pub(super) fn wide(dtype: DType) -> DType {
     if dtype.size() == 2 { DType::F32 } else { dtype }
 }
 
-/// On the GPU a workgroup takes a set of elements, unless it has more than this: some drivers stop a kernel's loops after 65,535
-/// steps in all.
+/// A GPU workgroup normalizes one set of elements, unless the set is larger than this: some drivers stop the loops of a shader
+/// after 65,535 steps.
 const LONG: usize = 1 << 22;
 
-/// Whether a kernel normalizes sets of so many elements; else a formula does.
+/// True if a kernel normalizes sets of `each` elements; otherwise a formula does.
 pub(super) fn by_kernel(x: &Body, each: usize) -> bool {
     x.numel() > 0 && (x.device().is_cpu() || each <= LONG)
 }
 
-/// The elements row-major and in this dtype: the body itself, or a copy.
+/// Makes the body contiguous and converts it to `dtype`; a copy only if needed.
 pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
         return Ok(body.clone());
@@ -30,14 +30,14 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     converted(body, dtype)
 }
 
-/// The formulas' results, in the form that the kernels give.
+/// Converts the results of formulas to bodies.
 pub(super) fn bodies<const N: usize>(made: [Option<V>; N]) -> Result<[Option<Body>; N]> {
     let made: Result<Vec<Option<Body>>> =
         made.into_iter().map(|v| v.map(|v| v.tensor().map(|t| t.body().clone())).transpose()).collect();
-    made?.try_into().map_err(|_| Error::runtime("a derivative made another number of gradients"))
+    made?.try_into().map_err(|_| Error::runtime("a derivative returned the wrong number of gradients"))
 }
 
-/// Whether weights and biases go with the input: as its own dtype, or in float32 where it is of halves.
+/// Rejects weights and biases whose dtype does not fit: it must be that of the input, or float32 if the input has half precision.
 pub(super) fn check_mixed(input: &Tensor, params: &[Option<&Tensor>]) -> Result<()> {
     let given = || params.iter().flatten().map(|t| t.dtype());
     if given().next().is_none_or(|first| first == input.dtype()) {
@@ -59,12 +59,12 @@ pub(super) fn check_mixed(input: &Tensor, params: &[Option<&Tensor>]) -> Result<
     Ok(())
 }
 
-/// The numbers of a dimension or channel, widened.
+/// A weight or bias as contiguous numbers in the dtype that kernels compute in.
 pub(super) fn wide_line(t: Option<&Body>, dtype: DType) -> Result<Option<Body>> {
     t.map(|t| dense(t, wide(dtype))).transpose()
 }
 
-/// A view, where there is a body.
+/// A view of the host memory of an optional body.
 pub(super) fn host(body: &Option<Body>) -> Result<Option<crate::base::Strided<'_>>> {
     body.as_ref().map(|body| body.host()).transpose()
 }
@@ -74,7 +74,7 @@ fn maybe_gpu(body: Option<&Body>) -> Result<Option<crate::gpu::View<'_>>> {
     body.map(Body::gpu).transpose()
 }
 
-/// The buffers beside the elements, for the GPU's kernels.
+/// The buffers of weight, bias and statistics for the GPU's kernels.
 #[cfg(feature = "gpu")]
 pub(super) fn gpu_with<'a>(
     weight: &'a Option<Body>,
@@ -86,36 +86,36 @@ pub(super) fn gpu_with<'a>(
     Ok(crate::gpu::norm::With { weight, bias, mean: maybe_gpu(mean)?, scale: scale.gpu()? })
 }
 
-/// The gradients of input, weight and bias that are wanted, for the GPU's kernels.
+/// The gradients of input, weight and bias for the GPU's kernels.
 #[cfg(feature = "gpu")]
 pub(super) fn gpu_grads(made: &[Option<Body>; 3]) -> Result<crate::gpu::norm::Grads<'_>> {
     let [input, weight, bias] = made.each_ref().map(|body| maybe_gpu(body.as_ref()));
     Ok(crate::gpu::norm::Grads { input: input?, weight: weight?, bias: bias? })
 }
 
-/// Rows with their mean subtracted, divided by their standard deviation; the mean, and the factor.
-struct Standard {
+/// Standardized rows, their means, and the factors `1 / sqrt(variance + eps)`.
+struct StandardizedRows {
     y: V,
     mean: V,
     scale: V,
 }
 
-fn standardized(x: &V, rows: &[usize], eps: f64) -> Standard {
+fn standardize(x: &V, rows: &[usize], eps: f64) -> StandardizedRows {
     let x = x.clone().reshape(rows);
     let n = rows[1] as f64;
     let mean = x.clone().sum(&[1], true) / n;
     let centred = x - &mean;
     let scale = rsqrt((&centred * &centred).sum(&[1], true) / n + eps);
-    Standard { y: centred * &scale, mean, scale }
+    StandardizedRows { y: centred * &scale, mean, scale }
 }
 
-/// The input as a matrix with one row per normalization.
+/// The shape of the input as a matrix with one row per normalization.
 fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
     let split = shape.len() - normalized;
     [numel(&shape[..split]), numel(&shape[split..])]
 }
 
-/// Halves are normalized in float32. Gives the mean and the factor beside the result.
+/// Returns the result, the mean and the factor. Half precision is computed in float32.
 fn layer_norm_formula(
     x: &Tensor,
     weight: Option<&Tensor>,
@@ -126,7 +126,7 @@ fn layer_norm_formula(
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
     let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
-    let Standard { mut y, mean, scale } = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
+    let StandardizedRows { mut y, mean, scale } = standardize(&to_dtype(x, wide)?.into(), &rows, eps);
     let line = |t: &Tensor| reshape(t, &[rows[1]]);
     if let Some(weight) = weight {
         y = y * V::from(line(weight)?);
@@ -140,19 +140,19 @@ fn layer_norm_formula(
     Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, line(mean)?, line(scale)?])
 }
 
-/// The gradients of a normalization, from its rows.
+/// The gradients, from the standardized rows.
 fn layer_norm_grads(
     g: &Tensor,
     rows: &[usize; 2],
     dims: usize,
-    standard: Standard,
+    standard: StandardizedRows,
     weight: Option<V>,
     wants: [bool; 3],
 ) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let tail = Dims::from_slice(&shape[shape.len() - dims..]);
     let g = V::from(g).reshape(rows);
-    let Standard { y, scale, .. } = standard;
+    let StandardizedRows { y, scale, .. } = standard;
     let of_input = || {
         let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
         let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
@@ -166,7 +166,7 @@ fn layer_norm_grads(
     ]
 }
 
-/// Rows by the kernel: the result, the means (unless they stay), and the factors.
+/// Normalizes rows by the kernel. Returns the result, the means (unless they are not subtracted), and the factors.
 fn rows_normalized(
     x: &Body,
     weight: Option<&Body>,
@@ -197,7 +197,7 @@ fn rows_normalized(
     Ok([in_dtype(out, dtype)?, mean, rstd])
 }
 
-/// The gradients of rows, of their weights and their biases by the kernel.
+/// The gradients of rows, weights and biases by the kernel.
 fn rows_backward(
     g: &Body,
     x: &Body,
@@ -261,9 +261,9 @@ impl NativeLayerNorm {
     ) -> [Option<V>; 3] {
         let Unread = bias;
         let rows = rows_of(&g.shape(), normalized_shape.len());
-        layer_norm_grads(g, &rows, normalized_shape.len(), standardized(&input, &rows, eps), weight, wants)
+        layer_norm_grads(g, &rows, normalized_shape.len(), standardize(&input, &rows, eps), weight, wants)
     }
-    /// With the mean and the factor that the call found.
+    /// Uses the mean and the factor that the forward saved.
     fn fast_derivative(
         g: Body,
         input: Body,
@@ -281,7 +281,7 @@ impl NativeLayerNorm {
         let rows = rows_of(g.shape(), n);
         let line = |body: &Body| value(body).reshape(&[rows[0], 1]);
         let (mean, scale) = (line(&result1), line(&result2));
-        let standard = Standard { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
+        let standard = StandardizedRows { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
         bodies(layer_norm_grads(&Tensor::new(g), &rows, n, standard, weight.as_ref().map(value), wants))
     }
     fn batch(
@@ -306,7 +306,7 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
     )))
 }
 
-/// Refuses sizes that do not fit. `sep` stands before the sizes in the message.
+/// Rejects sizes that do not fit. `sep` precedes the sizes in the message.
 fn check_sizes(
     input: &Tensor,
     normalized_shape: &[i64],
@@ -396,7 +396,7 @@ pub fn native_layer_norm(
     Ok([out, to_dtype(&mean, input.dtype())?, to_dtype(&scale, input.dtype())?])
 }
 
-/// Rows by the root of their mean square, and that root's inverse.
+/// Divides rows by their root mean square. Also returns the reciprocal of the root.
 fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Result<[Tensor; 2]> {
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
@@ -409,7 +409,7 @@ fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Re
     Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, scale.reshape(&lines).tensor()?])
 }
 
-/// The gradients of that, from rows of the input and their factors.
+/// The gradients of `rms_norm`, from the rows of the input and their factors.
 fn rms_grads(
     g: &Tensor,
     x: V,
@@ -514,7 +514,7 @@ pub fn rms_norm(
     if !dtype.is_differentiable() {
         return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
     }
-    // Of the type that is computed in.
+    // The epsilon of the dtype that is computed in.
     let smallest =
         if matches!(dtype, DType::F64 | DType::C128) { f64::EPSILON } else { f64::from(f32::EPSILON) };
     let eps = eps.unwrap_or(smallest);

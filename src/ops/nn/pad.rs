@@ -1,5 +1,5 @@
-//! Padding: tensors with more, or fewer, elements at the ends of their last dimensions. What is put there is a number, or
-//! the tensor's own elements: mirrored, the outermost ones repeated, or those of the other end.
+//! Padding at both ends of the last dimensions; negative padding crops. New elements are a constant, or are copied from the
+//! tensor: mirrored, the outermost element repeated, or those of the other end.
 
 use crate::base::MemoryFormat;
 use crate::operator::kernel::{copy, filled, preserved};
@@ -11,7 +11,7 @@ use crate::ops::shape::join;
 use crate::ops::shape::rearrange::flip;
 use crate::ops::shape::slices::slice;
 
-/// Where the elements beyond the ends come from.
+/// The source of the elements beyond the ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edge {
     /// Mirrored at the outermost element, which is not repeated.
@@ -20,31 +20,31 @@ enum Edge {
     Replicate,
 }
 
-/// How a segment of the result is made from one of the input.
+/// The relation of a segment of the result to one of the input.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+enum SegmentKind {
     Straight,
     Backwards,
-    /// Of one element.
+    /// All elements come from one element.
     Repeated,
 }
 
-/// `length` elements from `to` on are those from `from` on.
+/// A segment along one dimension: `length` elements of the result from `to` on come from those of the input from `from` on.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct Segment {
     to: usize,
     from: usize,
     length: usize,
-    how: How,
+    kind: SegmentKind,
 }
 
-impl Stretch {
+impl Segment {
     fn source(&self) -> usize {
-        if self.how == How::Repeated { 1 } else { self.length }
+        if self.kind == SegmentKind::Repeated { 1 } else { self.length }
     }
 }
 
-/// `size` elements with `before` and `after` more; negative numbers take away.
+/// One dimension with `size` elements and the padding at both ends. Negative padding crops.
 #[derive(Clone, Copy)]
 struct Side {
     before: i64,
@@ -53,47 +53,47 @@ struct Side {
 }
 
 impl Side {
-    /// How many elements there will be; an error when it is no size.
+    /// The padded size; `None` on overflow.
     fn total(&self) -> Option<i64> {
         self.size.checked_add(self.before)?.checked_add(self.after)
     }
 
     /// The segments of the result: the padding before, the elements themselves, the padding after.
-    fn stretches(&self, edge: Edge) -> Vec<Stretch> {
+    fn segments(&self, edge: Edge) -> Vec<Segment> {
         let (n, left) = (self.size, self.before);
         let total = self.total().unwrap_or(0);
-        // Where the elements themselves begin and end in the result.
+        // The range of the result that holds the elements themselves.
         let (first, last) = (left.clamp(0, total), (left + n).clamp(0, total));
-        let how = if edge == Edge::Reflect { How::Backwards } else { How::Repeated };
-        // Element `o` of the result stands for number `o - left` of the input.
+        let kind = if edge == Edge::Reflect { SegmentKind::Backwards } else { SegmentKind::Repeated };
+        // Element `o` of the result corresponds to position `o - left` of the input.
         let lowest = |from: i64, to: i64| match edge {
             Edge::Replicate if from < left => 0,
             Edge::Replicate => n - 1,
             Edge::Reflect if from < left => left - to + 1,
             Edge::Reflect => 2 * (n - 1) - (to - 1 - left),
         };
-        let stretch = |from: i64, to: i64, source: i64, how| Stretch {
+        let segment = |from: i64, to: i64, source: i64, kind| Segment {
             to: from as usize,
             from: source as usize,
             length: (to - from) as usize,
-            how,
+            kind,
         };
         let mut all = Vec::new();
         if first > 0 {
-            all.push(stretch(0, first, lowest(0, first), how));
+            all.push(segment(0, first, lowest(0, first), kind));
         }
         if last > first {
-            all.push(stretch(first, last, first - left, How::Straight));
+            all.push(segment(first, last, first - left, SegmentKind::Straight));
         }
         let start = last.max(first);
         if total > start {
-            all.push(stretch(start, total, lowest(start, total), how));
+            all.push(segment(start, total, lowest(start, total), kind));
         }
         all
     }
 }
 
-/// The padding of the last dimensions, from the last one on, as given.
+/// Pairs the dimensions with their padding, from the last dimension on, as in PyTorch's argument.
 fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
     let sizes = shape.iter().rev();
     pad.chunks_exact(2)
@@ -102,7 +102,7 @@ fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
         .collect()
 }
 
-/// The shape with these sides.
+/// The padded shape.
 fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
     let mut shape = Dims::from_slice(shape);
     let ndim = shape.len();
@@ -122,19 +122,19 @@ fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
     Ok(shape)
 }
 
-/// One segment in each dimension: a block of the result, and the block of the input that it is made from.
+/// One segment per dimension: a block of the result, and the block of the input that it comes from.
 struct Block {
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
 }
 
 impl Block {
-    /// Every combination of one segment from each dimension.
+    /// All combinations of one segment from each dimension.
     fn all(sides: &[Side], edge: Edge) -> Vec<Block> {
-        let mut all = vec![Block { stretches: Vec::new() }];
+        let mut all = vec![Block { segments: Vec::new() }];
         for side in sides {
-            let own = side.stretches(edge);
+            let own = side.segments(edge);
             let with = |block: &Block| {
-                let extend = |s: &Stretch| Block { stretches: [&block.stretches[..], &[*s]].concat() };
+                let extend = |s: &Segment| Block { segments: [&block.segments[..], &[*s]].concat() };
                 own.iter().map(extend).collect::<Vec<_>>()
             };
             all = all.iter().flat_map(with).collect();
@@ -142,14 +142,14 @@ impl Block {
         all
     }
 
-    fn dims(&self, ndim: usize) -> impl Iterator<Item = (usize, &Stretch)> {
-        self.stretches.iter().enumerate().map(move |(i, stretch)| (ndim - 1 - i, stretch))
+    fn dims(&self, ndim: usize) -> impl Iterator<Item = (usize, &Segment)> {
+        self.segments.iter().enumerate().map(move |(i, segment)| (ndim - 1 - i, segment))
     }
 
-    fn part(&self, body: &Body, of: impl Fn(&Stretch) -> (usize, usize)) -> Result<Body> {
+    fn part(&self, body: &Body, of: impl Fn(&Segment) -> (usize, usize)) -> Result<Body> {
         let mut layout = body.layout.clone();
-        for (dim, stretch) in self.dims(body.layout.ndim()) {
-            let (start, length) = of(stretch);
+        for (dim, segment) in self.dims(body.layout.ndim()) {
+            let (start, length) = of(segment);
             layout = layout.narrow(dim as i64, start as i64, length as i64)?;
         }
         Ok(body.with_layout(layout))
@@ -163,9 +163,10 @@ impl Block {
         self.part(body, |s| (s.from, s.source()))
     }
 
-    /// The elements in the order of the other side, where some dimensions run backwards.
+    /// Flips the dimensions whose segments run backwards.
     fn flipped(&self, body: &Body) -> Result<Body> {
-        let flipped = self.dims(body.layout.ndim()).filter(|(_, s)| s.how == How::Backwards && s.length > 1);
+        let flipped =
+            self.dims(body.layout.ndim()).filter(|(_, s)| s.kind == SegmentKind::Backwards && s.length > 1);
         let dims: Ints = flipped.map(|(dim, _)| dim as i64).collect();
         if dims.is_empty() {
             return Ok(body.clone());
@@ -174,11 +175,11 @@ impl Block {
     }
 
     fn is_straight(&self) -> bool {
-        self.stretches.iter().all(|s| s.how == How::Straight)
+        self.segments.iter().all(|s| s.kind == SegmentKind::Straight)
     }
 }
 
-/// `x` with its own elements beyond its ends.
+/// Pads `x` with its own elements.
 fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
     let sides = sides(x.shape(), pad);
     let mut out = Body::new(&padded_shape(x.shape(), &sides)?, x.dtype, x.device())?;
@@ -196,14 +197,14 @@ fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
     Ok(out)
 }
 
-/// The gradient of [`extended`]: each element gets the sum of what is made of it.
-fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
+/// The gradient of [`extended`]: sums the gradients of all copies of an element.
+fn sum_copies(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     let sides = sides(&like.shape, pad);
     let out = filled(&like.shape, Scalar::Int(0), g.dtype, g.device())?;
     if g.numel() == 0 {
         return Ok(out);
     }
-    // The middle block goes first: the memory is still empty there.
+    // The middle block comes first: it can be copied, because the memory still holds zeros.
     let (middle, rest): (Vec<_>, Vec<_>) = Block::all(&sides, edge).into_iter().partition(Block::is_straight);
     for block in middle {
         copy(&block.in_input(&out)?, &block.in_result(g)?)?;
@@ -211,7 +212,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     for block in rest {
         let part = Tensor::new(block.flipped(&block.in_result(g)?)?);
         let ndim = part.ndim();
-        let repeated = block.dims(ndim).filter(|(_, s)| s.how == How::Repeated);
+        let repeated = block.dims(ndim).filter(|(_, s)| s.kind == SegmentKind::Repeated);
         let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();
         let sum = || match dims.is_empty() {
             true => Ok(part.clone()),
@@ -224,7 +225,7 @@ fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
     Ok(out)
 }
 
-/// The primitives of one kind of edge and a number of dimensions: the gradient is one as well.
+/// The primitives for each kind of edge and number of dimensions. Each gradient is a primitive as well.
 macro_rules! extended {
     ($($Pad:ident, $Backward:ident, $edge:ident, $kernel:tt;)*) => { $(
         #[primitive(tangent = linear, dtypes = number($kernel))]
@@ -243,7 +244,7 @@ macro_rules! extended {
         #[primitive(tangent = linear)]
         impl $Backward {
             fn forward(grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Body> {
-                folded(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
+                sum_copies(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
             }
             fn d_grad_output(g: V, padding: Ints) -> V {
                 g.then(|g| $Pad::call(&g, padding))
@@ -266,7 +267,7 @@ extended! {
     ReplicationPad3D, ReplicationPad3DBackward, Replicate, "replication_pad3d";
 }
 
-/// `x` with a number beyond its ends.
+/// Pads `x` with a constant.
 fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     let sides = sides(x.shape(), pad);
     // Negative padding is applied first.
@@ -342,7 +343,7 @@ pub fn constant_pad_nd(
     ConstantPadNd::call(input, pad, value)
 }
 
-/// What PyTorch's kernels of each dimensionality ask of the sizes.
+/// Checks the sizes as PyTorch's kernels for each number of dimensions do.
 fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
     let (shape, count) = (input.shape(), pad.len() / 2);
     let ndim = shape.len();
@@ -392,7 +393,7 @@ fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
     )))
 }
 
-/// The elements of the other end beyond each end: all of it written into new memory, stretch by stretch.
+/// Circular padding: the elements of the other end beyond each end, copied into new memory segment by segment.
 fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let shape = input.shape();
     let sides = sides(&shape, pad);
@@ -412,7 +413,7 @@ fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
     let dim = |i: usize| (ndim - 1 - i) as i64;
     let part = |t: &Tensor, dim: i64, start: i64, end: i64| slice(t, dim, Some(start), Some(end), 1);
     if input.is_batched() {
-        // Samples cannot be written into a tensor that has none.
+        // Batched tensors cannot be written into an unbatched one, so concatenate instead.
         let mut made = input.clone();
         for (i, side) in sides.iter().enumerate() {
             let own = part(&made, dim(i), (-side.before).max(0), side.size + side.after.min(0))?;

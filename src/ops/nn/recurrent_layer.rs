@@ -1,4 +1,4 @@
-//! A recurrent layer in one direction: one primitive, all its time steps included. With projections and in halves it is made
+//! A recurrent layer in one direction, as one primitive for all time steps. With projections or in half precision it is composed
 //! of other operators.
 
 use crate::base::recurrent::{self, Cell, Steps};
@@ -17,8 +17,8 @@ impl Keep for Cell {
     }
 }
 
-/// The operands of a layer: what inputs add to the sums of gates (rows of all steps), the first states, the weights of states
-/// and their biases, and what hidden states are projected by.
+/// The operands of a layer: the inputs' contributions to the gates (rows of all steps), the initial states, the weights and
+/// biases of the states, and the projection of hidden states.
 struct Layer {
     cell: Cell,
     sums: V,
@@ -29,7 +29,7 @@ struct Layer {
     projection: Option<V>,
 }
 
-/// A size; 0 where an earlier step failed.
+/// The size of a dimension; 0 if an earlier operation failed.
 fn size(x: &V, dim: usize) -> usize {
     x.shape().get(dim).copied().unwrap_or(0)
 }
@@ -47,7 +47,7 @@ fn together(parts: Vec<V>, dim: i64) -> V {
     }
 }
 
-/// The states of the first samples are new, the others stay.
+/// Replaces the states of the first `count` examples; the others have ended already and stay.
 fn renewed(new: V, old: &V, count: i64) -> V {
     let samples = size(old, 0) as i64;
     if count == samples || matches!(old, V::Failed(_)) {
@@ -57,13 +57,13 @@ fn renewed(new: V, old: &V, count: i64) -> V {
     }
 }
 
-/// The parts of a unit's gates.
+/// Splits a matrix into the parts of its gates.
 fn gates(x: &V, count: usize) -> Vec<V> {
     let width = (size(x, 1) / count) as i64;
     (0..count as i64).map(|i| x.clone().then(|t| slices::narrow(&t, 1, i * width, width))).collect()
 }
 
-/// Each step's first row and number of samples, in the order of time.
+/// The first row and the number of examples of each step, in the order of computation.
 fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
     let mut start = 0;
     let mut steps: Vec<(usize, i64, i64)> = Vec::new();
@@ -77,7 +77,7 @@ fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
     steps
 }
 
-/// What the backward pass needs of a step.
+/// The results of a step that the backward needs.
 struct Step {
     at: usize,
     start: i64,
@@ -85,13 +85,14 @@ struct Step {
     before: V,
     cell_before: Option<V>,
     gates: Vec<V>,
-    /// The sums of states of a GRU's new values; the tanh of an LSTM's cells, and its hidden states before the projection.
+    /// For a GRU the states' part of the new gate. For an LSTM the tanh of the cells, and the hidden states before the
+    /// projection.
     more: Vec<V>,
     out: V,
 }
 
 impl Layer {
-    /// All steps, and the last states.
+    /// Runs all steps. Returns them and the last states.
     fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<Step>, V, Option<V>) {
         let (mut hidden, mut cells) = (self.hidden.clone(), self.cells.clone());
         let mut steps = Vec::new();
@@ -133,14 +134,14 @@ impl Layer {
         (steps, hidden, cells)
     }
 
-    /// The hidden states of all steps, one row after the other.
+    /// The hidden states of all steps, concatenated.
     fn outputs(steps: &[Step]) -> V {
         let mut order: Vec<&Step> = steps.iter().collect();
         order.sort_by_key(|step| step.at);
         together(order.into_iter().map(|step| step.out.clone()).collect(), 0)
     }
 
-    /// The gradients of sums, first states, weights, biases and projections.
+    /// The gradients of the sums, initial states, weights, biases and projection.
     fn gradients(&self, sizes: &[i64], backwards: bool, g: [Option<V>; 3]) -> [V; 6] {
         let (steps, ..) = self.run(sizes, backwards);
         let [g_out, g_hidden, g_cells] = g;
@@ -216,13 +217,13 @@ impl Layer {
     }
 }
 
-/// Whether the kernels can take it.
+/// True if the kernels support the operands.
 fn by_kernels(sums: &Body, projected: bool) -> bool {
     !projected && matches!(sums.dtype, DType::F32 | DType::F64) && sums.numel() > 0
 }
 
-/// Buffers of a layer, for the kernels.
-struct Own {
+/// The buffers of a layer for the kernels.
+struct LayerBuffers {
     cell: Cell,
     sums: Body,
     weight: Body,
@@ -234,8 +235,8 @@ struct Own {
     cells: Option<Body>,
 }
 
-impl Own {
-    /// The layer as the kernels take it; `view` gives them each buffer.
+impl LayerBuffers {
+    /// The layer in the form that the kernels take; `view` returns the memory of each buffer.
     fn layer<'a, B>(
         &'a self,
         sizes: &'a [i64],
@@ -298,7 +299,7 @@ impl RecurrentLayer {
         }
         let (total, units) = (x.shape()[0], hidden.shape()[1]);
         let new = |width: usize| Body::new(&[total, width], x.dtype, x.device());
-        let own = Own {
+        let own = LayerBuffers {
             cell,
             sums: dense(&x, x.dtype)?,
             weight: dense(&weight.body(), x.dtype)?,
@@ -313,7 +314,7 @@ impl RecurrentLayer {
         fork!([&out, &own.sums],
             cpu: crate::cpu::rnn::forward(out.host()?, own.layer(&sizes, backwards, Body::host)?),
             gpu: crate::gpu::recurrent(out.gpu()?, &own.layer(&sizes, backwards, Body::gpu)?))?;
-        let Own { kept, before, cell_before, hidden, cells, .. } = own;
+        let LayerBuffers { kept, before, cell_before, hidden, cells, .. } = own;
         let or_nothing = |body: Option<Body>| body.map_or_else(nothing, Ok);
         Ok([out, hidden, or_nothing(cells)?, kept, before, or_nothing(cell_before)?])
     }
@@ -377,7 +378,7 @@ impl RecurrentLayer {
         let new = || Body::new(sums.shape(), dtype, device);
         let other = (cell == Cell::Gru).then(new).transpose()?;
         let g_out = g_out.map(|g| dense(&g, dtype)).transpose()?;
-        let own = Own {
+        let own = LayerBuffers {
             cell,
             sums: new()?,
             weight: dense(&weight, dtype)?,
@@ -407,7 +408,7 @@ impl RecurrentLayer {
         };
         let d_weight = wants[3].then(of_weight).transpose()?;
         let d_bias = wants[4].then(of_bias).transpose()?;
-        let Own { sums, hidden, cells, .. } = own;
+        let LayerBuffers { sums, hidden, cells, .. } = own;
         Ok([
             wants[0].then_some(sums),
             wants[1].then_some(hidden),

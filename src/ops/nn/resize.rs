@@ -1,5 +1,5 @@
-//! Resizing along the last dimensions, by every rule: each place of the result is a weighted sum of a few places of the
-//! input, dimension by dimension, so that one kernel does it all, and its transpose is the gradient.
+//! Interpolation along the last dimensions. For every mode, an element of the result is a weighted sum of a few elements of the
+//! input, dimension by dimension. So one kernel computes all modes, and its transpose is the gradient.
 
 use crate::base::{MemoryFormat, ResampleWeights, numel, try_alloc};
 use crate::operator::kernel::copy;
@@ -12,28 +12,28 @@ enum Rule {
     NearestExact,
     Linear,
     Cubic,
-    /// With a filter as wide as what it leaves out: a triangle, a cubic one, Lanczos' of three lobes.
+    /// Antialiased modes, whose filter widens with the reduction: linear, cubic, and Lanczos with three lobes.
     WideLinear,
     WideCubic,
     WideLanczos,
 }
 
-/// How one dimension is resized.
+/// The options for resizing one dimension.
 #[derive(Clone, Copy)]
-struct Way {
+struct ResizeOptions {
     rule: Rule,
     align_corners: bool,
     scale: Option<f64>,
-    /// In double precision; else every step is rounded to single precision, as PyTorch's are.
+    /// Compute in double precision. Otherwise every step is rounded to single precision, as in PyTorch.
     double: bool,
 }
 
-impl Way {
+impl ResizeOptions {
     fn round(&self, x: f64) -> f64 {
         if self.double { x } else { f64::from(x as f32) }
     }
 
-    /// How many places of the source one of the result stands for.
+    /// The distance in the source between neighbouring elements of the result.
     fn step(&self, from: usize, to: usize) -> f64 {
         if self.align_corners {
             return if to > 1 { self.round((from - 1) as f64 / (to - 1) as f64) } else { 0.0 };
@@ -44,7 +44,7 @@ impl Way {
         }
     }
 
-    /// Where place `i` of the result lies in the source.
+    /// The coordinate in the source of element `i` of the result.
     fn source(&self, step: f64, i: usize, cubic: bool) -> f64 {
         if self.align_corners {
             return self.round(step * i as f64);
@@ -58,7 +58,7 @@ impl Way {
         let last = from - 1;
         match self.rule {
             Rule::Nearest | Rule::NearestExact => {
-                let single = Way { double: false, align_corners: false, ..*self };
+                let single = ResizeOptions { double: false, align_corners: false, ..*self };
                 let (step, half) =
                     (single.step(from, to), if self.rule == Rule::Nearest { 0.0 } else { 0.5 });
                 for i in 0..to {
@@ -125,7 +125,7 @@ impl Way {
     }
 }
 
-/// The cubic kernel with the slope `a` at 1.
+/// The cubic convolution kernel, whose parameter is `a`.
 fn cubic(x: f64, a: f64) -> f64 {
     if x < 1.0 {
         ((a + 2.0) * x - (a + 3.0)) * x * x + 1.0
@@ -136,7 +136,7 @@ fn cubic(x: f64, a: f64) -> f64 {
     }
 }
 
-/// The weights of four neighbours, `part` of the way from the second to the third.
+/// The weights of four neighbours, at the fraction `part` of the way from the second to the third.
 pub fn cubic_weights(part: f64) -> [f64; 4] {
     [part + 1.0, part, 1.0 - part, 2.0 - part].map(|x| cubic(x, -0.75))
 }
@@ -149,9 +149,9 @@ fn lanczos(x: f64) -> f64 {
     if x.abs() < 3.0 { sinc(x) * sinc(x / 3.0) } else { 0.0 }
 }
 
-/// How many elements of a dense body lie before and after dimension `dim`.
+/// The numbers of elements of a contiguous body before and after dimension `dim`.
 fn around(shape: &[usize], format: MemoryFormat, dim: usize) -> [usize; 2] {
-    // Samples, places, channels; or samples, channels, places.
+    // The order in memory: batch, space, channels; or batch, channels, space.
     let order: Dims = if matches!(format, MemoryFormat::ChannelsLast(_)) {
         [0].into_iter().chain(2..shape.len()).chain([1]).collect()
     } else {
@@ -168,8 +168,8 @@ fn in_format(shape: &[usize], dtype: DType, device: Device, format: MemoryFormat
     Ok(body)
 }
 
-/// One tensor resized dimension by dimension; `back` to the size that it came from, for the gradient.
-fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> {
+/// Resizes dimension by dimension; with `back`, back to the size that it came from, for the gradient.
+fn resized(x: &Body, sizes: &[usize], ways: &[ResizeOptions], back: bool) -> Result<Body> {
     let ndim = x.layout.ndim();
     let dims = sizes.len();
     let format = MemoryFormat::suggested(&x.layout);
@@ -192,13 +192,13 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         let (from, to) = (now.shape()[dim], sizes[k]);
         let mut shape = Dims::from_slice(now.shape());
         shape[dim] = to;
-        // A size that memory cannot hold is refused before its weights are computed.
+        // Allocates before computing the weights, so that a size too large for memory is rejected early.
         let out = in_format(&shape, wide, now.device(), format)?;
         let [outer, inner] = around(&shape, format, dim);
         if out.numel() > 0 {
             try_alloc::check(from.saturating_add(to), 256)?;
             let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
-            // Something is made, even if nothing changes.
+            // At least one copy is made, even if no size changes.
             if taps.change_nothing() && (made || rest > 0) {
                 continue;
             }
@@ -220,7 +220,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
     Ok(out)
 }
 
-/// A dense body as one line of elements, in the order of memory.
+/// Flattens a contiguous body in memory order.
 #[cfg(feature = "gpu")]
 fn flat(body: &Body) -> Result<Body> {
     let shape: Dims = smallvec::smallvec![body.numel()];
@@ -228,7 +228,7 @@ fn flat(body: &Body) -> Result<Body> {
     Ok(body.with_layout(Layout { shape, strides, offset: body.layout.offset }))
 }
 
-/// Errors that all kernels have in common; the sizes that come out.
+/// Checks what all kernels check. Returns the shape of the result.
 fn resized_shape(input: &Tensor, size: &[i64], dims: usize) -> Result<Dims> {
     let shape = input.shape();
     let own = &shape[2..];
@@ -269,7 +269,7 @@ fn check_dtype(input: &Tensor, op: &'static str, rule: Rule) -> Result<()> {
     if dtype.is_float() || bytes { Ok(()) } else { Err(Fault::NoKernel { op, dtype }.into()) }
 }
 
-/// A primitive for each rule and number of dimensions, and one for its gradient: each is the other's.
+/// A primitive for each mode and number of dimensions, and one for its gradient. They are each other's derivative.
 macro_rules! resizes {
     ($($Forward:ident, $Backward:ident, $rule:ident, $dims:literal, $kernel:literal
         [$($align:ident)?] [$($scale:ident)+];)*) => { $(
@@ -293,7 +293,7 @@ macro_rules! resizes {
                 $($align: bool,)?
                 $($scale: Option<f64>),+
             ) -> V {
-                // Kept to be shown.
+                // An attribute of the node only.
                 drop(output_size);
                 let size = at.shape.iter().map(|n| *n as i64).collect();
                 g.then(|g| $Backward::call(&g, size, $($align,)? $($scale),+))
@@ -320,9 +320,9 @@ macro_rules! resizes {
     )* };
 }
 
-fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<Way> {
+fn ways(rule: Rule, align_corners: bool, scales: &[Option<f64>], dtype: DType) -> Vec<ResizeOptions> {
     let double = dtype == DType::F64;
-    scales.iter().map(|&scale| Way { rule, align_corners, scale, double }).collect()
+    scales.iter().map(|&scale| ResizeOptions { rule, align_corners, scale, double }).collect()
 }
 resizes! {
     UpsampleNearest1D, UpsampleNearest1DBackward, Nearest, 1, "compute_indices_weights_nearest" [] [scales];
@@ -347,7 +347,7 @@ resizes! {
         [align_corners] [scales_h scales_w];
 }
 
-/// The sizes that are asked for, and the factors where they were given.
+/// The output size, from `size` or from the scale factors.
 fn sizes_of(input: &Tensor, size: Option<Ints>, scales: &[Option<f64>]) -> Ints {
     size.unwrap_or_else(|| {
         let own = input.shape();
@@ -371,7 +371,11 @@ pub fn resample(
     let (d, h, w, align) = (scale_d, scale_h, scale_w, align_corners);
     let dims = match input.ndim() {
         rank @ 3..=5 => rank - 2,
-        rank => return Err(Error::runtime(format!("only 3D, 4D and 5D tensors are resized, got {rank}D"))),
+        rank => {
+            return Err(Error::runtime(format!(
+                "interpolate: expected a 3D, 4D or 5D tensor, but got {rank}D"
+            )));
+        }
     };
     let size = sizes_of(input, size, &[d, h, w][3 - dims..]);
     match (rule, dims) {
@@ -388,6 +392,8 @@ pub fn resample(
         (4, 2) => UpsampleBilinear2DAa::call(input, size, align, h, w),
         (5, 2) => UpsampleBicubic2DAa::call(input, size, align, h, w),
         (6, 2) => UpsampleLanczos2DAa::call(input, size, align, h, w),
-        _ => Err(Error::runtime(format!("no rule {rule} for {dims} dimensions"))),
+        _ => Err(Error::runtime(format!(
+            "interpolate: mode number {rule} is not supported for {dims} spatial dimensions"
+        ))),
     }
 }

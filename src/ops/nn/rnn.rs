@@ -16,7 +16,7 @@ struct Weights {
     projection: Option<Tensor>,
 }
 
-/// Layer by layer, direction by direction.
+/// Groups the parameters by layer, and within a layer by direction.
 fn weights_of(params: &[Tensor], layers: usize, biases: bool, projected: bool) -> Result<Vec<Weights>> {
     let each = 2 + 2 * usize::from(biases) + usize::from(projected);
     if params.len() != layers * each {
@@ -35,7 +35,7 @@ fn weights_of(params: &[Tensor], layers: usize, biases: bool, projected: bool) -
     Ok(made.collect())
 }
 
-/// One layer in one direction: the hidden states of all steps, the last ones, and the last cells.
+/// Runs one layer in one direction. Returns the hidden states of all steps, the last hidden states, and the last cells.
 fn layer(
     cell: Cell,
     data: &Tensor,
@@ -61,7 +61,7 @@ fn layer(
         && cells.is_none_or(|c| c.shape()[..] == [samples, units]);
     if !fits {
         return Err(Error::runtime(format!(
-            "rnn: hidden state of shape {:?} and weight of shape {:?} do not go with {} gates' sums of {samples} samples",
+            "rnn: hidden state of shape {:?} and weight of shape {:?} do not fit a batch of {samples} and gates of total size {}",
             h.as_slice(),
             w.as_slice(),
             x[1]
@@ -90,7 +90,6 @@ fn layer(
     )
 }
 
-/// The options of all layers.
 struct Options {
     cell: Cell,
     biases: bool,
@@ -100,7 +99,7 @@ struct Options {
     both: bool,
 }
 
-/// All layers on packed steps: the outputs, the last hidden states, and the last cells.
+/// Runs all layers on packed steps. Returns the outputs, the last hidden states, and the last cells.
 fn run(
     data: &Tensor,
     sizes: &[i64],
@@ -116,7 +115,7 @@ fn run(
         || cells.is_some_and(|c| c.ndim() != 3 || c.shape()[0] != count)
     {
         return Err(Error::runtime(format!(
-            "rnn: expected states of {count} layers and directions, but got hidden states of shape {:?}",
+            "rnn: expected states for {count} layers and directions, but got hidden states of shape {:?}",
             hidden.shape().as_slice()
         )));
     }
@@ -142,7 +141,7 @@ fn run(
     Ok([data, join::stack(&last, 0)?, join::stack(&last_cells, 0)?])
 }
 
-/// Runs the layers on steps that all have as many samples, `[time, samples, width]`, or samples first.
+/// Runs the layers on a padded batch, `[time, batch, width]` or batch first.
 fn run_whole(
     input: &Tensor,
     hidden: &Tensor,
@@ -167,7 +166,7 @@ fn run_whole(
     Ok([if batch_first { view::transpose(&out, 0, 1)? } else { out }, h, c])
 }
 
-/// The numbers of samples of packed steps.
+/// The batch sizes of packed steps.
 fn sizes_of(data: &Tensor, batch_sizes: &Tensor) -> Result<Vec<i64>> {
     if batch_sizes.ndim() != 1 || batch_sizes.dtype() != DType::I64 {
         return Err(Error::runtime("batch_sizes tensor should be a vector of int64"));
@@ -181,8 +180,8 @@ fn sizes_of(data: &Tensor, batch_sizes: &Tensor) -> Result<Vec<i64>> {
     let falling = sizes.windows(2).all(|pair| pair[1] <= pair[0]) && sizes.iter().all(|&n| n > 0);
     if data.ndim() != 2 || !falling || sizes.iter().sum::<i64>() != rows || sizes.is_empty() {
         return Err(Error::runtime(format!(
-            "expected packed data with a row for each sample of each step, in falling numbers, but got data of shape {:?} and \
-             {} steps",
+            "rnn: expected packed data with one row per example and step, and batch sizes that are positive and do not increase, \
+             but got data of shape {:?} and {} steps",
             data.shape().as_slice(),
             sizes.len()
         )));
@@ -289,7 +288,7 @@ macro_rules! one_state {
     )* };
 }
 
-/// A step of a cell.
+/// Computes one step of a cell.
 fn step(
     cell: Cell,
     input: &Tensor,

@@ -1,4 +1,4 @@
-//! Channels that become pixels, pixels that become channels, and channels that change places.
+//! `pixel_shuffle`, `pixel_unshuffle` and `channel_shuffle`.
 
 use crate::base::MemoryFormat;
 use crate::operator::copies::clone_dense;
@@ -8,7 +8,8 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;
 
-/// The elements as `parts`, in another order, as `shape`: always in new memory, with the input's order of dimensions.
+/// Views the elements as `parts`, permutes them by `order` and reshapes them to `shape`. The result has new memory, in the memory
+/// format of the input.
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {
     let made = no_grad(|| {
         let apart = views::reshape(input, parts)?;
@@ -25,7 +26,7 @@ fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) 
     Ok(out)
 }
 
-/// The dimensions before the last three, and those three.
+/// Splits the shape into the batch dimensions and the last three.
 fn image(input: &Tensor) -> (Dims, [usize; 3]) {
     let shape = input.shape();
     let (lead, tail) = shape.split_at(shape.len() - 3);
@@ -89,7 +90,7 @@ fn need_image(name: &str, input: &Tensor, factor: i64, what: &str) -> Result<()>
     if factor <= 0 {
         return Err(Error::runtime(format!("{name} expects a positive {what}, but got {factor}")));
     }
-    // Of a size of 0 every factor is a divisor.
+    // A size of 0 is divisible by any factor, so a huge factor could overflow the sizes of the result.
     let square = (factor as usize).checked_mul(factor as usize);
     let sizes = input.shape().iter().try_fold(1usize, |all, n| all.checked_mul((*n).max(1)));
     if square.zip(sizes).is_none_or(|(square, sizes)| square.checked_mul(sizes).is_none()) {

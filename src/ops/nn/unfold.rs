@@ -1,4 +1,4 @@
-//! Images as columns, one for each position of a window, and back.
+//! `unfold` and `fold`: images as columns, one for each position of a window, and back.
 
 use crate::base::Windows;
 use crate::operator::kernel::{duplicate, fill};
@@ -39,7 +39,7 @@ fn check_dtype(op: &'static str, dtype: DType) -> Result<()> {
     }
 }
 
-/// Runs the kernel on `[sample, …]` bodies without gaps.
+/// Runs the kernel on contiguous bodies with a batch dimension.
 fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
     if x.numel() == 0 || out.numel() == 0 {
         return fill(out, Scalar::Int(0));
@@ -135,7 +135,7 @@ impl Col2Im {
     }
 }
 
-/// Lists of two, none of them too small.
+/// Rejects lists that do not have two items, or whose items are too small.
 fn check_lists(lists: [(&str, &Ints); 4]) -> Result<()> {
     for (name, list) in lists {
         if list.len() != 2 {
@@ -164,7 +164,7 @@ fn check_lists(lists: [(&str, &Ints); 4]) -> Result<()> {
     Ok(())
 }
 
-/// `(2, 3)`, as messages show sizes.
+/// Formats sizes as `(2, 3)`.
 fn pair(list: &[i64]) -> String {
     format!("({}, {})", list[0], list[1])
 }

@@ -1,4 +1,4 @@
-//! Drawing categories by their weights.
+//! `multinomial`: draws categories by their weights.
 
 use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
 use crate::operator::conj_neg;
@@ -53,7 +53,7 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
     Ok(())
 }
 
-/// The least and the largest of all weights, and the least of the rows' sums, all read at once.
+/// The least and the largest weight, and the least sum of a row, read in one transfer.
 fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     let fold = |fold, t: &Tensor| -> Result<Tensor> {
         let all: Dims = (0..t.ndim()).collect();
@@ -68,7 +68,7 @@ fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     Ok([number(0)?, number(1)?, number(2)?])
 }
 
-/// `count` categories for each row of weights.
+/// Draws `count` categories for each row of weights.
 pub fn multinomial(
     weights: &Tensor,
     count: i64,
@@ -85,7 +85,7 @@ pub fn multinomial(
     })
 }
 
-/// Without repetition: the largest quotients of weights and exponential noise.
+/// Without replacement: the largest quotients of weights and exponential noise.
 fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let noise = Body::new(&weights.shape(), weights.dtype(), weights.device())?;
     crate::ops::random::fill::fill_exponential(&noise, 1.0, generator.clone())?;
@@ -99,7 +99,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     slices::narrow(&order, -1, 0, count).and_then(|t| copies::clone_dense(&t))
 }
 
-/// With repetition: where a uniform number falls among the running sums.
+/// With replacement: searches uniform numbers in the cumulative sums.
 fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let shape = weights.shape();
     let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
@@ -121,7 +121,7 @@ pub(super) fn work_type(weights: &Tensor) -> DType {
     if weights.device().is_cpu() { DType::F64 } else { DType::F32 }
 }
 
-/// Categories drawn by their weights, a vector or a matrix of them for each sample.
+/// The batching rule: each example has a vector or matrix of weights.
 pub fn for_samples(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
     let Some(batch) = own_draws(weights)? else { return draw(weights) };
     let shape = weights.shape();

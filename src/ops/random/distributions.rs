@@ -1,4 +1,4 @@
-//! Families of distributions that are drawn element by element: Poisson, binomial, gamma and Dirichlet.
+//! Distributions with parameters per element: Poisson, binomial, gamma and Dirichlet.
 
 use super::stream;
 use crate::base::{Dims, Reduction};
@@ -13,7 +13,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::expand;
 
-/// A new row-major body for a result of these elements' shape.
+/// A new contiguous body with the shape, dtype and device of `like`.
 fn empty_body(like: &Body) -> Result<Body> {
     Body::new(like.shape(), like.dtype, like.device())
 }
@@ -23,7 +23,7 @@ fn need(kernel: &'static str, dtype: DType, halves: bool) -> Result<()> {
     if known { Ok(()) } else { Err(Fault::NoKernel { op: kernel, dtype }.into()) }
 }
 
-/// Operands of one dtype, broadcast to one shape.
+/// Broadcasts operands of the same dtype to the same shape.
 fn together<const N: usize>(tensors: [&Tensor; N]) -> Result<[Tensor; N]> {
     let dtype = tensors[0].dtype();
     let mut shape = tensors[0].shape();
@@ -133,7 +133,7 @@ impl SampleDirichlet {
         let wide = copies::to_dtype(&shallow(input), DType::F64)?;
         let drawn = StandardGamma::call(&wide, generator)?;
         let shares = a::div(&drawn, &reduce::sum(&drawn, Some(smallvec::smallvec![-1]), true, None)?)?;
-        // Kept away from 0 and 1 by the dtype's precision.
+        // Clamp to the open interval from 0 to 1.
         let single = alpha.dtype == DType::F32;
         let least = if single { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
         let most = if single { (1.0 - f32::EPSILON / 2.0).into() } else { 1.0 - f64::EPSILON / 2.0 };

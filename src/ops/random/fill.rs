@@ -1,4 +1,4 @@
-//! Memory filled with random numbers, a function for each distribution.
+//! Fills memory with random numbers; one function for each distribution.
 
 use crate::cpu::random as cpu;
 use crate::operator::dtype_checks::improbable;
@@ -6,7 +6,7 @@ use crate::operator::generator::{Generator, stream};
 use crate::ops::elementwise::compare::largest;
 use crate::ops::prelude::*;
 
-/// Refuses whole numbers to a distribution that has none.
+/// Rejects integer dtypes for continuous distributions.
 fn need_continuous(distribution: &str, body: &Body, dtype: &str) -> Result<()> {
     if body.dtype.is_float() {
         return Ok(());
@@ -21,7 +21,7 @@ fn need_float(op: &'static str, body: &Body) -> Result<()> {
     if body.dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype: body.dtype }.into()) }
 }
 
-/// Refuses a bound that the dtype cannot hold, by C's name for it.
+/// Rejects a bound that the dtype cannot hold. The message has the dtype's name in C++.
 fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
     let (low, high, c_name) = match dtype {
         DType::Bool => (0, 1, "bool"),
@@ -38,7 +38,7 @@ fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
     }
 }
 
-/// Uniform random numbers, from `from` to just below `to`.
+/// Fills with uniform random numbers from `from` up to, but not including, `to`.
 pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator>) -> Result<()> {
     if body.dtype.is_complex() {
         return fill_uniform(&body.as_parts(), from, to, generator);
@@ -64,13 +64,13 @@ pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator
         gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
 }
 
-/// Normally distributed random numbers.
+/// Fills with normally distributed random numbers.
 pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
     if std < 0.0 || std.is_nan() {
         return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
     }
     if body.dtype.is_complex() {
-        // Both parts have the mean, and share the variance.
+        // Both parts have the same mean, and half of the variance.
         return fill_normal(&body.as_parts(), mean, std * std::f64::consts::FRAC_1_SQRT_2, generator);
     }
     need_float("normal_kernel_cpu", body)?;
@@ -82,7 +82,7 @@ pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator
         gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
 }
 
-/// Exponentially distributed random numbers with rate `lambd`.
+/// Fills with exponentially distributed random numbers with rate `lambd`.
 pub fn fill_exponential(body: &Body, lambd: f64, generator: Option<Generator>) -> Result<()> {
     if lambd <= 0.0 || lambd.is_nan() {
         return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
@@ -96,7 +96,7 @@ pub fn fill_exponential(body: &Body, lambd: f64, generator: Option<Generator>) -
         gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
 }
 
-/// How many trials of probability `p` the first success takes.
+/// Fills with geometrically distributed random numbers: the number of trials with probability `p` up to the first success.
 pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
     if !(p > 0.0 && p < 1.0) {
         return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
@@ -113,7 +113,7 @@ pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Resu
         gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
 }
 
-/// Random numbers of the Cauchy distribution.
+/// Fills with random numbers of the Cauchy distribution.
 pub fn fill_cauchy(body: &Body, median: f64, sigma: f64, generator: Option<Generator>) -> Result<()> {
     if sigma <= 0.0 {
         return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
@@ -127,7 +127,7 @@ pub fn fill_cauchy(body: &Body, median: f64, sigma: f64, generator: Option<Gener
         gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
 }
 
-/// Random numbers whose logarithm is normally distributed.
+/// Fills with log-normally distributed random numbers.
 pub fn fill_log_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
     if std <= 0.0 {
         return Err(Error::runtime(format!("log_normal_ expects std > 0.0, but found std={std}")));
@@ -141,7 +141,7 @@ pub fn fill_log_normal(body: &Body, mean: f64, std: f64, generator: Option<Gener
         gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
 }
 
-/// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
+/// Fills with random integers below `to`, or from `from` up to, but not including, `to`; by default all that the dtype can hold.
 pub fn fill_random(
     body: &Body,
     from: Option<i64>,
@@ -155,7 +155,7 @@ pub fn fill_random(
     }
 }
 
-/// Random whole numbers from `from` on.
+/// Fills with random integers from `from` on.
 fn fill_from(body: &Body, from: i64, generator: &Option<Generator>) -> Result<()> {
     refuse_complex(body.dtype)?;
     let last = last_whole(body.dtype);
@@ -198,7 +198,7 @@ pub(super) fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option
     draw_integers(body, low, high - 1, generator)
 }
 
-/// The last of the whole numbers from 0 on that the dtype tells apart.
+/// The last of the consecutive integers from 0 on that the dtype can represent.
 fn last_whole(dtype: DType) -> i64 {
     match dtype {
         DType::Bool => 1,
@@ -225,7 +225,7 @@ fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
         gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), 0, high))
 }
 
-/// Ones with probability `p`.
+/// Fills with 1, with probability `p`, or 0.
 pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
     crate::operator::dtype_checks::order("bernoulli_scalar_cpu_", body.dtype)?;
     if !(0.0..=1.0).contains(&p) {
@@ -239,7 +239,7 @@ pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()
         gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::Scalar(Scalar::Float(p))))
 }
 
-/// Ones with the probabilities `p`, which has the shape of `body`.
+/// Fills with 1, with the probabilities `p`, or 0. `p` has the shape of `body`.
 pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
     crate::operator::dtype_checks::order("bernoulli_tensor_cpu_self_", body.dtype)?;
     need_float("bernoulli_tensor_cpu_p_", p)?;

@@ -1,4 +1,5 @@
-//! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
+//! Random numbers. The CPU draws the same numbers as PyTorch; the GPU derives them from a counter, so that they depend on the
+//! seed only.
 
 mod categorical;
 mod distributions;
@@ -24,7 +25,7 @@ use crate::ops::random::fill::{
 use crate::ops::shape::view::expand;
 use crate::transforms::vmap::{draw, draw_over};
 
-/// What writes random numbers over a tensor. No gradient comes through.
+/// Primitives that overwrite a tensor with random numbers. No gradient flows.
 macro_rules! drawn {
     ($($Name:ident = $fill:ident($($p:ident: $t:ty),*);)*) => { $(
         #[primitive(tangent = still, batch = none)]
@@ -221,7 +222,7 @@ pub fn bernoulli_(
     })
 }
 
-/// What `randint` was called with: `high, size`, or `low, high, size`, in order or by name.
+/// The arguments of `randint`: `high, size`, or `low, high, size`, in order or by name.
 pub(super) fn bounds(
     name: &str,
     low: Option<Arg>,
@@ -289,7 +290,7 @@ pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Ge
     Bernoulli::call(input, p, generator)
 }
 
-/// A new body of this shape, with the dtype and device of `t`.
+/// A new body with this shape, and the dtype and device of `t`.
 fn empty_body_of(
     shape: &[usize],
     t: &Tensor,
@@ -303,7 +304,7 @@ fn empty_body_of(
     Body::new(shape, dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()))
 }
 
-/// Calls `fill` for every vector along the last dimension of a dense body.
+/// Calls `fill` for every vector along the last dimension of a contiguous body.
 fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
     let n = body.shape().last().copied().unwrap_or(0);
     let lines = body.numel().checked_div(n).unwrap_or(0);
@@ -313,7 +314,7 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
     (0..lines).try_for_each(|i| fill(&line(i)))
 }
 
-/// A new tensor filled by `fill`, of this dtype (or the default one).
+/// A new tensor filled by `fill`, with this dtype or the default one.
 fn new_filled(
     size: &[usize],
     (dtype, device): (Option<DType>, Option<Device>),
@@ -324,7 +325,7 @@ fn new_filled(
     wanting(draw(size, |shape| Body::new(shape, dtype, device), fill)?, requires_grad)
 }
 
-/// A new tensor filled by `fill`, with the shape and by default the dtype of another.
+/// A new tensor filled by `fill`, with the shape of `input`, and its dtype unless given.
 fn made_like(
     input: &Tensor,
     (dtype, device): (Option<DType>, Option<Device>),
@@ -612,7 +613,7 @@ pub fn multinomial(
     })
 }
 
-/// Refuses a permutation of more numbers than the dtype tells apart.
+/// Rejects a permutation of more integers than the dtype can represent.
 fn check_countable(n: i64, dtype: DType) -> Result<()> {
     let most = match dtype {
         DType::Bool | DType::C64 | DType::C128 => {

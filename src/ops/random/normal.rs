@@ -1,4 +1,4 @@
-//! `normal(mean, std)`: recorded as PyTorch does it, although no gradient comes through.
+//! `normal(mean, std)`. It is recorded as in PyTorch, although its gradient is zero.
 
 use crate::base::Reduction;
 use crate::operator::conj_neg;
@@ -11,7 +11,7 @@ use crate::ops::random::fill::fill_normal;
 use crate::ops::random::{categorical, draw, empty_body_of, new_filled};
 use crate::tensor::mode;
 
-/// Numbers that were drawn: about means, with standard deviations, or both.
+/// Primitives that draw normal numbers with means per element, standard deviations per element, or both.
 macro_rules! drawn {
     ($($Name:ident($($x:ident $d:ident),+);)*) => { $(
         #[primitive(tangent = still, batch = none, devices = any)]

@@ -1,4 +1,4 @@
-//! How often values occur.
+//! `bincount`, `histc` and other counts of values.
 
 use crate::operator::constant::{ones, zeros};
 use crate::operator::copies::to_dtype;
@@ -90,7 +90,7 @@ pub fn histc(
         return Err(Fault::NoKernel { op: "histogram_cpu", dtype: input.dtype() }.into());
     }
     if input.dtype().size() == 2 {
-        // Halves can count no further than some hundreds.
+        // Half precision cannot represent all counts above 256 (bfloat16) or 2,048 (float16).
         return to_dtype(&histc(&to_dtype(input, DType::F32)?, bins, min, max)?, input.dtype());
     }
     let x = flatten(&detach(input)?, 0, -1)?;

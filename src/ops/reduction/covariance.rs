@@ -1,4 +1,4 @@
-//! Covariances and correlations.
+//! Covariance and correlation.
 
 use crate::base::warn;
 use crate::operator::constant::full;
@@ -12,7 +12,7 @@ use crate::ops::shape::slices;
 use crate::ops::shape::squeeze::{squeeze_all, unsqueeze};
 use crate::ops::shape::view::t;
 
-/// Refuses weights that do not belong to the observations.
+/// Rejects weights that do not fit the observations.
 fn check_weights(name: &str, weights: &Tensor, count: usize, integral: bool) -> Result<()> {
     let refuse = |text: String| Err(Error::runtime(text));
     if weights.ndim() > 1 {

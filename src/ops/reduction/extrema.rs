@@ -1,4 +1,4 @@
-//! The largest and the smallest: their values, their places, both at once.
+//! Maxima and minima: their values, their indices, and both at once.
 
 use crate::base::{Put, Reduction, dims_or_all};
 use crate::operator::batch;
@@ -11,7 +11,7 @@ use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::folded;
 use crate::ops::shape::squeeze::{squeeze_one, unsqueeze};
 
-/// Refuses to look for an extremum among no elements.
+/// Rejects a maximum or minimum over no elements.
 pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
     if x.numel() > 0 {
         return Ok(());
@@ -35,7 +35,7 @@ pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
     }
 }
 
-/// The gradient of an extremum `y`, shared evenly among the elements that are equal to it.
+/// The gradient of a maximum or minimum `y`, divided evenly among the elements equal to it.
 pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let y = y.unreduce(at, dim, keepdim);
     let winners = either(eq(&x, &y), both(is_nan(&x), is_nan(&y)));
@@ -43,12 +43,13 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
     select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
 }
 
-/// The gradient of an extremum of all elements, which is row-major.
+/// The gradient of the maximum or minimum of all elements; it is contiguous.
 pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
     in_order(shared(g, x, y, at, &None, false))
 }
 
-/// The shared gradient by a product: a gradient that is not finite reaches all elements, as in PyTorch.
+/// Like `shared`, but multiplies instead of selecting: a gradient that is not finite gives NaN for all other elements, as in
+/// PyTorch.
 fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
     let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
@@ -74,7 +75,7 @@ fn place(op: &str, fold: Reduction, input: &Tensor, dim: Option<i64>, keepdim: b
     folded(fold, &body, dim, keepdim, DType::I64)
 }
 
-/// The gradient of values picked along `dim`, put where they were; they have that dimension where it was kept.
+/// The gradient of values picked along `dim`: puts `g` at the positions of the values.
 pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
     let (mut g, mut indices) = (g, indices);
     if !kept && !at.shape.is_empty() {
@@ -93,7 +94,7 @@ pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tens
     squeeze_one(&Gather::call(t, dim, &unsqueeze(&indices, dim)?)?, dim)
 }
 
-/// The extremum along a dimension and its index.
+/// The maximum or minimum along a dimension, and its index.
 fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body; 2]> {
     let x = input.body();
     let name = if largest { "max" } else { "min" };
@@ -115,7 +116,7 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body
     Ok([values, indices].map(|body| if keepdim { body } else { drop_dims(body, &[at]) }))
 }
 
-/// The extremum over dimensions, or of all elements.
+/// The maximum or minimum over the dimensions `dim`, or over all elements.
 fn over(fold: Reduction, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Body> {
     let body = input.body();
     let (name, kernel) =
@@ -131,7 +132,7 @@ fn of_all(fold: Reduction, input: &Tensor) -> Result<Body> {
     folded(fold, &body, None, false, body.dtype)
 }
 
-/// Where the extremum of each sample is.
+/// The batching rule of `argmax` and `argmin`.
 fn places_of_samples(
     b: &Batch,
     input: &Tensor,

@@ -1,4 +1,4 @@
-//! Many elements to one, or to as many along a dimension.
+//! Reductions, and scans along a dimension.
 
 pub mod counts;
 pub mod covariance;

@@ -1,4 +1,4 @@
-//! Quantiles, and the commonest value: what sorting tells.
+//! Quantiles and the mode, which are found by sorting.
 
 use crate::operator::constant::full;
 use crate::operator::copies::{clone_dense, to_dtype};
@@ -50,7 +50,7 @@ fn quantiles(
         Some(dim) if rank > 0 => Some(wrap_dim(dim, rank)? as i64),
         _ => None,
     };
-    // The dimension moves to the end and leaves a 1 behind, so that the others lie in their order.
+    // Move the reduced dimension to the end and leave a dimension of size 1 in its place, so that the others keep their order.
     let line = match axis {
         None => view::flatten(input, 0, -1)?,
         Some(axis) => view::transpose(&squeeze::unsqueeze(input, -1)?, axis, -1)?,
@@ -92,7 +92,7 @@ fn quantiles(
     if axis.is_none() && keepdim {
         made = views::reshape(&made, &[vec![1; rank], vec![q.numel()]].concat())?;
     }
-    // The quantiles' dimension comes first, or is dropped where there is one of them; so is the reduced one.
+    // The dimension of several quantiles goes to the front. Dimensions of size 1 that are not kept are removed.
     if q.ndim() > 0 {
         made = view::transpose(&squeeze::unsqueeze(&made, 0)?, 0, -1)?;
     }
@@ -200,7 +200,7 @@ pub fn nanquantile_at(
     quantiles(input, &q, dim, keepdim, &interpolation, true)
 }
 
-/// The longest run of sorted values, the first of several, and where its last element was.
+/// The value of the longest run of sorted elements (the first of equally long ones), and the index of its last element.
 fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     if input.ndim() == 0 {
         return Ok([clone_dense(input)?, full(&[], Scalar::Int(0), DType::I64, input.device())?]);
@@ -208,7 +208,7 @@ fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
     let [sorted, places] = sort(input, dim, false, Some(true))?;
     let n = sorted.shape()[dim as usize];
     let part = |start: i64| slices::narrow(&sorted, dim, start, n as i64 - 1);
-    // Positions, and for each where its run begins.
+    // Positions along the line, and for each the start of its run.
     let mut line: Dims = smallvec![1; input.ndim()];
     line[dim as usize] = n;
     let positions =
@@ -237,7 +237,8 @@ impl Mode {
             places = Some(indices.body().clone());
             Ok(values)
         })?;
-        let places = places.ok_or_else(|| Error::runtime("mode() found nothing"))?;
+        let places =
+            places.ok_or_else(|| Error::runtime("mode(): internal error: no indices were computed"))?;
         Ok([values, to_dtype(&Tensor::new(places), DType::I64)?.body().clone()])
     }
     fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {

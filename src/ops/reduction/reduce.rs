@@ -1,4 +1,4 @@
-//! Reductions: many elements to one.
+//! Reductions of many elements to one.
 
 use crate::base::{Reduction, dims_or_all};
 use crate::operator::batch;
@@ -11,7 +11,7 @@ use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::tensor::mode;
 
-/// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
+/// Reduces over `dim`, or over all dimensions. Removes the reduced dimensions unless `keepdim` is set.
 pub fn folded(fold: Reduction, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
     let out = reduce(fold, x, &dims, dtype)?;
@@ -101,7 +101,7 @@ impl Prod1 {
     }
 }
 
-/// NaN is replaced by 0.
+/// Treats NaN as 0.
 #[primitive(batch = over(dim, keepdim))]
 impl Nansum {
     fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
@@ -129,17 +129,17 @@ impl Any {
     }
 }
 
-/// As in PyTorch, uint8 gives uint8, which once stood for truth values.
+/// `any` and `all` return uint8 for uint8, as in PyTorch, which used it for booleans.
 fn truth_dtype(dtype: DType) -> DType {
     if dtype == DType::U8 { DType::U8 } else { DType::Bool }
 }
 
-/// A body computed with operators that are not recorded.
+/// Computes a body without recording a graph.
 pub fn no_grad(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
     mode::with_grad(false, compute).map(|t| t.body().clone())
 }
 
-/// A gradient divided by `result`; 0 where that is 0, for tangents too.
+/// A gradient divided by `result`, and 0 where that is 0, also for tangents.
 pub fn ratio(g: V, result: V) -> V {
     let still = eq(&result, 0.0);
     select(g / select(&result, 1.0, &still), 0.0, still)
@@ -158,13 +158,13 @@ fn all_but_one(g: V, x: V, y: V) -> V {
     without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&shape)
 }
 
-/// The gradient of a product `y` along `dim`: `g` times the product of all elements but one.
+/// The gradient of a product `y` along `dim`: `g` times the product of the other elements.
 fn without_one(g: V, x: V, y: V, dim: i64) -> V {
     if x.is_batched() {
         return g * x.then(|t| crate::ops::reduction::scan::exclusive_product(&t, dim));
     }
     match has_zero(&x) {
-        // Where an element is zero, dividing it out of the product would be 0/0.
+        // With a zero, dividing the product by an element could be 0/0.
         Ok(true) => g * x.then(|t| crate::ops::reduction::scan::exclusive_product(&t, dim)).conj(),
         Ok(false) => g * (y / x).conj(),
         Err(e) => V::from(Err(e)),
@@ -176,12 +176,12 @@ fn has_zero(x: &V) -> Result<bool> {
     any_true(&zeros)
 }
 
-/// Whether any element is true; false for a meta tensor, which has no values.
+/// True if any element is true; false for a meta tensor, which has no values.
 pub fn any_true(t: &Tensor) -> Result<bool> {
     Ok(!t.device().is_meta() && any(t, None, false)?.item()?.as_bool())
 }
 
-/// How many elements each result is reduced from.
+/// The number of elements that are reduced to one.
 pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
     Ok(dims_or_all(dims, shape.len())?.iter().map(|&d| shape[d]).product::<usize>() as f64)
 }
@@ -190,7 +190,7 @@ fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     dtype.map_or(Ok(input.clone()), |dtype| read_as(input, dtype))
 }
 
-/// A result of whole numbers, which are added up as int64, in the dtype that was asked for.
+/// Converts an integer result, which is accumulated in int64, to the requested dtype.
 fn in_dtype(result: Tensor, dtype: Option<DType>) -> Result<Tensor> {
     match dtype {
         Some(dtype) if dtype != result.dtype() => to_dtype(&result, dtype),

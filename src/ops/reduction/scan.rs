@@ -1,4 +1,4 @@
-//! Scans: each element becomes the sum (product, largest, …) of those up to it.
+//! Scans: each element of the result reduces the elements up to it, as in `cumsum`, `cumprod` and `cummax`.
 
 use crate::base::numel;
 use crate::operator::copies::to_dtype;
@@ -14,7 +14,7 @@ use crate::ops::shape::slices::narrow;
 use crate::ops::shape::{rearrange, squeeze, view};
 use crate::tensor::mode;
 
-/// Runs a scan's kernel on either device.
+/// Runs a scan kernel on the device of the input.
 macro_rules! scan {
     ($cpu:path, $gpu:ident, $input:expr, $dim:expr) => {{
         let x = at_least_vector(&$input.body());
@@ -73,7 +73,8 @@ impl Logcumsumexp {
         Ok(with_shape(out, &input.shape()))
     }
     fn d_input(g: V, input: V, result: V, at: Meta, dim: i64) -> V {
-        // Positive and negative gradients apart, so that both can go through logarithms; minus infinity has no weight.
+        // Positive and negative gradients are accumulated separately, because both use logarithms. Minus infinity contributes
+        // nothing.
         let result = select(&result, 0.0, eq(&result, f64::NEG_INFINITY));
         let part = |logs: V| {
             let sums = reversed(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
@@ -87,13 +88,13 @@ impl Logcumsumexp {
     }
 }
 
-/// `log(g)` where `g` is positive, minus infinity elsewhere.
+/// `log(g)` where `g` is positive, else minus infinity.
 fn log_of(g: V) -> V {
     let none = le(&g, 0.0);
     select(log(select(g, 1.0, none.clone())), f64::NEG_INFINITY, none)
 }
 
-/// `x` from back to front along `dim`.
+/// Flips `x` along `dim`.
 pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
     if x.ndim() == 0 {
         return Ok(x.clone());
@@ -105,7 +106,7 @@ fn reversed(x: V, dim: i64) -> V {
     x.then(|t| reverse(&t, dim))
 }
 
-/// Each element becomes the sum of those from it on.
+/// Each element becomes the sum of the elements from it to the end.
 fn reversed_sum(x: V, dim: i64) -> V {
     x.then(|t| {
         if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
@@ -115,7 +116,7 @@ fn reversed_sum(x: V, dim: i64) -> V {
     })
 }
 
-/// Like `x`, moved on by one along `dim`, with 1 at the start.
+/// `x` shifted by one along `dim`, with 1 at the start.
 fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
     let shape = x.shape();
     let at = wrap_dim(dim, shape.len())?;
@@ -130,7 +131,7 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
     arithmetic::add(&rest, &Tensor::new(first))
 }
 
-/// For each element the product of all others along `dim`, without a division.
+/// The product of all other elements along `dim`, without a division.
 pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
     let before = Cumprod::call(&shifted(x, dim)?, dim)?;
     let after = reverse(&Cumprod::call(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
@@ -149,7 +150,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
     }
-    // Before the first zero as above; at it the products without it; behind it 0.
+    // Before the first zero the formula above holds; at it, the products without it count; behind it, the gradient is 0.
     let zeros_so_far = V::from(Cumsum::call(&to_dtype(&zero, DType::I64)?, dim));
     let (x, zero) = (V::from(x), V::from(zero));
     let first = both(zero, eq(&zeros_so_far, 1.0));
@@ -159,7 +160,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
 }
 
-/// The gradient with every product without an element spelled out: quadratic, but right at zeros to any order.
+/// The gradient by explicit products that leave out one element: quadratic, but correct at zeros for derivatives of any order.
 fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let ndim = x.ndim();
     let last = view::transpose(x, dim, -1)?;
@@ -176,7 +177,7 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     grad.then(|t| rearrange::contiguous(&t, None)).tensor()
 }
 
-/// Refuses truth values, unless there are no elements.
+/// Rejects booleans, unless there are no elements.
 fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::Bool if x.ndim() > 0 && x.numel() > 0 => {
@@ -186,7 +187,7 @@ fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
     }
 }
 
-/// Running largest (or smallest) value and its index.
+/// The running maximum (or minimum), and its indices.
 fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
@@ -203,7 +204,7 @@ fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
     Ok([with_shape(values, &input.shape()), with_shape(indices, &input.shape())])
 }
 
-/// The gradient goes to the positions of the values; an empty one is returned as it is, as in PyTorch.
+/// The gradient goes to the positions of the values. An empty input is returned as it is, as in PyTorch.
 fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
     if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
 }
@@ -321,7 +322,7 @@ pub fn cummin(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
     Cummin::call(input, dim)
 }
 
-/// The in-place forms compute in the target's own dtype, whatever a new result would have.
+/// The in-place forms compute in the dtype of the target, where a new result would be int64.
 fn overwrite(
     target: &Tensor,
     dtype: Option<DType>,
@@ -350,7 +351,7 @@ pub fn cumprod_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
     overwrite(input, dtype, "cumprod_out_cpu", |x| Cumprod::call(x, dim))
 }
 
-/// The dtype as C++ calls it.
+/// The name of the dtype in C++.
 fn c_name(dtype: DType) -> &'static str {
     match dtype {
         DType::F32 => "float",

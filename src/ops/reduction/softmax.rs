@@ -1,4 +1,4 @@
-//! Softmax and what is built like it.
+//! `softmax`, `log_softmax` and `logsumexp`.
 
 use crate::base::{default_dtype, dims_or_all, warn};
 use crate::operator::batch;
@@ -22,7 +22,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
     if out.numel() > 0 {
-        // Rows with another stride than the result's are copied first, all at once.
+        // If the rows' stride differs from that of the result, copying them all first is faster.
         let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
         let x = if across { crate::operator::kernel::duplicate(&x)? } else { x };
         fork!([&out, &x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
@@ -31,7 +31,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
     Ok(with_shape(out, &input.shape()))
 }
 
-/// The gradient by one kernel.
+/// The gradient, by one kernel.
 fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
     let shape = y.shape();
     let (g, y) = (at_least_vector(g), at_least_vector(y));
@@ -45,7 +45,7 @@ fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
     Ok(with_shape(out, shape))
 }
 
-/// PyTorch's rule for gradients of single numbers under `vmap` gives zeros without a history.
+/// For 0-d examples, PyTorch's batching rule returns zeros that are not in the graph.
 fn unless_single(g: &V, formula: impl FnOnce() -> V) -> V {
     if g.is_batched() && g.shape().is_empty() {
         return g.clone().then(|g| unary::zeros_of(&detached::shallow(&g)));
@@ -53,7 +53,7 @@ fn unless_single(g: &V, formula: impl FnOnce() -> V) -> V {
     formula()
 }
 
-/// Along `dim` of every sample; samples without dimensions have no slope.
+/// The batching rule. The gradient of 0-d examples is zero.
 fn of_samples(
     b: &Batch,
     input: &Tensor,
@@ -99,17 +99,17 @@ impl LogSoftmax {
     }
 }
 
-/// `log(sum(exp(x)))` without overflow: the largest element is taken out first.
+/// `log(sum(exp(x)))`, without overflow: the maximum is subtracted first.
 fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
     let axes = dims_or_all(Some(dim), input.ndim())?;
     let x = V::from(input);
     if input.numel() == 0 {
         return log(exp(x).sum(dim, keepdim)).tensor();
     }
-    // (Of complex numbers the one with the largest real part: that is whose exponential is largest.)
+    // For complex numbers, the maximum is that of the real parts, which determine the magnitude of the exponential.
     let sizes = V::from(input).re().tensor()?;
     let top = V::from(amax(&sizes, Some(dim.clone()), true));
-    // An infinite largest element must not become infinity minus infinity.
+    // Do not subtract infinity from infinity.
     let top = select(0.0, &top, is_finite(&top));
     let sum = log(exp(x - &top).sum(dim, true)) + top;
     let sum = sum.tensor()?;
@@ -180,7 +180,7 @@ pub fn logsumexp(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> 
     Logsumexp::call(&input, dim, keepdim)
 }
 
-/// The dimension of a softmax: without one it is guessed, as PyTorch still does.
+/// The dimension of a softmax. If it is missing, guesses one with a warning, as PyTorch does.
 fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
     let Some(dim) = dim else {
         warn(&format!(

@@ -1,4 +1,4 @@
-//! Areas under points, by trapezoids.
+//! Integration by the trapezoidal rule.
 
 use crate::operator::constant::zeros;
 use crate::operator::views::reshape;
@@ -29,7 +29,7 @@ fn length(t: &Tensor, dim: i64) -> Result<i64> {
     t.shape().get(at).map(|&n| n as i64).ok_or_else(|| no_dims(0))
 }
 
-/// The last place along a dimension that is sliced.
+/// The last index of a dimension.
 fn at_end(t: &Tensor, dim: i64) -> Result<i64> {
     if t.ndim() == 0 {
         return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));
@@ -37,7 +37,7 @@ fn at_end(t: &Tensor, dim: i64) -> Result<i64> {
     Ok(length(t, dim)? - 1)
 }
 
-/// The widths between the points of `x`, which stand along `dim` of `y`.
+/// The distances between the points `x`, broadcast along `dim` of `y`.
 fn widths(name: &str, y: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
     let (at, n) = (wrap_dim(dim, y.ndim())?, y.ndim());
     let mut x = x.clone();
@@ -57,7 +57,7 @@ fn widths(name: &str, y: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
     a::sub(&part(&x, dim, 1, last)?, &part(&x, dim, 0, last)?)
 }
 
-/// Sums of neighbours along a dimension.
+/// The sums of neighbours along a dimension.
 fn neighbours(y: &Tensor, dim: i64) -> Result<Tensor> {
     let last = at_end(y, dim)?;
     a::add(&part(y, dim, 0, last)?, &part(y, dim, 1, last)?)
@@ -67,7 +67,7 @@ fn half(x: &Tensor) -> Result<Tensor> {
     a::div(x, Scalar::Float(2.0))
 }
 
-/// Zeros of the shape without a dimension, if that is empty.
+/// Zeros without the dimension `dim`, if that is empty.
 fn zeros_if_empty(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
     let at = wrap_dim(dim, y.ndim())?;
     let mut shape = y.shape();
@@ -123,7 +123,7 @@ pub fn trapezoid_dx(
     a::mul(&a::sub(&all, &a::mul(&ends, Scalar::Float(0.5))?)?, Scalar::Float(dx))
 }
 
-/// Areas between no points.
+/// The result for an empty dimension.
 fn no_areas(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
     if length(y, dim)? > 0 { Ok(None) } else { half(y).map(Some) }
 }

@@ -1,4 +1,4 @@
-//! Variances, standard deviations, norms.
+//! Variances, standard deviations and norms.
 
 use crate::base::{Reduction, dims_or_all, warn};
 use crate::operator::copies::to_dtype;
@@ -36,8 +36,8 @@ fn var_or_std(
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
-/// The gradient of a variance: twice the distance from the mean, over the degrees of freedom.
-fn spread_grad(
+/// The gradient of a variance: twice the deviation from the mean, divided by the degrees of freedom.
+fn variance_grad(
     g: V,
     x: V,
     at: &Meta,
@@ -53,14 +53,15 @@ fn spread_grad(
     } else {
         g.reshape(&kept_shape(&at.shape, &dims_or_all(dim.as_deref(), at.shape.len())?))
     };
-    // With too few elements in all: a constant, infinite except where nothing varies.
+    // Without degrees of freedom the variance of all elements is not differentiable: the gradient is infinite, and NaN where an
+    // element equals the mean.
     if freedom == 0.0 && (dim.is_none() || at.shape.is_empty()) {
         return Ok(g * select(f64::INFINITY, f64::NAN, eq(x, mean)).cast(at.dtype));
     }
     Ok(g * (2.0 / freedom) * (x - mean))
 }
 
-/// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
+/// The gradient of the variance from that of the standard deviation `y`; 0 where `y` is 0.
 fn root_grad(g: V, y: V) -> V {
     ratio(g, y * 2.0)
 }
@@ -78,7 +79,7 @@ impl Var {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<V> {
-        spread_grad(g, input, &at, &dim, correction, keepdim)
+        variance_grad(g, input, &at, &dim, correction, keepdim)
     }
 }
 
@@ -96,11 +97,11 @@ impl Std {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<V> {
-        spread_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
+        variance_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
     }
 }
 
-/// Both results' gradients together.
+/// The gradient of the variance or standard deviation plus that of the mean.
 fn with_mean_grad(
     first: Option<V>,
     mean: Option<V>,
@@ -139,7 +140,7 @@ impl VarMean {
         keepdim: bool,
     ) -> Result<Option<V>> {
         let [var, mean] = g;
-        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        let var = var.map(|g| variance_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
         with_mean_grad(var, mean, &at, &dim, keepdim)
     }
     fn batch(
@@ -174,7 +175,7 @@ impl StdMean {
     ) -> Result<Option<V>> {
         let [std, mean] = g;
         let var = std.map(|g| root_grad(g, result0));
-        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        let var = var.map(|g| variance_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
         with_mean_grad(var, mean, &at, &dim, keepdim)
     }
     fn batch(
@@ -202,7 +203,7 @@ impl LinalgVectorNorm {
         dim: Option<Ints>,
         keepdim: bool,
     ) -> Option<V> {
-        // The number of elements that are not zero has no slope.
+        // The number of nonzero elements has no gradient.
         let ord = ord.as_f64();
         (ord != 0.0).then(|| {
             let kept = |v: V| v.then(|t| with_kept_dims(&t, at.shape.len(), dim.as_deref(), keepdim));
@@ -211,7 +212,7 @@ impl LinalgVectorNorm {
     }
 }
 
-/// A largest or smallest magnitude needs an element.
+/// Rejects a maximum or minimum of magnitudes over no elements.
 fn no_identity(x: &Body, ord: f64, dims: Option<&[i64]>) -> Result<()> {
     let refuse = |place: String| {
         let name = if ord > 0.0 { "inf".into() } else { ord.to_string() };
@@ -235,14 +236,14 @@ fn no_identity(x: &Body, ord: f64, dims: Option<&[i64]>) -> Result<()> {
 fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Result<Body> {
     let x = input.body();
     let dims = dim.as_deref();
-    // Sums of halves overflow long before their norm does.
+    // Sums of half precision would overflow long before the norm does.
     let wide = if x.dtype.to_real() == DType::F64 { DType::F64 } else { DType::F32 };
     let magnitudes = || no_grad(|| unary::abs(input));
     if ord < 0.0 || ord == f64::INFINITY {
         no_identity(&x, ord, dims)?;
     }
     let reduced = dims_or_all(dims, x.layout.ndim())?;
-    // Any norm of one number is its magnitude, which powers and roots would round.
+    // Any norm of a single number is its magnitude; powers and roots would only add rounding errors.
     let ord = if ord != 0.0 && reduced.iter().all(|&d| x.shape()[d] == 1) { 1.0 } else { ord };
     let body = match ord {
         0.0 => {
@@ -275,14 +276,14 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     no_grad(|| to_dtype(&Tensor::new(body), dtype))
 }
 
-/// The gradient of the norm `y` of `x`, which has this dtype, over `dims`, which `g` and `y` keep.
+/// The gradient of the norm `y` of `x` over `dims`, which `g` and `y` keep. `dtype` is that of `x`.
 pub fn norm_grad(g: V, x: V, y: V, dtype: DType, ord: f64, dims: &[i64]) -> V {
     let (g, y) = (g.cast(dtype), y.cast(dtype));
     match ord {
         1.0 => g * sign(x),
         2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),
         _ if ord.is_infinite() => {
-            // Equal magnitudes share the gradient.
+            // Elements of equal magnitude share the gradient.
             let winners = eq(abs(&x), y);
             let count = winners.clone().sum(dims, true).cast(dtype);
             sign(x) * select(0.0, g / count, winners)
@@ -296,7 +297,7 @@ pub fn norm_grad(g: V, x: V, y: V, dtype: DType, ord: f64, dims: &[i64]) -> V {
     }
 }
 
-/// Refuses dtypes that have no variance, and warns of too few elements.
+/// Rejects dtypes without a variance, and warns if there are too few elements.
 fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scalar>) -> Result<()> {
     if name.ends_with("_mean") && !input.dtype().is_differentiable() {
         return Err(Error::not_implemented(format!("{name} only support floating point and complex dtypes")));
@@ -311,7 +312,7 @@ fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scal
     Ok(())
 }
 
-/// `unbiased` as a correction.
+/// `unbiased` as a value of `correction`.
 fn corrected(unbiased: bool) -> Option<Scalar> {
     Some(Scalar::Int(i64::from(unbiased)))
 }
@@ -514,7 +515,7 @@ pub fn norm(
     LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", input, dtype)?, order(p)?, dim, keepdim)
 }
 
-/// A norm's operand, in the dtype that is asked for, which may not be narrower.
+/// Converts the operand of a norm to the requested dtype, which must not be narrower.
 pub fn in_dtype(name: &str, input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let given = input.dtype();
     if !given.is_differentiable() {

@@ -1,4 +1,4 @@
-//! Views by sizes and strides, as users ask for them.
+//! Views with explicit sizes and strides.
 
 use crate::operator::inplace_view::become_view;
 use crate::ops::prelude::*;

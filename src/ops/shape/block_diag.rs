@@ -1,4 +1,4 @@
-//! Matrices along a diagonal.
+//! `block_diag`: matrices along a diagonal.
 
 use crate::base::default_dtype;
 use crate::operator::constant::zeros;

@@ -1,4 +1,4 @@
-//! Several tensors made one, stretched to one shape, or cut into slices.
+//! Operators on several tensors: concatenating, stacking, broadcasting, and unbinding into slices.
 
 use crate::base::{try_alloc, warn_once};
 use crate::operator::join::{Stack, join, join_small};
@@ -19,12 +19,12 @@ fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec
     try_alloc::collect(tensors.iter().map(f))
 }
 
-/// An empty vector joins tensors of any shape, as PyTorch has always allowed.
+/// True for empty vectors, which can be concatenated with tensors of any shape, for compatibility with PyTorch.
 fn skipped(t: &Tensor) -> bool {
     t.shape().as_slice() == [0]
 }
 
-/// Refuses what does not fit together. The dimension, and how long each part is along it.
+/// Checks that the tensors fit together. Returns the wrapped dimension and the length of each part along it.
 fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
     let Some(first) = tensors.iter().find(|t| !skipped(t)).or(tensors.first()) else {
         return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
@@ -35,7 +35,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
         )));
     }
     let mut shape = first.shape();
-    // Where all are empty vectors, `dim` is not used.
+    // If all are empty vectors, `dim` is not used.
     let dim = if skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
@@ -98,7 +98,7 @@ impl Cat {
         at.into_iter().enumerate().map(&mut part).collect()
     }
     fn batch(b: &Batch, tensors: &[Tensor], dim: i64, _lengths: &[usize]) -> Result<Tensor> {
-        // With samples in front an empty vector has two dimensions, and does not join others.
+        // With batch dimensions an empty vector is no longer one-dimensional, so it would not join the others.
         let rank = tensors.iter().find(|t| !skipped(t)).map_or(1, Tensor::ndim);
         let real = tensors.iter().filter(|t| rank == 1 || !skipped(t));
         let full = real.map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
@@ -252,7 +252,7 @@ pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&each(some("column_stack", tensors)?, column)?, 1)
 }
 
-/// A tensor without dimensions has no slices.
+/// Rejects tensors without dimensions, which have no slices.
 pub fn check_unbind(input: &Tensor) -> Result<()> {
     if input.ndim() > 0 {
         return Ok(());
@@ -367,7 +367,7 @@ pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor
     if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
         return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
     }
-    // As many views as tensors, with as many dimensions each, whose sizes and strides are listed on the way.
+    // There are as many views as tensors, and each has as many dimensions; check the memory for the sizes and strides.
     try_alloc::check(tensors.0.len().saturating_mul(tensors.0.len()), 64)?;
     let swap = match indexing.as_deref() {
         None => {

@@ -1,4 +1,4 @@
-//! Views and copies of the same elements in other shapes.
+//! Operators that change the shape: views and copies of the same elements.
 
 pub mod as_strided;
 pub mod block_diag;

@@ -17,7 +17,7 @@ use crate::tensor::mode;
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
 
-/// The dimensions of a user's list, wrapped, each once.
+/// Wraps the dimensions of a list, and rejects duplicates.
 fn distinct(dims: &[i64], ndim: usize) -> Result<Dims> {
     let mut out = Dims::new();
     for &d in dims {
@@ -30,7 +30,7 @@ fn distinct(dims: &[i64], ndim: usize) -> Result<Dims> {
     Ok(out)
 }
 
-/// The layout of `repeat`: for each dimension its copies, then its elements.
+/// The layout of `repeat`: each dimension is split into its copies and its elements.
 fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
     if repeats.len() < shape.len() {
         return Err(Error::runtime(
@@ -51,7 +51,7 @@ fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
     Ok((times, pairs, whole))
 }
 
-/// One dimension rolled by `shift`, in two copies.
+/// Rolls one dimension by `shift`, as two copies.
 fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     let n = body.shape()[dim] as i64;
     let out = Body::new(body.shape(), body.dtype, body.device())?;
@@ -68,14 +68,14 @@ fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     Ok(out)
 }
 
-/// `out` becomes `x` with the order of `dims` reversed; there are elements.
+/// Writes `x` into `out` with `dims` reversed. The bodies must not be empty.
 fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
     fork!([out, x],
     cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
     gpu: crate::operator::kernel::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
 }
 
-/// The two dimensions and quarter turns of `rot90`.
+/// The number of quarter turns and the two dimensions of `rot90`.
 fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
     if dims.len() != 2 {
         return Err(Error::runtime(format!(
@@ -213,7 +213,7 @@ impl Repeat {
     }
     fn batch(b: &Batch, input: &Tensor, repeats: &[i64]) -> Result<Tensor> {
         let x = b.full(input)?;
-        // Too few repeats are refused by the primitive itself.
+        // The primitive itself rejects too few repeats.
         let x = if repeats.len() > b.rank(&x) { b.widened(&x, repeats.len())? } else { x };
         let mut all: Ints = smallvec![1; b.k()];
         all.extend_from_slice(repeats);
@@ -221,7 +221,7 @@ impl Repeat {
     }
 }
 
-/// Quarter turns as a composition.
+/// `rot90` as a composition of flips and transposes.
 fn rotated(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
     let (k, [a, b]) = quarter_turns(k, dims, input.ndim())?;
     match k {
@@ -262,8 +262,8 @@ fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
     Ok(order)
 }
 
-/// For each element of the result the index of its source, computed on the counts' device: an element's index is the
-/// number of running sums of the counts that are not larger than its position.
+/// The index of the source for each element of the result, computed on the device of the counts: the number of cumulative sums of
+/// the counts that do not exceed the element's position.
 fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let repeats = to_dtype(repeats, DType::I64)?;
     let device = repeats.device();
@@ -295,7 +295,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     slices::narrow(&crate::ops::reduction::scan::Cumsum::call(&marks, 0)?, 0, 0, total as i64)
 }
 
-/// The least of whole numbers, as a vector of one.
+/// The minimum of integers, as a vector with one element.
 fn kernel_min(x: &Tensor) -> Result<Tensor> {
     crate::operator::kernel::reduce(Reduction::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
 }
@@ -321,7 +321,7 @@ fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
     Ok(list)
 }
 
-/// `length` slices from `start` on, as a view.
+/// A view of `length` slices from `start` on.
 pub fn part(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     input.body().layout.narrow(dim, start, length)?;
     let size = input.shape()[wrap_dim(dim, input.ndim())?] as i64;
@@ -668,7 +668,7 @@ pub fn unflatten(input: &Tensor, dim: i64, sizes: &[i64]) -> Result<Tensor> {
     if sizes.is_empty() {
         return Err(Error::runtime("unflatten: sizes must be non-empty"));
     }
-    let none = || Error::runtime("unflatten: a tensor without dimensions has none to cut");
+    let none = || Error::runtime("unflatten: the input must have at least one dimension");
     let n = shape.get(at).copied().ok_or_else(none)?;
     let parts = infer_shape(sizes, n).map_err(|_| {
         Error::runtime(format!(
@@ -691,7 +691,7 @@ pub fn ravel(input: &Tensor) -> Result<Tensor> {
     View::call(&contiguous(input, None)?, smallvec![input.numel()])
 }
 
-/// For each of `size` positions the index of the element that `repeats` puts there.
+/// The source indices of a repeated dimension of size `count`. `size` is the size of the result.
 fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<Tensor> {
     let Some(size) = size else {
         return Err(Error::runtime(
@@ -786,7 +786,7 @@ pub fn repeat_interleave_counts(repeats: &Tensor, #[keyword] output_size: Option
     to_dtype(&made, repeats.dtype())
 }
 
-/// The tensor and the dimension along which it is repeated: all its elements in a row where none is named.
+/// The tensor and the dimension along which it is repeated. Without `dim`, the tensor is flattened.
 fn lined(input: &Tensor, dim: Option<i64>) -> Result<(Tensor, usize)> {
     let (input, dim) = match dim {
         Some(dim) => (input.clone(), dim),

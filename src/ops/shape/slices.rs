@@ -1,4 +1,4 @@
-//! Views of a part: one slice, a range of them, a diagonal, windows.
+//! Views of parts: slices, ranges, diagonals, windows.
 
 use crate::operator::view_part::{Select, put_back};
 use crate::ops::prelude::*;
@@ -32,7 +32,7 @@ impl Slice {
     }
 }
 
-/// `length` slices from `start` on, for operators on their way.
+/// A view of `length` slices from `start` on, for internal use.
 #[primitive(tangent = linear)]
 impl Narrow {
     fn forward(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Layout> {
@@ -99,12 +99,12 @@ pub fn select(input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
     Select::call(input, dim, index)
 }
 
-/// Every `step`-th slice from `start` to `end` (a view).
+/// A view of every `step`-th slice from `start` to `end`.
 pub fn slice(input: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
     Slice::call(input, dim, start, end, step)
 }
 
-/// `length` slices from `start` on (a view).
+/// A view of `length` slices from `start` on.
 pub fn narrow(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
     Narrow::call(input, dim, start, length)
 }

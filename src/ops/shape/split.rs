@@ -1,4 +1,4 @@
-//! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
+//! Splits a tensor into several views with one node for all, or into parts with nodes of their own.
 
 use crate::base::try_alloc;
 use crate::operator::constant::zeros;
@@ -7,7 +7,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::slices;
 
-/// How long equal parts of `size` are; the last may be shorter.
+/// The lengths of parts with `size` slices each; the last part may be shorter.
 pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
     let size = size as usize;
     let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
@@ -15,12 +15,12 @@ pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
     try_alloc::collect((0..count).map(|i| Ok(size.min(total - i * size))))
 }
 
-/// How long parts of these sizes are.
+/// The lengths of parts with these sizes.
 pub fn checked_sizes(sizes: &[i64]) -> Result<Vec<usize>> {
     try_alloc::collect(sizes.iter().map(|&n| Ok(n as usize)))
 }
 
-/// The layouts of parts of `input`, one after the other.
+/// The layouts of consecutive parts of `input`.
 fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usize>>) -> Result<Vec<Layout>> {
     let layout = input.body().layout.clone();
     let lengths = lengths(layout.shape[wrap_dim(dim, layout.ndim())?])?;
@@ -32,7 +32,7 @@ fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usi
     }))
 }
 
-/// The gradient of the tensor: those of the parts joined, zeros where a part got none.
+/// The gradient of the tensor: concatenates those of the parts, with zeros for parts without one.
 pub fn joined(
     g: Vec<Option<Tensor>>,
     at: &Meta,
@@ -91,7 +91,7 @@ impl UnsafeSplitWithSizes {
     }
 }
 
-/// Refuses parts of an impossible size.
+/// Rejects an invalid size of parts.
 pub fn check_size(input: &Tensor, size: i64, dim: i64) -> Result<()> {
     if input.ndim() == 0 {
         return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
@@ -110,7 +110,7 @@ pub fn check_size(input: &Tensor, size: i64, dim: i64) -> Result<()> {
     Ok(())
 }
 
-/// Refuses parts whose sizes do not sum to the whole.
+/// Rejects sizes that do not sum to the size of the dimension.
 pub fn check_sizes(input: &Tensor, sizes: &[i64], dim: i64) -> Result<()> {
     if input.ndim() == 0 {
         return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
@@ -131,7 +131,7 @@ pub fn check_sizes(input: &Tensor, sizes: &[i64], dim: i64) -> Result<()> {
     Ok(())
 }
 
-/// How nearly equal parts are made: with this size, or, of an empty dimension, with these sizes.
+/// The way `chunk` splits: into parts of one size, or, for an empty dimension, into parts of these sizes.
 enum Chunks {
     Of(i64),
     Empty(Vec<i64>),
@@ -152,7 +152,7 @@ fn chunks_of(input: &Tensor, chunks: i64, dim: i64) -> Result<Chunks> {
     Ok(Chunks::Of(total.div_ceil(chunks as usize) as i64))
 }
 
-/// The argument, or the number that a tensor of one integer stands for.
+/// Reads a tensor with one integer as a number. Returns other arguments unchanged.
 fn as_number(given: Arg) -> Result<Arg> {
     match &given {
         Arg::Tensor(t) if t.numel() == 1 && t.dtype().is_int() => Ok(Arg::Int(t.item()?.as_i64())),
@@ -311,7 +311,7 @@ pub fn unsafe_split_with_sizes(
     UnsafeSplitWithSizes::call(input, split_sizes, dim)
 }
 
-/// `input` cut before each of `places`.
+/// Splits `input` before each of `places`.
 fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
@@ -319,7 +319,7 @@ fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     try_alloc::collect(places.iter().copied().chain([whole]).map(part))
 }
 
-/// Where nearly equal parts of `dim` begin, but for the first.
+/// The starts of nearly equal parts of `dim`, without the first.
 fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
     let total = input.shape()[wrap_dim(dim, input.ndim())?];
     if sections <= 0 {
@@ -331,7 +331,7 @@ fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
     Ok(Ints::from_vec(try_alloc::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
 }
 
-/// `tensor_split` needs a dimension.
+/// Wraps `dim`, and rejects tensors without dimensions.
 fn cuttable(input: &Tensor, dim: i64) -> Result<i64> {
     if input.ndim() == 0 {
         return Err(Error::runtime(
@@ -398,7 +398,7 @@ pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -
     cut(input, &indices, cuttable(input, dim)?)
 }
 
-/// `hsplit`, `vsplit` and `dsplit` need tensors with at least `ndim` dimensions.
+/// Rejects tensors with fewer than `ndim` dimensions, for `hsplit`, `vsplit` and `dsplit`.
 fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
     if input.ndim() < ndim {
         return Err(Error::runtime(format!(
@@ -409,7 +409,7 @@ fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
     Ok(())
 }
 
-/// They need equal parts, too.
+/// Splits into equal parts, for `hsplit`, `vsplit` and `dsplit`.
 fn equal_parts(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> Result<Vec<Tensor>> {
     check_rank(name, input, ndim)?;
     let total = input.shape()[dim];

@@ -1,4 +1,4 @@
-//! Dimensions of size 1, put in and taken out.
+//! `squeeze` and `unsqueeze`, which remove and insert dimensions of size 1.
 
 use crate::operator::inplace_view::become_view;
 use crate::operator::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
@@ -6,7 +6,7 @@ use crate::operator::write::count_write;
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 
-/// Dimensions of size 1 taken out: all, or those named (a view).
+/// Removes dimensions of size 1: all, or those listed. Returns a view.
 pub fn squeeze(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
     match dim {
         None => squeeze_all(input),
@@ -98,7 +98,7 @@ pub fn squeeze_many_(input: &Tensor, dim: Ints) -> Result<()> {
     become_view(input, |x| squeeze_many(x, dim))
 }
 
-/// The result of a product with one row, which is not shared yet, as a vector: squeezed in place.
+/// The only row of a product, as a vector. The matrix is not shared yet, so it is squeezed in place.
 pub fn first_row(matrix: Tensor) -> Result<Tensor> {
     if matrix.is_special() {
         squeeze_one_(&matrix, 0)?;

@@ -1,4 +1,4 @@
-//! Triangles and diagonals of matrices.
+//! `tril`, `triu` and diagonals of matrices.
 
 use crate::operator::kernel::{copy, duplicate, fill, filled, part_by_part};
 use crate::operator::view_part::put_back;
@@ -7,7 +7,7 @@ use crate::operator::{copies, sums};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices::diagonal as diagonal_view;
 
-/// A dense copy of `x` with zeros outside the triangle.
+/// A contiguous copy of `x` with zeros outside the triangle.
 fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
     if x.layout.ndim() < 2 {
         return Err(Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
@@ -28,7 +28,7 @@ fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
     Ok(out)
 }
 
-/// The shape of `diag_embed` and where its diagonal lies.
+/// The shape of `diag_embed`'s result, and the layout of its diagonal.
 fn embedding(shape: &[usize], offset: i64, dim1: i64, dim2: i64) -> Result<(Dims, Layout)> {
     let ndim = shape.len() + 1;
     let (a, b) = (wrap_dim(dim1, ndim)?, wrap_dim(dim2, ndim)?);
@@ -43,7 +43,7 @@ fn embedding(shape: &[usize], offset: i64, dim1: i64, dim2: i64) -> Result<(Dims
     Ok((whole, place))
 }
 
-/// Samples of a triangle are matrices.
+/// Checks that the examples of a triangle are matrices.
 fn of_matrices(b: &Batch, input: &Tensor, name: &str) -> Result<Tensor> {
     let x = b.full(input)?;
     if b.rank(&x) < 2 {
@@ -83,7 +83,7 @@ impl DiagEmbed {
     fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
         let body = input.body();
         if body.layout.ndim() == 0 {
-            return Err(Error::runtime("diag_embed: the input has no dimension to put on a diagonal"));
+            return Err(Error::runtime("diag_embed: the input must have at least one dimension"));
         }
         let (shape, place) = embedding(body.shape(), offset, dim1, dim2)?;
         let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
@@ -114,7 +114,7 @@ impl Trace {
             return Err(Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
         }
         let line = body.with_layout(body.layout.diagonal(0, 0, 1)?);
-        // A diagonal is short: it can be summed in twice the digits.
+        // Accumulate in double precision, which costs little, as a diagonal is short.
         let wide = match body.dtype {
             DType::F32 if body.device().is_cpu() => DType::F64,
             DType::C64 if body.device().is_cpu() => DType::C128,
@@ -132,7 +132,7 @@ impl Trace {
     }
 }
 
-/// Rows and columns of a triangle's places, as a matrix of two rows.
+/// The rows and columns of a triangle's elements, as a matrix with two rows.
 fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, device: Device) -> Result<Tensor> {
     if rows < 0 || columns < 0 {
         let (what, n) = if rows < 0 { ("row", rows) } else { ("col", columns) };
@@ -147,7 +147,7 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let body = Body::new(&[2, count], DType::I64, Device::Cpu)?;
     let (mut at, start) = (0, body.host()?.ptr.cast::<i64>());
-    // Other rows have no elements in the triangle.
+    // The other rows have no elements in the triangle.
     let first = if lower { offset.saturating_neg().clamp(0, rows) } else { 0 };
     let last = if lower { rows } else { columns.saturating_sub(offset).clamp(0, rows) };
     for row in if count > 0 { first..last } else { 0..0 } {
@@ -155,7 +155,7 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
         let range =
             if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
         for column in range {
-            // SAFETY: as many places as were counted, each a row and a column.
+            // SAFETY: the body has `2 * count` elements, and the loops visit `count` positions.
             unsafe {
                 start.add(at).write(row);
                 start.add(count + at).write(column);
@@ -167,16 +167,16 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     copies::to_device(&copies::to_dtype(&Tensor::new(body), dtype)?, device)
 }
 
-/// How many places of a matrix lie left of a diagonal: in each row as many as its number plus `offset`.
+/// The number of elements of a matrix below a diagonal. Row `i` has `i + offset` of them, within the size of the row.
 fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
     let (rows, columns) = (i128::from(rows), i128::from(columns));
-    // Rows that have some, but not all.
+    // Rows from `some` to `all` have elements on both sides of the diagonal.
     let (some, all) = ((-offset).clamp(0, rows), (columns - offset).clamp(0, rows));
     let growing = (some + offset + all - 1 + offset) * (all - some) / 2;
     growing + (rows - all) * columns
 }
 
-/// Whether the matrices of a batch follow each other in memory. A single batch dimension may have any stride; the first of
+/// True if the matrices of a batch are contiguous in memory. A single batch dimension may have any stride, and the first of
 /// several may be expanded.
 fn is_batch_contiguous(target: &Body) -> bool {
     let layout = &target.layout;
@@ -191,7 +191,7 @@ fn is_batch_contiguous(target: &Body) -> bool {
         })
 }
 
-/// Zeros beyond the diagonal of an expanded tensor, row by row: rows that share memory all get the zeros of each.
+/// Writes zeros beyond the diagonal of an expanded tensor row by row. Rows that share memory get each other's zeros.
 fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
     if !is_batch_contiguous(target) {
         return Ok(false);

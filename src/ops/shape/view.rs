@@ -1,4 +1,4 @@
-//! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
+//! Views: new layouts over the same storage.
 
 use crate::base::views::infer_shape;
 use crate::operator::inplace_view::become_view;
@@ -49,7 +49,7 @@ impl MatrixTranspose {
     }
 }
 
-/// A view of the bytes as elements of another dtype; the last dimension grows or shrinks when their sizes differ.
+/// A view of the bytes as elements of another dtype. If the element sizes differ, the last dimension grows or shrinks.
 pub fn view_as_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     if let Some(batched) = input.as_batched() {
         return Ok(Tensor::batched(view_as_dtype(&batched.value, dtype)?, batched.levels.clone()));
@@ -114,7 +114,8 @@ pub fn view_as_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
     Ok(Tensor::new(Body::plain(body.storage.clone(), layout, dtype)))
 }
 
-/// A view is the most frequent of these, and mostly of dense rows: no history, no plan, one pass over the sizes.
+/// A fast path of `view`, the most frequent of these operators: for contiguous tensors without a graph it needs one pass over the
+/// sizes.
 fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
     if sizes.is_empty() {
         return None;

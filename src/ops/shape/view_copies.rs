@@ -1,5 +1,4 @@
-//! Views whose elements are copied: `transpose_copy` and its like. Each is recorded as its view is, but has memory of its
-//! own, in order.
+//! `transpose_copy` and similar operators. Each is recorded like the view of its name, but its result is a contiguous copy.
 
 use crate::base::views::infer_shape;
 use crate::operator::copies::clone_dense;

@@ -1,4 +1,4 @@
-//! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
+//! Copies in which another tensor replaces a view: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
 
 use crate::base::views::may_overlap;
 use crate::operator::copies;
@@ -8,7 +8,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;
 
-/// A copy of `input` with its layout and with `src` in the place of a view of it.
+/// A copy of `input`, in its layout, with `src` in place of a view of it.
 fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
     let (own, src) = (input.body(), src.body());
     let apart = !may_overlap(&own.layout);
@@ -19,7 +19,7 @@ fn scattered(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<
     Ok(whole)
 }
 
-/// A view scatter on samples, each of which is row-major.
+/// The batching rule. Each example is treated as contiguous.
 fn samples_scattered(
     input: &Tensor,
     src: &Tensor,
@@ -96,7 +96,7 @@ impl DiagonalScatter {
     }
 }
 
-/// `src` in the dtype of `input`; its shape has to be that of the view that it replaces.
+/// Converts `src` to the dtype of `input`, and checks that it has the shape of the view that it replaces.
 fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
     let place = view(&Layout::contiguous(&input.shape()))?;
     if src.shape() != place.shape {

@@ -1,4 +1,4 @@
-//! Order among elements: sorting, searching, what differs.
+//! Sorting, searching, and finding unique elements.
 
 pub mod search;
 pub mod sort;

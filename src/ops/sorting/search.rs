@@ -15,7 +15,6 @@ use crate::ops::shape::squeeze::unsqueeze;
 use crate::ops::sorting::sort;
 use std::sync::atomic::AtomicBool;
 
-/// A contiguous body.
 fn in_order(body: &Body) -> Result<Body> {
     if body.layout.is_contiguous() { Ok(body.clone()) } else { duplicate(body) }
 }
@@ -52,12 +51,12 @@ impl Searchsorted {
         let lines = |t: &Tensor| t.is_batched() || t.ndim() > 1;
         let (all, shape) = (b.full(input)?, input.shape());
         if !lines(sorted_sequence) && !sorter.is_some_and(lines) {
-            // One sequence for all values.
+            // All examples share one sequence.
             return Ok(b.wrap(Searchsorted::call(sorted_sequence, &all, sorter, right, out_int32)?));
         }
         let sorted = b.full(sorted_sequence)?;
         let sorter = sorter.map(|t| b.full(t)).transpose()?;
-        // Values that share a sequence are contiguous.
+        // Values that share a sequence must be contiguous.
         let mut own = b.sizes.clone();
         if sorted_sequence.ndim() > 1 {
             own.extend_from_slice(&shape);
@@ -73,7 +72,7 @@ fn refused(message: String) -> Error {
     Error::runtime(format!("torch.searchsorted(): {message}"))
 }
 
-/// Warns, once, that operands that are not contiguous are copied.
+/// Warns once about operands that are copied because they are not contiguous.
 fn warn_of_copies(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()> {
     static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
     let operands = [(Some(input), "input value"), (Some(sorted), "boundary"), (sorter, "sorter")];
@@ -117,7 +116,7 @@ fn check_sorter(sorted: &Tensor, sorter: &Tensor) -> Result<()> {
     Err(refused("sorter index out of range".into()))
 }
 
-/// PyTorch's errors for operands that do not fit together.
+/// Checks that the operands fit together, with PyTorch's errors.
 fn check(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> Result<()> {
     if let Some(sorter) = sorter {
         check_sorter(sorted, sorter)?;
@@ -162,13 +161,13 @@ fn search(
     Searchsorted::call(&to_dtype(&sorted, dtype)?, &to_dtype(&input, dtype)?, sorter, right, out_int32)
 }
 
-/// A number as a tensor of the dtype in which it is compared.
+/// A number as a tensor in the dtype of the comparison.
 fn number(beside: &Tensor, value: Scalar) -> Result<Tensor> {
     let dtype = result_type([Operand::Tensor(beside), Operand::Scalar(value)]);
     to_device(&constant::scalar_tensor(value, Some(dtype))?, beside.device())
 }
 
-/// Whether a value goes behind elements equal to it.
+/// True if a value goes behind elements equal to it.
 fn goes_right(side: Option<&str>, right: bool) -> Result<bool> {
     match side {
         Some("left") if right => Err(refused(
@@ -290,7 +289,7 @@ pub fn bucketize_number(
     search(boundaries, &number(boundaries, self_)?, out_int32, right, None)
 }
 
-/// Few elements are compared one by one; many are sorted, then searched.
+/// True if comparing all pairs is faster than sorting and searching; PyTorch uses the same bound.
 fn is_few(elements: usize, among: usize) -> bool {
     (among as f64) < 10.0 * (elements as f64).powf(0.145)
 }
@@ -311,7 +310,7 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
         reduce::any(&a::eq(&unsqueeze(&elements, -1)?, &line)?, Some(smallvec::smallvec![-1]), false)?
     } else {
         let sorted = sort::msort(&line)?;
-        // NaN is sorted last; while searching, infinity stands for it.
+        // NaN is sorted last, so it is replaced by infinity for the search.
         let keys = match dtype.is_float() {
             true => MaskedFill0::call(&sorted, &unary::isnan(&sorted)?, Scalar::Float(f64::INFINITY))?,
             false => sorted.clone(),
@@ -376,7 +375,7 @@ pub fn number_isin(
     among(&typed(test_elements, element)?, test_elements, invert)
 }
 
-/// A number as a tensor: truths and complex numbers as what they are, so that they are refused as such.
+/// A number as a tensor. Booleans and complex numbers keep their dtype, so that they are rejected.
 fn typed(beside: &Tensor, value: Scalar) -> Result<Tensor> {
     let own = match value {
         Scalar::Bool(_) => Some(DType::Bool),

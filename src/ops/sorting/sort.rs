@@ -1,4 +1,4 @@
-//! Order and position: sorting, the largest few, medians.
+//! Sorting, `topk`, `kthvalue` and medians.
 
 use crate::base::Dims;
 use crate::base::views::dense_like;
@@ -12,7 +12,7 @@ use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_b
 use crate::ops::reduction::reduce::{no_grad, sum};
 use crate::tensor::{mode, records, saved_hooks};
 
-/// Values picked along a dimension, and where they were.
+/// Values picked along a dimension, and their indices.
 struct Picked {
     values: Body,
     indices: Body,
@@ -62,7 +62,7 @@ fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     Ok(out)
 }
 
-/// The `k` largest or smallest; on the GPU the head of all, sorted.
+/// The `k` largest or smallest elements. The GPU sorts all elements and takes the first `k`.
 fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
     if x.dtype.is_complex() {
         return Err(Error::unordered(" topk does not support complex dtypes on CPU"));
@@ -79,7 +79,7 @@ fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
     Ok(out)
 }
 
-/// The `k`-th smallest, counted from 1.
+/// The `k`-th smallest element, counted from 1.
 fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
     dtype_checks::order("kthvalue_cpu", x.dtype)?;
     if !x.device().is_cpu() {
@@ -94,14 +94,14 @@ fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
     Ok(out)
 }
 
-/// The lower median; a line with a NaN has NaN.
+/// The lower median, or NaN if there is one.
 fn middle(x: &Body, dim: usize) -> Result<Picked> {
     dtype_checks::order("median_cpu", x.dtype)?;
     let found = kth(x, x.shape()[dim].div_ceil(2), dim)?;
     if !x.dtype.is_float() || found.values.numel() == 0 {
         return Ok(found);
     }
-    // NaN is the largest of its line, if it is there.
+    // NaN counts as the largest element, so it is found by the maximum.
     let top = top(x, 1, dim, true)?;
     let nan = no_grad(|| unary::isnan(&Tensor::new(top.values.clone())))?;
     let nan = Tensor::new(nan);
@@ -130,7 +130,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
 }
 
-/// Values and indices that `pick` finds along a dimension.
+/// The values and indices that `pick` finds along a dimension.
 fn along(
     input: &Tensor,
     dim: i64,
@@ -161,7 +161,7 @@ impl Sort {
     }
 }
 
-/// The signature with `stable`; the order of equal elements is always kept.
+/// `sort` with the argument `stable`. All sorts are stable.
 #[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
 impl Sort1 {
     fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
@@ -242,7 +242,7 @@ impl Nanmedian1 {
     }
 }
 
-/// The median of all elements, as one line; of none it is NaN.
+/// The median of all elements; NaN if there are none.
 fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
     let x = input.body();
     if x.numel() == 0 {
@@ -344,11 +344,11 @@ pub fn argsort(
     #[default(false)] stable: bool,
 ) -> Result<Tensor> {
     let _ = stable;
-    // Hooks are given the indices that the values' gradient would need.
+    // Saved tensor hooks must be called with the indices that the values' gradient would save.
     if input.is_batched() || saved_hooks::active() {
         return Sort::call(input, dim, descending).map(|[_, indices]| indices);
     }
-    // The values' node is not made, but an outdated view is refused as if it were.
+    // The node of `sort` is skipped, but its check that a view is not outdated is not.
     records([input])?;
     let values = Tensor::new(conj_neg::values(&input.body())?);
     let [_, indices] = along(&values, dim, true, |x, at| sorted(x, at, descending))?;

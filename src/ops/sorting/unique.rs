@@ -1,4 +1,4 @@
-//! Different elements, or different slices: in order, or the first of each run of equals.
+//! `unique` and `unique_consecutive`: of elements, or of slices along a dimension.
 
 use crate::base::Put;
 use crate::operator::row::Out;
@@ -63,7 +63,7 @@ impl UniqueConsecutive {
 
 type Recorded = fn(&Tensor, Body) -> Result<Tensor>;
 
-/// Items to tell apart, one a row: elements, or the slices across `dim`.
+/// The items to compare, one per row: elements, or the slices along `dim`.
 struct Items {
     rows: Tensor,
     dim: Option<i64>,
@@ -92,13 +92,13 @@ impl Items {
         self.rows.shape()[0]
     }
 
-    /// As many numbers a row as an item has elements.
+    /// Flattens each item, so that there is a matrix with one row per item.
     fn flat(&self) -> Result<Tensor> {
         let shape = self.rows.shape();
         views::reshape(&self.rows, &[shape[0], crate::base::numel(&shape[1..])])
     }
 
-    /// The order of the items: by their first elements, then by the next ones.
+    /// The indices that sort the items lexicographically.
     fn order(&self) -> Result<Tensor> {
         let flat = self.flat()?;
         if self.count() < 2 {
@@ -121,9 +121,9 @@ impl Items {
 /// The runs of equal neighbours among items.
 struct Runs {
     items: Items,
-    /// Whether an item starts a run.
+    /// True where an item starts a run.
     starts: Tensor,
-    /// The number of each item's run.
+    /// The number of the run that each item is in.
     number: Tensor,
 }
 
@@ -141,7 +141,7 @@ impl Runs {
         Ok(Runs { number: a::sub(&running, 1i64)?, starts, items })
     }
 
-    /// The first item of each run, as it lay in the input.
+    /// The first item of each run, in the shape it had in the input.
     fn firsts(&self) -> Result<Body> {
         let Items { rows, dim } = &self.items;
         let first = match dim {

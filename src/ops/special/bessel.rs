@@ -1,4 +1,4 @@
-//! Bessel's functions of the first and the second kind, and Airy's. They have no shaders.
+//! Bessel functions of the first and second kind, and the Airy function. They have no shaders.
 
 use crate::cpu::math::{airy, bessel};
 use crate::ops::prelude::*;
@@ -35,7 +35,7 @@ impl SpecialBesselJ1 {
     fn forward(input: &Tensor) -> Result<Body> {
         mapped("bessel_j1_cpu", input, bessel::j1)
     }
-    /// At 0, where the quotient has no value, it is a half, as the limit of both terms.
+    /// At 0 the quotient is 0/0; its limit gives the derivative one half.
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         let (x, zeroth, first) =
             (V::from(input), V::from(SpecialBesselJ0::call(input)?), V::from(SpecialBesselJ1::call(input)?));
@@ -234,7 +234,7 @@ impl SpecialAirySlope {
     fn forward(input: &Tensor) -> Result<Body> {
         mapped("airy_ai_cpu", input, |x| airy::airy(x).1)
     }
-    /// The function solves y'' = x y.
+    /// The derivative of the Airy function's derivative, because y'' = x y.
     fn d_input(g: V, input: &Tensor) -> Result<V> {
         Ok(g * V::from(input) * V::from(SpecialAiryAi::call(input)?))
     }

@@ -1,4 +1,4 @@
-//! Special functions: Bessel's, of the normal distribution, of the gamma function. They have no shaders.
+//! Special functions: Bessel, error and gamma functions and others. They have no shaders.
 
 pub mod bessel;
 pub mod polynomials;
@@ -14,7 +14,7 @@ use crate::ops::elementwise::float_parts::copied;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::prelude::*;
 
-/// In a floating point dtype: integers become the default one.
+/// Converts integers to the default floating point dtype.
 fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return Err(Fault::NoKernel { op: name, dtype: x.dtype() }.into());
@@ -22,7 +22,7 @@ fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_differentiable() { Ok(x.clone()) } else { to_dtype(x, default_dtype()) }
 }
 
-/// A function of each element.
+/// Applies a function to each element.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     let x = x.body();
@@ -34,7 +34,7 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     if x.dtype == DType::F64 { Ok(out) } else { preserved_as(&out, x.dtype) }
 }
 
-/// A function of two elements.
+/// Applies a function to each pair of elements.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) -> f64 + Sync) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
@@ -49,7 +49,7 @@ fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: impl Fn(f64, f64) ->
     in_dtype(out, x.dtype)
 }
 
-/// Both operands in one floating dtype, as tensors.
+/// Converts both operands to tensors of the same floating point dtype.
 fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
     let number = |s: Scalar, like: &Tensor| {
         let dtype = if like.dtype().is_differentiable() { like.dtype() } else { default_dtype() };
@@ -70,13 +70,13 @@ fn pair(name: &'static str, x: Operand, y: Operand) -> Result<[Tensor; 2]> {
     Ok([to_dtype(&x, dtype)?, to_dtype(&y, dtype)?])
 }
 
-/// The two operands of a sample with the samples in front.
+/// Both operands of an example with the batch dimensions in front.
 fn together(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
     let rank = x.ndim().max(y.ndim());
     Ok([b.aligned(x, rank)?, b.aligned(y, rank)?])
 }
 
-/// Functions for formulas.
+/// Special functions for use in formulas of derivatives.
 macro_rules! formal {
     ($($name:ident = $of:path;)*) => { $(
         fn $name(x: impl Into<V>) -> V {
@@ -91,7 +91,7 @@ formal! {
     erfcx = SpecialErfcx::call;
 }
 
-/// A divisor: 1 in the place of 0, where a quotient is not chosen, nor may be its derivative.
+/// `x` with 0 replaced by 1, for divisors of quotients that are not selected: 0/0 would spoil their derivatives.
 fn nonzero(x: &V) -> V {
     select(x, 1.0, eq(x, 0.0))
 }
@@ -370,7 +370,7 @@ pub fn special_zeta(input: Operand, other: Operand) -> Result<Tensor> {
     SpecialZeta::call(&x, &y)
 }
 
-/// The slope of the lower part of the gamma function in its bound.
+/// The derivative of the lower regularized incomplete gamma function by `x`.
 fn gamma_slope(a: V, x: V) -> V {
     let size = a.clone().then(|a| u::lgamma(&a));
     exp((a - 1.0) * log(&x) - x - size)
@@ -493,7 +493,7 @@ pub fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
         return Err(Error::runtime("p has to be greater than or equal to 1"));
     }
     if p > 1 << 16 {
-        return Err(Error::runtime("mvlgamma: more dimensions than anybody sums over"));
+        return Err(Error::runtime("mvlgamma: p must be at most 65536"));
     }
     if input.dtype() == DType::Bool {
         return Err(Error::runtime("The input tensor may not be a boolean tensor."));

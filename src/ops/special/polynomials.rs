@@ -1,4 +1,4 @@
-//! Orthogonal polynomials, each element of an order of its own. They have no shaders.
+//! Orthogonal polynomials; the degree is an operand. They have no shaders.
 
 use crate::cpu::math::polynomial::{Family, MOST, polynomial};
 use crate::ops::prelude::*;
@@ -7,11 +7,13 @@ use crate::ops::special::{mapped_pair, together};
 #[primitive(tangent = fn)]
 impl SpecialPolynomial {
     fn forward(input: &Tensor, #[constant] order: &Tensor, name: String, derivative: i64) -> Result<Body> {
-        let family = Family::named(&name).ok_or_else(|| Error::runtime(format!("there is no {name}")))?;
-        let derivative = usize::try_from(derivative)
-            .ok()
-            .filter(|&d| d <= MOST)
-            .ok_or_else(|| Error::not_implemented(format!("special_{name}: more than {MOST} derivatives")))?;
+        let family =
+            Family::named(&name).ok_or_else(|| Error::runtime(format!("unknown polynomial: {name}")))?;
+        let derivative = usize::try_from(derivative).ok().filter(|&d| d <= MOST).ok_or_else(|| {
+            Error::not_implemented(format!(
+                "special_{name}: derivatives of an order above {MOST} are not supported"
+            ))
+        })?;
         mapped_pair("polynomial_cpu", input, order, |x, n| polynomial(family, derivative, x, n))
     }
     fn d_input(g: V, input: &Tensor, order: &Tensor, name: String, derivative: i64) -> Result<V> {

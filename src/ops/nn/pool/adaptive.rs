@@ -1,4 +1,4 @@
-//! Pools whose windows divide the image into nearly equal parts.
+//! Adaptive pooling: windows divide the image into nearly equal parts.
 
 use super::{
     as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::as_strided::as_strided_;
 use smallvec::smallvec;
 
-/// Windows that divide the image.
+/// The windows that divide an image into `output` parts.
 fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
     let windows = Windows {
         image: three(&image(shape, output.len()), 1),
@@ -103,7 +103,7 @@ primitives! {
         AdaptiveAvgPool3DBackward;
 }
 
-/// Refuses what cannot be divided.
+/// Rejects inputs that cannot be divided.
 fn check_parts(name: &str, input: &Tensor, dims: usize, colon: &str) -> Result<()> {
     let shape = input.shape();
     if !matches!(shape.len().checked_sub(dims), Some(1 | 2)) {
@@ -114,12 +114,12 @@ fn check_parts(name: &str, input: &Tensor, dims: usize, colon: &str) -> Result<(
             shape.as_slice()
         ));
     }
-    // Planes without channels have means.
+    // `adaptive_avg_pool2d` also accepts inputs without channels.
     let first = if name == "adaptive_avg_pool2d" { shape.len() - dims } else { 1 };
     check_filled(name, "input", &shape, first)
 }
 
-/// Refuses sizes of 0 from a dimension on.
+/// Rejects sizes of 0 from dimension `first` on.
 fn check_filled(name: &str, what: &str, shape: &[usize], first: usize) -> Result<()> {
     match (first..shape.len()).find(|&d| shape[d] == 0) {
         Some(d) => fail(format!(
@@ -130,7 +130,7 @@ fn check_filled(name: &str, what: &str, shape: &[usize], first: usize) -> Result
     }
 }
 
-/// Means of whole images, with the strides of the input's memory format, which those of single elements leave open.
+/// Gives means of whole images the memory format of the input, which the strides of single elements leave open.
 fn in_format(means: Tensor, input: &Tensor) -> Result<Tensor> {
     if !input.is_batched() && MemoryFormat::suggested(&input.body().layout) != MemoryFormat::Contiguous {
         let sizes: Ints = means.shape().iter().map(|&n| n as i64).collect();

@@ -1,4 +1,4 @@
-//! Pools whose windows begin at random places.
+//! Fractional pooling: windows begin at random places.
 
 use super::{check_sizes, fail, picked, resized, returned, three, zeros};
 use crate::base::numel;
@@ -17,7 +17,7 @@ fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     Ok(V::from(Tensor::new(crate::operator::kernel::with_shape(numbers, &shape))))
 }
 
-/// The largest elements of windows that begin at random places, as far apart as they can, and their places.
+/// The largest elements of windows at random, evenly spread places, and their indices.
 fn at_random(
     input: &Tensor,
     kernel: &Ints,
@@ -28,14 +28,14 @@ fn at_random(
     let (shape, device, dtype) = (input.shape(), input.device(), input.dtype());
     let lead = shape.len() - dims;
     let planes = numel(&shape[..lead]);
-    // Planes, windows, elements of a window.
+    // The dimensions are planes, windows, and the elements of a window.
     let ndim = 1 + 2 * dims;
     let samples = views::reshape(samples, &[planes, dims])?;
     let mut places = V::from(constant::zeros(&vec![1; ndim], DType::I64, device)?);
     for d in 0..dims {
         let (size, many) = (shape[lead + d], output[d] as usize);
         let last = size as i64 - kernel[d];
-        // The numbers of a plane have the last dimension first.
+        // The random samples of a plane have the last dimension first.
         let column = if dims == 2 { 1 - d } else { d } as i64;
         let number = V::from(slices::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
         let alpha = if many < 2 { 0.0 } else { last as f64 / (many as f64 - 1.0) };
@@ -60,7 +60,7 @@ fn at_random(
     Ok([views::reshape(&values, &result)?, views::reshape(&indices, &result)?])
 }
 
-/// Refuses windows at random places that do not fit.
+/// Rejects windows that do not fit.
 fn check_random(
     name: &str,
     input: &Tensor,
@@ -96,7 +96,7 @@ fn check_random(
             shape.as_slice()
         ));
     }
-    // (Those of space must not fit exactly, and are looked at in this order.)
+    // The spatial dimensions need not fit exactly, and are checked in this order.
     let axes: &[(usize, &str)] =
         if dims == 2 { &[(0, "height"), (1, "width")] } else { &[(0, "time"), (2, "width"), (1, "height")] };
     let offset = dims as i64 - 2;
@@ -162,7 +162,7 @@ macro_rules! pools {
                 output_size: &Ints,
                 random_samples: &Tensor,
             ) -> Result<[Tensor; 2]> {
-                // Random numbers have as many planes as the input: those of every sample come together.
+                // There are random numbers for each plane of the input, so both are batched in the same way.
                 let (x, samples) = (b.full(input)?, b.full(random_samples)?);
                 let [values, indices] = $Random::call(&x, kernel_size, output_size, &samples)?;
                 Ok([b.wrap(values), b.wrap(indices)])

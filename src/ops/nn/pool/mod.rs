@@ -1,4 +1,5 @@
-//! Pools over one to three dimensions: the largest element of each window, or the mean. What they share; the windows differ by file.
+//! Code shared by all pools in one to three dimensions. A pool computes the maximum or mean of each window; the submodules differ
+//! in the windows.
 
 pub mod adaptive;
 pub mod fractional;
@@ -15,7 +16,7 @@ use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::{squeeze, unsqueeze};
 use smallvec::smallvec;
 
-/// One number for all dimensions, or one for each; none means what `or` says.
+/// Expands a single number to one for each dimension. An empty list means `or`.
 fn per_dim(list: &Ints, dims: usize, or: &Ints) -> Ints {
     match list.len() {
         0 => or.clone(),
@@ -24,12 +25,12 @@ fn per_dim(list: &Ints, dims: usize, or: &Ints) -> Ints {
     }
 }
 
-/// Sizes of up to three dimensions, those that are missing in front.
+/// Extends a list to three dimensions by `missing` in front.
 fn three(list: &[i64], missing: usize) -> [usize; 3] {
     [0, 1, 2].map(|d| if d + list.len() < 3 { missing } else { list[d + list.len() - 3] as usize })
 }
 
-/// The last dimensions of a shape.
+/// The last `dims` sizes of a shape.
 fn image(shape: &[usize], dims: usize) -> Ints {
     shape[shape.len() - dims..].iter().map(|&n| n as i64).collect()
 }
@@ -42,9 +43,9 @@ fn converted(x: &Body, dtype: DType) -> Result<Body> {
     if x.dtype == dtype { dense(x) } else { crate::operator::kernel::converted(x, dtype) }
 }
 
-/// `out` in the memory format of `x`, if that has so many dimensions.
+/// Puts `out` into the memory format of `x`, if that has a format for `dims` dimensions.
 fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
-    // Space without samples is looked at as one sample.
+    // A volume without a batch dimension is treated as one example.
     let single = dims == 3 && x.layout.ndim() == 4;
     let mut layout = x.layout.clone();
     if single {
@@ -65,7 +66,7 @@ fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
     Ok(to)
 }
 
-/// The shape of `x` with other sizes of its last dimensions.
+/// `shape` with the last dimensions replaced by `sizes`.
 fn resized(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
     let mut shape = Dims::from_slice(shape);
     let lead = shape.len() - dims;
@@ -73,7 +74,7 @@ fn resized(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
     shape
 }
 
-/// Refuses results with negative sizes.
+/// Rejects results with negative sizes.
 fn check_sizes(shape: &[usize], sizes: &Ints) -> Result<()> {
     let Some(n) = sizes.iter().find(|&&n| n < 0) else { return Ok(()) };
     let lead = shape[..shape.len() - sizes.len()].iter().map(|&n| n as i64);
@@ -81,7 +82,7 @@ fn check_sizes(shape: &[usize], sizes: &Ints) -> Result<()> {
     fail(format!("Trying to create tensor with negative dimension {n}: {all:?}"))
 }
 
-/// The type that a kernel computes in; halves by way of float.
+/// The dtype that kernels compute in: float32 for half precision.
 fn compute_type(op: &'static str, x: &Body, others: &[DType]) -> Result<DType> {
     match x.dtype {
         DType::F64 => Ok(DType::F64),
@@ -100,7 +101,7 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
         let x = converted(input, dtype)?;
         let size: usize = pool.windows.image.iter().product();
         if u32::try_from(size).is_err() {
-            return Err(Error::runtime("pools of more than 2^32 elements are not there yet"));
+            return Err(Error::runtime("max_pool: images of 2^32 elements or more are not supported"));
         }
         let planes = x.numel() / size;
         fork!([&values, &x],
@@ -108,25 +109,25 @@ fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DT
             gpu: crate::gpu::max_pool(pool, values.gpu()?, indices.gpu()?, x.gpu()?))?;
     }
     let values = if values.dtype == input.dtype { values } else { converted(&values, input.dtype)? };
-    // Parts of space come without gaps.
+    // Adaptive pools in three dimensions return contiguous results, as PyTorch's do.
     if dims == 3 && pool.adaptive {
         return Ok([values, indices]);
     }
     Ok([formatted(values, input, dims)?, formatted(indices, input, dims)?])
 }
 
-/// The largest elements alone, of tensors in host memory.
+/// The maxima without their indices, for tensors in host memory.
 fn highest(op: &'static str, input: &Body, pool: &Pool, dims: usize) -> Result<Body> {
     let dtype = compute_type(op, input, &[])?;
     let values = Body::new(&resized(input.shape(), &pool.windows.result, dims), dtype, input.device())?;
     let x = converted(input, dtype)?;
     let planes = x.numel() / pool.windows.image.iter().product::<usize>();
-    // SAFETY: two dense tensors of so many planes; `values` is new.
+    // SAFETY: two contiguous tensors with this number of planes; `values` is new.
     unsafe { crate::cpu::pool::max_pool_values(pool, planes, values.host()?, x.host()?)? };
     converted(&values, input.dtype)
 }
 
-/// The mean of each window; or, back, the gradient of an image like `like`.
+/// The mean of each window; or, if `back`, the gradient of an image like `like`.
 fn means(
     op: &'static str,
     input: &Body,
@@ -153,7 +154,7 @@ fn means(
     if dims == 3 { Ok(out) } else { formatted(out, like.unwrap_or(input), dims) }
 }
 
-/// Values are added up at their places in the image.
+/// The gradient of a maximum pool: adds the gradients of the maxima at their indices in the image.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only the GPU asks for the windows"))]
 fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: usize) -> Result<Body> {
     let out = Body::new(input.shape(), g.dtype, g.device())?;
@@ -162,7 +163,7 @@ fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: u
         if out.numel() > 0 {
             at_places(At::Add, &out, indices, g, dims)?;
         }
-        // Parts of space come without gaps.
+        // Adaptive pools in three dimensions return contiguous results, as PyTorch's do.
         return if dims == 3 && pool.is_some_and(|pool| pool.adaptive) {
             Ok(out)
         } else {
@@ -180,7 +181,7 @@ fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: u
     formatted(out, input, dims)
 }
 
-/// Picks, puts or adds at places in the planes of the last dimensions, in host memory.
+/// Reads, writes or adds elements at indices into the planes of the last dimensions, in host memory.
 fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Result<()> {
     let (indices, x) = (dense(indices)?, dense(x)?);
     let shape = out.shape();
@@ -188,7 +189,7 @@ fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Resul
     if planes == 0 || indices.numel() == 0 {
         return Ok(());
     }
-    // SAFETY: three dense tensors of so many planes; `out` is new.
+    // SAFETY: three contiguous tensors with this number of planes; `out` is new.
     let wrong = unsafe { crate::cpu::pool::at_places(at, planes, out.host()?, indices.host()?, x.host()?)? };
     let Some(place) = wrong else { return Ok(()) };
     let sizes = &shape[shape.len() - dims..];
@@ -196,7 +197,7 @@ fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Resul
     Err(Error::runtime(format!("Found an invalid max index: {place} (output volumes are of size {by})")))
 }
 
-/// The elements of `x` at places in its planes.
+/// The elements of `x` at indices into its planes.
 fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
     let flat = |t: &Tensor| -> Result<Tensor> {
         let shape = t.shape();
@@ -212,7 +213,7 @@ fn zeros(at: &Meta) -> Result<Tensor> {
     constant::zeros(&at.shape, at.dtype, at.device)
 }
 
-/// Puts or adds values at places in planes, by the kernel of `scatter`.
+/// Writes or adds values at indices into planes, by the kernel of `scatter`.
 fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Result<()> {
     let lead = out.layout.ndim() - dims;
     let flat = |t: &Body| {
@@ -230,7 +231,7 @@ fn fail<T>(message: impl Into<String>) -> Result<T> {
     Err(Error::runtime(message.into()))
 }
 
-/// A row of pixels as an image, and back: how pools of one dimension are computed.
+/// Computes a one-dimensional pool as a two-dimensional one: a line is an image with one row.
 fn as_plane<R>(input: &Tensor, run: impl FnOnce(&Tensor) -> Result<R>) -> Result<R> {
     run(&unsqueeze(input, -2)?)
 }
@@ -249,7 +250,7 @@ fn check_rank(name: &str, input: &Tensor) -> Result<()> {
     ))
 }
 
-/// A list with one number.
+/// The only number of a list; an error if it has more.
 fn single(name: &str, what: &str, list: &Ints) -> Result<i64> {
     match list.as_slice() {
         [n] => Ok(*n),

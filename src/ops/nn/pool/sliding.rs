@@ -1,4 +1,4 @@
-//! Pools whose windows slide.
+//! Pools with sliding windows.
 
 use super::{
     WORDS, as_line, as_plane, check_rank, fail, highest, image, largest, means, one, per_dim, picked,
@@ -10,7 +10,7 @@ use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 use smallvec::smallvec;
 
-/// How a window slides, as it was told, with an item for each dimension.
+/// The arguments of a sliding window, with an item for each dimension.
 struct Slide<'a> {
     kernel: &'a Ints,
     stride: &'a Ints,
@@ -20,7 +20,7 @@ struct Slide<'a> {
 }
 
 impl Slide<'_> {
-    /// How many windows there are along a dimension; PyTorch's refusals.
+    /// The number of windows along a dimension. Rejects what PyTorch rejects.
     fn count(&self, d: usize, size: i64) -> Result<i64> {
         let (kernel, stride, padding, dilation) =
             (self.kernel[d], self.stride[d], self.padding[d], self.dilation[d]);
@@ -40,7 +40,7 @@ impl Slide<'_> {
         let more = if self.ceil { stride - 1 } else { 0 };
         let last_start = size.saturating_add(2 * padding).saturating_sub(reach).saturating_sub(1);
         let count = last_start.saturating_add(more).div_euclid(stride) + 1;
-        // The last window begins inside the image, or the padding before it.
+        // The last window must begin inside the image or the padding before it.
         let outside = self.ceil && (count - 1).saturating_mul(stride) >= size + padding;
         Ok(count - i64::from(outside))
     }
@@ -235,7 +235,7 @@ primitives! {
     3 "max_pool3d" "avg_pool3d_out_frame" MaxPool3DWithIndices MaxPool3DWithIndicesBackward AvgPool3D AvgPool3DBackward;
 }
 
-/// Refuses lists that are neither single numbers nor have one for each dimension.
+/// Rejects lists that have neither one item nor one for each dimension.
 fn check_list(name: &str, what: &str, list: &Ints, dims: usize, says: &str) -> Result<()> {
     if list.len() == 1 || list.len() == dims || (list.is_empty() && what == "stride") {
         return Ok(());
@@ -244,13 +244,13 @@ fn check_list(name: &str, what: &str, list: &Ints, dims: usize, says: &str) -> R
     fail(format!("{name}: {what} must {says} {omitted}, or a tuple of {} ints", WORDS[dims]))
 }
 
-/// The letters of sizes in messages: `kH: 2 kW: 2`.
+/// Formats sizes as `kH: 2 kW: 2`.
 fn lettered(prefix: &str, list: &[i64], letters: &[&str]) -> String {
     let all: Vec<String> = letters.iter().zip(list).map(|(l, n)| format!("{prefix}{l}: {n}")).collect();
     all.join(" ")
 }
 
-/// Refuses inputs and windows that do not fit together, in PyTorch's words.
+/// Rejects inputs and windows that do not fit together, with PyTorch's messages.
 fn check_slide(name: &str, input: &Tensor, slide: &Slide<'_>, largest: bool) -> Result<()> {
     let (shape, dims) = (input.shape(), slide.kernel.len());
     let letters: &[&str] = if dims == 2 { &["H", "W"] } else { &["T", "H", "W"] };
@@ -424,7 +424,7 @@ operators! {
     3 max_pool3d "max_pool3d" max_pool3d_with_indices avg_pool3d "avg_pool3d" MaxPool3DWithIndices AvgPool3D "be" "4, 4, 4" "2, 2, 2", single;
 }
 
-/// Checks the windows over one dimension, in PyTorch's order of refusals.
+/// Checks one-dimensional windows, in PyTorch's order.
 fn of_line(
     name: &str,
     kernel_size: &Ints,
@@ -546,7 +546,7 @@ pub fn max_pool1d(
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "max_pool1d_impl", dtype: input.dtype() }.into());
     }
-    // Places are for gradients.
+    // Indices are only needed for gradients.
     if input.device().is_cpu() && !any_requires_grad([input]) && !input.is_special() {
         let pool = slide.pool(&shape, Count::Inside)?;
         return highest("max_pool1d_impl", &input.body(), &pool, 1).map(Tensor::new);

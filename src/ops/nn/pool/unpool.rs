@@ -1,4 +1,4 @@
-//! Values put back at the places that a pool took them from.
+//! Unpooling: puts values back at the indices that a maximum pool returned.
 
 use super::{WORDS, at_places, fail, formatted, picked, resized, scattered, three};
 use crate::base::Put;
@@ -6,7 +6,7 @@ use crate::cpu::pool::At;
 use crate::operator::kernel::fill;
 use crate::ops::prelude::*;
 
-/// The image that has the values at their places, and zeros elsewhere.
+/// An image with the values at their indices, and zeros elsewhere.
 fn unpooled(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
     let (x, places, dims) = (input.body(), indices.body(), sizes.len());
     let shape = resized(x.shape(), &three(sizes, 1), dims);
