@@ -69,6 +69,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
+	$(BIN)/python scripts/words.py
 
 ## make fix      the same, but mends what it can
 fix: $(READY)

@@ -4,7 +4,7 @@ import base64
 import struct
 import zlib
 
-# Of each dimension after the first: the polynomial, whose highest bit tells its degree, and as many numbers as that.
+# For each dimension after the first: the polynomial, whose highest bit tells its degree, and as many numbers as that.
 _PACKED = (
     "c-l=}4@g@{6W`f=f08_3Ueh#}rfHh<JkNU8dY<R`c{xu+q=<-!h=_=Yh=_=Yh=>#^B2q*|iii{uDN>|}h=@oLks=~RN)eGFMT(RnQlyB8i1eFX-E0y6^"
     "u4@&yR$RD`OWO?mJuK(eluc;pFnK<=3jpCli^oL{MPYKvbd(>mye{z|JF%{_}j!b{3Pf4I{z8FZi}~`cioCkqNMP;Wj8*PNouY?<&Xe=)yMl0#(Pcidn"

@@ -1,4 +1,4 @@
-"""Which PyTorch gradiron speaks like, and which gradiron this is."""
+"""The version of PyTorch whose behaviour gradiron has, and gradiron's own."""
 
 from __future__ import annotations
 

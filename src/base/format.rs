@@ -6,7 +6,7 @@ use super::{Dims, Error, Layout, Result};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum MemoryFormat {
     Contiguous,
-    /// That of the original tensor.
+    /// The layout of the original tensor.
     Preserve,
     /// For images (rank 4) or volumes (rank 5): the second dimension varies fastest.
     ChannelsLast(usize),

@@ -24,7 +24,7 @@ class OptimizedModule(Module):
 
 
 def mark_static_address(t: object, guard: bool = False) -> None:
-    """That a tensor stays where it is, for the compiler that is not there."""
+    """Accept a promise about a tensor's address; there is no compiler that uses it."""
 
 
 from . import eval_frame  # noqa: E402 # it takes the class from here

@@ -374,7 +374,7 @@ class _Check:
         )
 
     def at_fault(self, a: Tensor, n: Tensor, i: int, j: int, mode: str) -> tuple[str, Tensor, Tensor]:
-        """Of Jacobians between complex numbers the first part that differs, and what it is called."""
+        """Return the first part of complex Jacobians that differs, and its name."""
         outputs = self.float_outputs() if mode else self.outputs()
         kinds = (of_complex(self.sources[j]), of_complex(outputs[i]), bool(mode))
         pairs = [(prefix, one, other) for (prefix, one), (_, other) in zip(looks(a, *kinds), looks(n, *kinds), strict=True)]

@@ -93,7 +93,7 @@ def preferred_linalg_library(backend: Any = None) -> str:
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
-    """Which kinds of attention may be used, for the length of a `with` statement."""
+    """Choose the kernels of attention that may be used within a `with` statement."""
     before = dict(_attention)
     _attention.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
     try:

@@ -234,7 +234,7 @@ class EngineProcessGroup(ProcessGroup):
         return f"rank {left[0]}" if left else None
 
     def _whereabouts(self, number: int) -> str:
-        """Which ranks have not come to a collective, and where they are."""
+        """Return the ranks that have not joined a collective, and where they are."""
         notes = engine.notes()
         prefix = f"{self.group_name}/"
         late = []

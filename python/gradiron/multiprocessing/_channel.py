@@ -21,7 +21,7 @@ from .reductions import check_sent
 # What is smaller goes through the pipe itself.
 _INLINE = 4096
 _ALIGN = 64
-# So many files go with one message at most.
+# The most files that one message may carry.
 _MOST = 200
 
 
@@ -154,7 +154,7 @@ class Channel:
         starts, total = _places(sizes)
         large = total > _INLINE and _memory.can_share()
         table = struct.pack(f"<?I{len(ranges)}q", large, len(ranges), *(start for start, _ in ranges))
-        # Of those that are handed over as they are, the size and the number; the size is below zero if the handle is known.
+        # For files that are handed over as they are: the size and the number; the size is below zero if the handle is known.
         files = []
         for i in range(len(ranges)):
             number, known = self._lend(handed[i]) if i in handed else (0, True)
@@ -226,7 +226,7 @@ class Channel:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if files else EOFError
         made = [_memory.Segment(size, file) for size, file in zip(sizes, files, strict=True)]
         for segment in made:
-            # Of these there may be more than files that a process may open.
+            # There may be more of these than files that a process may open.
             segment.close()
         return made
 

@@ -176,7 +176,7 @@ def trunc_normal_(
         )
     inside = (math.erf((b - mean) / (std * math.sqrt(2.0))) - math.erf((a - mean) / (std * math.sqrt(2.0)))) / 2.0
     with no_grad():
-        # Which way is faster depends on how much of the distribution is inside.
+        # The faster way depends on how much of the distribution is inside.
         fill = _fill_by_redrawing if inside > 0.3 else _fill_by_rejection
         return fill(tensor, mean, std, a, b, generator)
 

@@ -141,7 +141,7 @@ class Trace:
         return self._put(op, [symbol.at for symbol in symbols], rounded, rounded=rounded)
 
     def results(self, kind: str) -> list[tuple[int, int]]:
-        """Which of a kind got new values, and which."""
+        """Return the operands of a kind that got new values, each with the number of its node."""
         values = ((self._names[name], symbol) for name, symbol in self._values.items())
         return [(k, symbol.at) for (own, k), symbol in values if own == kind and len(self._nodes[symbol.at]) == 3]
 

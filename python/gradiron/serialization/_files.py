@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator
 from typing import IO, Any
 
-# So many bytes begin to go to the disk together.
+# The number of bytes that begin to go to the disk together.
 _PIECE = 1 << 20
 
 

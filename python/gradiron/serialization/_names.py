@@ -21,7 +21,7 @@ _MODULES = {
 _NAMES = {
     ("gradiron._utils", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
 }
-# Of files from before PyTorch 1.6.
+# Names in files from before PyTorch 1.6.
 _MOVED = {"torch.tensor": "torch._tensor"}
 
 

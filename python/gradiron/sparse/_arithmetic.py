@@ -94,7 +94,7 @@ def power(input: Any, exponent: Any) -> Tensor:
 def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     def write(x: Any, other: Any, **kwargs: Any) -> Any:
         if is_coo(x) and is_number(other) and function in (mul, div):
-            # Who shares the values sees it.
+            # Written in place, so that tensors that share the values see it.
             (x._held.mul_ if function is mul else x._held.div_)(other, **kwargs)
             return x
         made = function(x, other, **kwargs)

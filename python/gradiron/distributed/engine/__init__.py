@@ -93,7 +93,7 @@ def _machine() -> str:
 
 
 def _process_mapping(machines: list[str]) -> str:
-    """Which ranks share a machine, as PMI writes it: blocks of (machine, machines, ranks of each)."""
+    """Return the ranks that share a machine, as PMI writes them: blocks of (machine, machines, ranks of each)."""
     numbers: dict[str, int] = {}
     blocks: list[list[int]] = []
     for machine in machines:

@@ -47,7 +47,7 @@ class CPUOffloadPolicy(OffloadPolicy):
 
 @dataclass(frozen=True)
 class DataParallelMeshDims:
-    """Which dimensions of a mesh cut parameters, and which repeat them."""
+    """The dimensions of a mesh that shard parameters, and those that replicate them."""
 
     shard: str | tuple[str, ...] | None = None
     replicate: str | tuple[str, ...] | None = None

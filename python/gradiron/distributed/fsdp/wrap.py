@@ -1,4 +1,4 @@
-"""Which modules of a model are wrapped: policies, and `wrap` in an `enable_wrap` context."""
+"""Policies that choose the modules to wrap, and `wrap` in an `enable_wrap` context."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._build_buckets()
         self.initialized = True
 
-    # Who steps what.
+    # The rank that steps each parameter.
 
     def _assign(self, params: list[Tensor]) -> None:
         """Gives each parameter, the largest first, to the rank that has least."""

@@ -446,7 +446,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._epoch += 1
         # The number of the next task to be sent, and of the next batch to be given.
         self._send_idx = self._rcvd_idx = 0
-        # Which worker makes each batch, and batches that arrived before their turn.
+        # The worker of each batch, and batches that arrived before their turn.
         self._tasks: dict[int, _Worker] = {}
         self._early: dict[int, tuple[_Worker, Any]] = {}
         self._turns = itertools.cycle(self._workers)

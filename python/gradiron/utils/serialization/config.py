@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class load:
-    """Of loads."""
+    """Options of `torch.load`."""
 
     mmap: bool = False
     endianness: LoadEndianness | None = None
@@ -21,7 +21,7 @@ class load:
 
 
 class save:
-    """Of saves."""
+    """Options of `torch.save`."""
 
     compute_crc32: bool = True
     # No memory is pinned.

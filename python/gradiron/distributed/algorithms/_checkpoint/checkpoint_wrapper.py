@@ -27,7 +27,7 @@ _PREFIX = _NAME + "."
 
 
 class CheckpointImpl(Enum):
-    """Which way of checkpointing."""
+    """The implementation of checkpointing."""
 
     REENTRANT = auto()
     NO_REENTRANT = auto()

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class PostLocalSGDState:
-    """Which ranks average before and from `start_localSGD_iter` on; `subgroup` None means those of one machine."""
+    """The groups that average before and from `start_localSGD_iter` on; `subgroup` None means those of one machine."""
 
     __slots__ = ["iter", "post_local_gradient_allreduce", "process_group", "start_localSGD_iter", "subgroup"]
 
