@@ -1,7 +1,7 @@
 //! Tests that compare the GPU with plain Rust. They need an adapter; Mesa's software adapter suffices.
 
 use super::*;
-use crate::base::{Dims, Put, contiguous_strides};
+use crate::base::{DType, Dims, Put, Scalar, contiguous_strides, numel};
 
 /// Without an adapter the numeric tests fail rather than pass silently.
 fn ready() {

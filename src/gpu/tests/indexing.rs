@@ -1,7 +1,7 @@
 //! Gather and scatter, compared with plain loops, and the errors of bad indices.
 
 use super::*;
-use crate::gpu::fault::{Origin, Wrong};
+use crate::gpu::{Origin, Wrong};
 
 fn test() -> Origin {
     Origin { op: "test", line: None, wrong: Wrong::Index }

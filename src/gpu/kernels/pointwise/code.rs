@@ -160,7 +160,7 @@ impl ShaderKind for Plan<'_> {
 }
 
 #[cfg(test)]
-pub(crate) fn validate_expression(expr: &Expr, dtype: crate::base::DType) -> bool {
+pub(crate) fn validate_expression(expr: &crate::gpu::Expr, dtype: crate::base::DType) -> bool {
     use crate::base::DType;
     use crate::gpu::shader::prelude;
     let compute = crate::gpu::shader::stored::compute(dtype);
@@ -194,6 +194,7 @@ pub(crate) fn validate_expression(expr: &Expr, dtype: crate::base::DType) -> boo
 mod tests {
     use super::*;
     use crate::base::DType;
+    use crate::gpu::Expr;
     use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
