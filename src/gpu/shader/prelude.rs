@@ -299,6 +299,7 @@ mod tests {
                 text,
                 bindings: 0,
                 read_only: 0,
+                words: 0,
             });
         }
     }
