@@ -66,7 +66,7 @@ fn a_failing_kernel_names_itself_and_the_next_one_works() {
     let x = Array::f32(&[4], &[1.0; 4]);
     let bad = Expr { key: "bad", inputs: &["x"], wgsl: "x + nonsense", predicate: false };
     let error = pointwise(&bad, DType::F32, x.view(), &[x.source()]).unwrap_err().to_string();
-    assert!(error.contains("pointwise bad") && error.contains("nonsense"), "{error}");
+    assert!(error.contains("the kernel bad") && error.contains("nonsense"), "{error}");
     let good = Expr { key: "good", inputs: &["std"], wgsl: "std + 1.0", predicate: false };
     pointwise(&good, DType::F32, x.view(), &[x.source()]).unwrap();
     assert_eq!(x.read::<f32>(), [2.0; 4]);
