@@ -35,7 +35,7 @@ impl Key {
     }
 }
 
-/// Keeps what is hashed instead of mixing it, so that different kinds never meet.
+/// Stores the hashed bytes instead of mixing them, so that two kinds never share a key.
 impl Hasher for Key {
     fn write(&mut self, bytes: &[u8]) {
         self.fields.extend_from_slice(bytes);
@@ -63,7 +63,7 @@ pub(in crate::gpu) struct Kernels {
 }
 
 impl Gpu {
-    /// The kernel of `kind`, which is compiled on first use.
+    /// Returns the kernel of `kind`, compiled on first use.
     pub fn kernel(&self, kind: &impl ShaderKind) -> Result<Arc<Kernel>> {
         let key = Key::new(kind);
         if let Some(kernel) = lock(&self.kernels.compiled).get(&key) {

@@ -1,4 +1,4 @@
-//! Random numbers: each element from its number and the place in the stream.
+//! Random numbers. Each element depends only on its index and the position in the stream.
 
 use crate::base::{DType, Result, Scalar};
 use crate::gpu::device::gpu;
@@ -6,9 +6,8 @@ use crate::gpu::device::memory::alloc;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Map, run};
 use crate::gpu::kernels::sort::sort;
-use crate::gpu::shader::stored::{Stored, Value};
+use crate::gpu::shader::stored::{Stored, Value, compute};
 
-use crate::gpu::kernels::sequence::compute;
 /// A position in the random number stream: the seed, and the number of blocks of four numbers drawn so far.
 /// Drawing `n` elements uses [`Draw::blocks`] blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@ use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Map, run};
 use crate::gpu::shader::stored::Stored;
 
-/// The part of each matrix of `x` on and below (`lower`) or on and above its `diagonal`, zeros elsewhere.
+/// The triangular part of each matrix of `x` on and below (`lower`) or on and above its `diagonal`; the
+/// rest is zero.
 pub fn triangle(out: View<'_>, x: View<'_>, diagonal: i64, lower: bool) -> Result<()> {
     let gpu = gpu()?;
     let [.., rows, columns] = *out.shape else {

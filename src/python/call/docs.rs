@@ -1,8 +1,8 @@
-//! The docstrings of operators: what the `///` lines of their rows say, completed from their signatures. So a row describes
-//! only what is its own: parameters that mean the same everywhere, defaults, and how a form differs are told here.
+//! Completes the docstrings of operators from their signatures. A row documents only what is specific to it; this module
+//! adds the parameters that mean the same everywhere, the defaults, and the differences between forms.
 
 use crate::operator::{Forms, Kind, Param, Row};
-use crate::python::call::signature::{python_default, shown};
+use crate::python::call::signature::{python_default, python_name};
 
 /// How a callable writes its result.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub enum Style {
     Inplace,
 }
 
-/// What a parameter means where no row says it.
-fn common(param: &Param, row: &Row) -> Option<&'static str> {
+/// Returns the meaning of a parameter that no row documents.
+fn common_meaning(param: &Param, row: &Row) -> Option<&'static str> {
     let fft = row.space == "fft";
     let several = row.returns.starts_with('(') || row.returns.starts_with("tuple");
     let number = param.kind == Kind::Operand;
@@ -71,18 +71,18 @@ fn common(param: &Param, row: &Row) -> Option<&'static str> {
     })
 }
 
-/// What a row says, as it stands there: lines but the first have a space before them, which `inspect.cleandoc` takes away.
-pub struct Said {
+/// The parts of a row's doc comment. Every line but the first begins with a space, which `inspect.cleandoc` removes.
+pub struct RowDoc {
     head: &'static str,
-    /// The section `Args:`: names, and what they mean.
+    /// The section `Args:`: names and meanings.
     entries: Vec<(&'static str, &'static str)>,
-    /// What follows that section.
+    /// The sections after `Args:`.
     tail: &'static str,
-    /// Its part before the examples.
+    /// The sections of `tail` before the examples.
     notes: &'static str,
 }
 
-fn said(row: &'static Row) -> Said {
+fn parse_doc(row: &'static Row) -> RowDoc {
     let doc = row.doc.trim_ascii();
     let (mut head, mut args, mut tail, mut notes) = (doc.len(), doc.len(), doc.len(), doc.len());
     let mut entries = Vec::with_capacity(4);
@@ -110,32 +110,32 @@ fn said(row: &'static Row) -> Said {
         place += line.len();
     }
     entries.extend(entry.and_then(|from| doc[from..tail].trim_ascii().split_once(": ")));
-    Said { head: doc[..head].trim_ascii_end(), entries, tail: &doc[tail..], notes: &doc[tail..notes] }
+    RowDoc { head: doc[..head].trim_ascii_end(), entries, tail: &doc[tail..], notes: &doc[tail..notes] }
 }
 
-/// Adds the entry of a parameter, with its default. Nothing where an entry for several names is there already.
-fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, parts: &[Said]) {
+/// Adds the entry of a parameter with its default, unless an entry for several names has covered it.
+fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, parts: &[RowDoc]) {
     let param = &params[number];
     let holds = |names: &str, name: &str| {
         names == name || (names.contains(',') && names.split(", ").any(|one| one == name))
     };
-    let entry = parts.iter().find_map(|said| said.entries.iter().find(|(names, _)| holds(names, param.name)));
+    let entry = parts.iter().find_map(|doc| doc.entries.iter().find(|(names, _)| holds(names, param.name)));
     let mut default = param.default.filter(|default| *default != "None");
     let meaning = match entry {
         Some((names, _)) if params[..number].iter().any(|before| holds(names, before.name)) => return,
         Some((_, meaning)) => meaning,
-        None => match common(param, row) {
+        None => match common_meaning(param, row) {
             Some(meaning) => meaning,
             None => return,
         },
     };
     text.push_str("\n     ");
-    text.push_str(shown(param.name));
+    text.push_str(python_name(param.name));
     for other in
         params[number + 1..].iter().filter(|other| entry.is_some_and(|(names, _)| holds(names, other.name)))
     {
         text.push_str(", ");
-        text.push_str(shown(other.name));
+        text.push_str(python_name(other.name));
         default = default.filter(|_| other.default == param.default);
     }
     text.push_str(": ");
@@ -149,7 +149,7 @@ fn describe(text: &mut String, params: &[Param], number: usize, row: &Row, parts
     }
 }
 
-/// Adds what Python calls the function of a row, or its method where it has none.
+/// Adds the Python name of the function of a row, or of its method if it has no function.
 fn push_path(text: &mut String, row: &Row) {
     let space = match row.space {
         _ if row.forms.has(Forms::NN) => "nn.functional.",
@@ -164,15 +164,15 @@ fn push_path(text: &mut String, row: &Row) {
     text.push_str(own.map_or(row.name, |own| own.trim_start_matches('_')));
 }
 
-/// What the docstrings of a row are made of: itself first, then those of which entries may come.
-pub fn parts(row: &'static Row, kin: impl Iterator<Item = &'static Row>) -> Vec<Said> {
+/// Parses the doc comment of a row, and then those of related rows, which supply missing entries.
+pub fn collect(row: &'static Row, related: impl Iterator<Item = &'static Row>) -> Vec<RowDoc> {
     let mut rows = vec![row];
-    kin.for_each(|other| {
+    related.for_each(|other| {
         if !rows.iter().any(|known| std::ptr::eq(*known, other)) {
             rows.push(other);
         }
     });
-    rows.into_iter().map(said).collect()
+    rows.into_iter().map(parse_doc).collect()
 }
 
 /// Adds the docstring of a callable of `row`, whose signatures have these parameters and forms.
@@ -183,11 +183,11 @@ pub fn docstring(
     row: &Row,
     params: &[Param],
     forms: Forms,
-    parts: &[Said],
+    parts: &[RowDoc],
 ) {
     let is_function = row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN);
     let is_inplace = style == Style::Inplace && row.forms.0 & !Forms::INPLACE != 0;
-    let Some(Said { head, tail, notes, .. }) = parts.first() else { return };
+    let Some(RowDoc { head, tail, notes, .. }) = parts.first() else { return };
     if is_inplace {
         text.push_str("In-place version of `");
         push_path(text, row);

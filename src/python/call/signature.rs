@@ -62,7 +62,7 @@ pub fn spread(row: &Row, function: bool) -> Option<usize> {
 }
 
 /// The name of a parameter, where that is no word of Python's.
-pub fn shown(name: &str) -> &str {
+pub fn python_name(name: &str) -> &str {
     if name == "from" { "from_" } else { name }
 }
 
@@ -89,7 +89,7 @@ fn push_params(text: &mut String, params: &[Param], forms: Forms, function: bool
         }
         let name = match param.name {
             _ if i == 0 && !function => "$self",
-            name => shown(name),
+            name => python_name(name),
         };
         star |= spread == Some(param.name);
         match param.default {

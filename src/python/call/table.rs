@@ -459,7 +459,7 @@ fn collect() -> Vec<Entry> {
         // Docstrings take entries of other signatures and forms, and of the view whose copy it is.
         let alike = [Some(row.name), row.name.strip_suffix("_copy")];
         let others = alike.into_iter().flatten().filter_map(|name| named.get(name)).flatten();
-        let said = docs::parts(row, signatures.iter().chain(others).copied());
+        let row_docs = docs::collect(row, signatures.iter().chain(others).copied());
         let mut add = |style: Style, name: &'static str| {
             let end = if style == Style::Inplace { "_" } else { "" };
             let from = texts.len();
@@ -468,7 +468,7 @@ fn collect() -> Vec<Entry> {
             texts.extend([name, end]);
             push_merged(&mut texts, signatures, &params, forms, style == Style::Function);
             texts.push_str("\n--\n\n");
-            docs::docstring(&mut texts, name, style, row, &params, forms, &said);
+            docs::docstring(&mut texts, name, style, row, &params, forms, &row_docs);
             texts.push('\0');
             entries.push(Entry {
                 row,
