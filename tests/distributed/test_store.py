@@ -424,6 +424,24 @@ def test_what_a_killed_process_has_half_written(tmp_path):
 
 
 @needs_gradiron
+def test_a_file_is_removed_by_stores_that_close_at_once(tmp_path):
+    for count in range(100):
+        path = tmp_path / str(count)
+        stores = [D.FileStore(str(path), 3) for _ in range(3)]
+        start = threading.Barrier(3)
+
+        def close(store):
+            start.wait()
+            store._end()
+
+        threads = [threading.Thread(target=close, args=(store,)) for store in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not path.exists()
+
+
 def test_a_file_in_no_folder(tmp_path):
     with pytest.raises(D.DistStoreError, match="cannot be opened"):
         D.FileStore(str(tmp_path / "no" / "store"), 1)

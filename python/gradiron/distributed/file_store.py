@@ -69,8 +69,11 @@ class FileStore(Store):
 
     def _add(self, key: str, amount: int) -> int:
         with self._opened(True) as file:
-            total = _added(self._values.get(key), amount)
-            self._write(file, key, str(total).encode())
+            return self._write_sum(file, key, amount)
+
+    def _write_sum(self, file: BinaryIO, key: str, amount: int) -> int:
+        total = _added(self._values.get(key), amount)
+        self._write(file, key, str(total).encode())
         return total
 
     def _await(self, is_there: Callable[[], bool], timeout: timedelta, text: str) -> None:
@@ -205,7 +208,9 @@ def _leave_file(path: str, world_size: int, process: int) -> None:
         return
     store = FileStore.__new__(FileStore)
     store._path, store._values, store._position, store._lock = path, {}, 0, threading.Lock()
-    left = store._add(FileStore._LEFT, 1)
-    if store._add(FileStore._USERS, -1) == 0 and 0 <= world_size <= left:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(path)
+    # One lock for both counts: with two, no process may see itself as the last.
+    with store._opened(True) as file:
+        left = store._write_sum(file, FileStore._LEFT, 1)
+        if store._write_sum(file, FileStore._USERS, -1) == 0 and 0 <= world_size <= left:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(path)
