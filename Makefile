@@ -44,8 +44,9 @@ $(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
 	@touch $@
 
-## make demo     trains a small network and draws its graph
-demo: build
+## make demo     trains a small network and draws its graph, on a library that all cores build
+demo: $(READY)
+	$(BIN)/maturin develop --quiet --profile local --locked
 	$(BIN)/python examples/demo.py
 
 ## make test     format, lints, Rust tests, loom, wheel, Python tests, stubs, examples of the docs

@@ -54,7 +54,6 @@ const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/ops/reduction/quantile.rs", &["linear"]),
     ("src/operator/tangent/mod.rs", &["linear"]),
     ("src/ops/elementwise/", &["floor", "trunc"]),
-    ("src/base/program.rs", PROGRAM),
     ("src/operator/names.rs", &["min", "max"]),
     ("src/operator/dtype_checks.rs", &["min", "max"]),
     ("src/operator/row.rs", &["complex"]),
@@ -69,30 +68,6 @@ const OTHERWISE: &[(&str, &[&str])] = &[
 /// Clauses of a row that say a name: what PyTorch's refusals call its operator, ATen its kernel; whose refusal is its own; how tests
 /// draw arguments.
 const NAMING: &[&str] = &["called = ", "aten = ", "no_complex = Of(", "sample = "];
-
-/// What an optimizer's program may say.
-const PROGRAM: &[&str] = &[
-    "detach",
-    "neg",
-    "abs",
-    "sign",
-    "sqrt",
-    "add",
-    "sub",
-    "mul",
-    "div",
-    "pow",
-    "maximum",
-    "minimum",
-    "gt",
-    "lt",
-    "eq",
-    "where",
-    "add_scaled",
-    "lerp",
-    "addcmul",
-    "addcdiv",
-];
 
 /// The largest circle of files that know one another, and what it shall be at most one day: these numbers only fall.
 const CIRCLES: &[(&[&str], usize, usize)] = &[

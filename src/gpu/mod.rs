@@ -18,6 +18,7 @@ pub use kernels::conv::{conv_backward_input, conv_backward_weight, conv_forward}
 pub use kernels::ctc::{ctc, ctc_backward};
 pub use kernels::embedding::{add_rows, is_few};
 pub use kernels::expect::expect;
+pub use kernels::group::{MAX_OPERANDS, run_group};
 pub use kernels::index::{IndexBy, index_get, index_put};
 pub use kernels::matmul::matmul;
 #[cfg(test)]
@@ -25,7 +26,6 @@ pub use kernels::matmul::matmul;
 pub(crate) use kernels::pointwise::code::validate_expression;
 pub use kernels::pointwise::{Expr, copy, fill, flip, pointwise};
 pub use kernels::pool::{avg_pool, max_pool, max_pool_backward};
-pub use kernels::program::{MAX_OPERANDS, program};
 pub use kernels::random::{
     Draw, bernoulli, cauchy, exponential, geometric, log_normal, normal, randint, randperm, uniform,
 };

@@ -69,7 +69,7 @@ class Symbol:
         return self.trace.apply("eq", self, other)
 
     def detach(self) -> Symbol:
-        return self.trace.apply("detach", self)
+        return self.trace.detach(self)
 
     def abs(self) -> Symbol:
         return self.trace.apply("abs", self)
@@ -87,7 +87,7 @@ class Symbol:
         return self.trace.apply("minimum", self, other)
 
     def add(self, other: Symbol, *, alpha: Operand) -> Symbol:
-        return self.trace.apply("add_scaled", self, other, alpha)
+        return self.trace.apply("axpy", self, other, alpha)
 
     def lerp(self, end: Symbol, weight: Operand) -> Symbol:
         return self.trace.apply("lerp", self, end, weight)
@@ -100,7 +100,7 @@ class Symbol:
 
     def where(self, chosen: Operand, other: Operand) -> Symbol:
         """`chosen` where this is not 0."""
-        return self.trace.apply("where", self, chosen, other)
+        return self.trace.apply("choose", chosen, other, self)
 
     def item(self) -> Symbol:
         """The same as a plain number, which arithmetic does not round to the tensor's dtype any more."""
@@ -113,11 +113,12 @@ class Trace:
     _names: dict[str, tuple[str, int]]
     _values: dict[str, Symbol]
     _nodes: list[tuple[Any, ...]]
+    _written: set[str]
 
     def __init__(self, operands: Sequence[str], scalars: Sequence[str], numbers: Sequence[str]) -> None:
         kinds = {"operand": operands, "scalar": scalars, "number": numbers}
         names = {name: (kind, k) for kind, names in kinds.items() for k, name in enumerate(names)}
-        self.__dict__.update(_names=names, _values={}, _nodes=[])
+        self.__dict__.update(_names=names, _values={}, _nodes=[], _written=set())
 
     def _put(self, *node: Any, rounded: int | None = None) -> Symbol:
         self._nodes.append(node)
@@ -132,18 +133,21 @@ class Trace:
         return self._values[name]
 
     def __setattr__(self, name: str, value: Symbol) -> None:
-        # Only what was computed can be written.
-        self._values[name] = value if len(self._nodes[value.at]) == 3 else self.apply("copy", value)
+        self._values[name] = value
+        self._written.add(name)
 
     def apply(self, op: str, *args: Operand) -> Symbol:
         symbols = [arg if isinstance(arg, Symbol) else self._put("constant", float(arg)) for arg in args]
         rounded = next((symbol.rounded for symbol in symbols if symbol.rounded is not None), None)
         return self._put(op, [symbol.at for symbol in symbols], rounded, rounded=rounded)
 
+    def detach(self, symbol: Symbol) -> Symbol:
+        return self._put("detached", symbol.at, rounded=symbol.rounded)
+
     def results(self, kind: str) -> list[tuple[int, int]]:
         """Return the operands of a kind that got new values, each with the number of its node."""
-        values = ((self._names[name], symbol) for name, symbol in self._values.items())
-        return [(k, symbol.at) for (own, k), symbol in values if own == kind and len(self._nodes[symbol.at]) == 3]
+        written = ((self._names[name], symbol) for name, symbol in self._values.items() if name in self._written)
+        return [(k, symbol.at) for (own, k), symbol in written if own == kind]
 
 
 class _Form:
@@ -200,13 +204,13 @@ def _like(number: Any, tensor: Tensor) -> Tensor:
     return number if isinstance(number, Tensor) else tensor.new_tensor(number)
 
 
-def _where(condition: Any, chosen: Any, other: Any) -> Any:
+def _choose(chosen: Any, other: Any, condition: Any) -> Any:
     if not isinstance(condition, Tensor):
         return chosen if condition else other
     return _core.where(condition != 0, chosen, other)
 
 
-def _add_scaled(a: Any, b: Any, alpha: Any) -> Any:
+def _axpy(a: Any, b: Any, alpha: Any) -> Any:
     return a + alpha * b if isinstance(alpha, Tensor) else a.add(b, alpha=alpha)
 
 
@@ -223,8 +227,6 @@ def _addcdiv(a: Any, b: Any, c: Any, value: Any) -> Any:
 
 
 _OPERATORS: dict[str, Callable[..., Any]] = {
-    "copy": lambda a: a,
-    "detach": lambda a: a.detach(),
     "neg": operator.neg,
     "abs": operator.abs,
     "sign": lambda a: a.sign(),
@@ -239,8 +241,8 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "gt": operator.gt,
     "lt": operator.lt,
     "eq": operator.eq,
-    "where": _where,
-    "add_scaled": _add_scaled,
+    "choose": _choose,
+    "axpy": _axpy,
     "lerp": _lerp,
     "addcmul": _addcmul,
     "addcdiv": _addcdiv,
@@ -273,6 +275,8 @@ def _by_operators(form: _Form, operands: list[Sequence[Tensor]], scalars: list[A
         for word, what, *_ in form.nodes:
             if word == "constant":
                 values.append(what)
+            elif word == "detached":
+                values.append(values[what].detach())
             elif word in given:
                 values.append(given[word][what])
             else:

@@ -22,6 +22,12 @@ pub fn multiply_add(a: T, b: T, c: T) -> T {
     a * b + c
 }
 
+/// `a * b + c`, rounded once in each type.
+#[inline(always)]
+pub fn fused_multiply_add(a: T, b: T, c: T) -> T {
+    a.mul_add(b, c)
+}
+
 /// The fast functions: see [`super::fast_ranges`].
 pub mod near {
     use super::super::angle::LARGEST;

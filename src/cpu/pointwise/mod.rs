@@ -254,7 +254,7 @@ unsafe fn constant(source: &Source) -> Option<Scalar> {
 
 /// Writes `n` copies of `value`, which is converted to `compute` first.
 #[inline(always)]
-unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
+pub unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
     // SAFETY: the caller's contract: there is aligned room.
     unsafe {
         match compute {

@@ -155,7 +155,8 @@ impl Pointwise {
         if dtype.is_half() && self.rounds_number(at) { number.rounded(dtype) } else { number }
     }
 
-    fn rounds_number(&self, at: usize) -> bool {
+    /// True if this row rounds a number at this place to the half dtype of its tensors.
+    pub fn rounds_number(&self, at: usize) -> bool {
         match self.clauses.rounds {
             Rounds::Nothing | Rounds::Tensors => false,
             Rounds::First => at == 0,

@@ -143,6 +143,8 @@ pointwise! {
     [complex = |a, b| a.sub(b), numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1), rounds] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
     [complex = |a, b, alpha| a.add(&b.mul(alpha)), hidden, node = "AddBackward0", rounds] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    /// `input + alpha * other`, rounded once.
+    [hidden, rounds] axpy(input, other; alpha = 1): FloatAlike = fused_multiply_add(alpha, other, input);
     /// `input - alpha * other`.
     [complex = |a, b, alpha| a.sub(&b.mul(alpha)), hidden, node = "SubBackward0", rounds] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// Subtract `input`, scaled by `alpha`, from `other`: `other - alpha * input`.

@@ -1,9 +1,8 @@
-//! Programs of optimizers, for Python.
+//! Programs of pointwise rows, for Python.
 
 use crate::base::Error;
-use crate::base::program::{Node, Op, Program};
-use crate::operator::program::{Rule, Run, Scalars};
-use crate::python::types::type_name;
+use crate::operator::group::{Node, Program, Rule, Run, Scalars};
+use crate::python::types::{PyDType, type_name};
 use crate::python::wrapper::class::PyTensor;
 use crate::tensor::Tensor;
 use gradiron_macros::pymethods;
@@ -12,8 +11,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyTuple};
 use smallvec::SmallVec;
 
-/// Pointwise arithmetic on several tensors in one pass. An expression is a tuple: the name of an operation,
-/// and its operands.
+/// Pointwise arithmetic on several tensors in one pass. A value is a tuple: the name of a pointwise row, the values that
+/// are its operands, the scalar to whose dtype numbers are rounded, and optionally the dtype to which operators would
+/// promote the operands.
 #[pyclass(frozen, name = "Program", module = "gradiron._core")]
 pub struct PyProgram(Rule);
 
@@ -25,11 +25,15 @@ fn node(tuple: &Bound<'_, PyTuple>) -> PyResult<Node> {
         "scalar" => Node::Scalar(index()?),
         "number" => Node::Number(index()?),
         "constant" => Node::Constant(tuple.get_item(1)?.extract()?),
-        word => {
-            let op = Op::named(word)
-                .ok_or_else(|| Error::runtime(format!("an optimizer program has no operation `{word}`")))?;
+        "detached" => Node::Detached(index()?),
+        name => {
+            let row = crate::ops::pointwise_rows()
+                .find(|row| row.row.name == name)
+                .ok_or_else(|| Error::runtime(format!("a program has no operation `{name}`")))?;
             let args: SmallVec<[usize; 4]> = tuple.get_item(1)?.extract::<Vec<usize>>()?.into();
-            Node::Apply { op, args, rounded: tuple.get_item(2)?.extract()? }
+            let dtype =
+                if tuple.len() > 3 { Some(tuple.get_item(3)?.cast::<PyDType>()?.get().0) } else { None };
+            Node::Apply { row, args, dtype, rounded: tuple.get_item(2)?.extract()? }
         }
     })
 }

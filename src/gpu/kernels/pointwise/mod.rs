@@ -44,6 +44,13 @@ pub(in crate::gpu) struct Map<'a> {
     pub bits: bool,
 }
 
+/// Keys are unique, so that a key stands for its expression.
+impl Hash for Expr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key.hash(state);
+    }
+}
+
 /// Rows of one family have different names, so that the name stands for inputs and body.
 impl Hash for Map<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {

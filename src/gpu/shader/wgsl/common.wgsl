@@ -14,6 +14,7 @@ fn num(b: bool) -> T { return select(T(0), T(1), b); }
 fn neg(x: T) -> T { return -x; }
 fn square(x: T) -> T { return x * x; }
 fn multiply_add(a: T, b: T, c: T) -> T { return a * b + c; }
+fn fused_multiply_add(a: T, b: T, c: T) -> T { return a * b + c; }
 // Shaders compute only with real numbers.
 fn conj(x: T) -> T { return x; }
 fn zero_of(x: T) -> T { return T(0); }

@@ -1,30 +1,45 @@
-//! Runs an optimizer's program over lists of tensors: checks, dispatch by device, version counts.
+//! Runs a program over lists of tensors: checks, dispatch by device, version counts.
 
 #[cfg(feature = "gpu")]
 use crate::base::Dims;
+use crate::base::group::{Group, Number};
 use crate::base::lock;
-use crate::base::program::{Code, Program};
-use crate::base::{DType, Error, Fault, Result, Scalar};
-use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
+use crate::base::{DType, Error, Fault, Result, Scalar, broadcast};
+use crate::cpu::group::{Job, MAX_OPERANDS, MAX_REGISTERS};
+use crate::cpu::pointwise::Loops;
+#[cfg(feature = "gpu")]
+use crate::gpu::Expr;
+use crate::operator::group::Program;
+use crate::operator::group::lower::{Types, register_type};
 use crate::operator::overlap::{check_writable, overlaps};
+#[cfg(feature = "gpu")]
+use crate::operator::pointwise::Pointwise;
 use crate::operator::write::Write;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
 
-/// A program, and the code compiled from it so far.
+/// A program, and the groups it was lowered to so far.
 pub struct Rule {
     program: Program,
     lowered: Mutex<Vec<Arc<Lowered>>>,
 }
 
+/// The groups of a program, for operands of some dtypes.
 struct Lowered {
+    dtypes: SmallVec<[DType; 8]>,
     /// For each scalar, true if it is on the GPU, so that the kernel reads it and the host does not know its
     /// value.
-    on_gpu: Vec<bool>,
-    code: Code,
-    /// The code that updates such scalars.
-    scalars: Option<Code>,
+    on_gpu: SmallVec<[bool; 4]>,
+    rounds: bool,
+    /// The types of the operands' registers.
+    types: SmallVec<[DType; 8]>,
+    loops: Group<&'static Loops>,
+    #[cfg(feature = "gpu")]
+    shader: Group<Expr>,
+    /// The group that updates scalars on the GPU.
+    #[cfg(feature = "gpu")]
+    scalars: Option<Group<Expr>>,
 }
 
 /// Tensors of one element: one for all items, or one for each.
@@ -54,24 +69,39 @@ pub struct Run<'a> {
 impl Rule {
     pub fn new(program: Program) -> Result<Rule> {
         let rule = Rule { program: program.checked()?, lowered: Mutex::default() };
-        rule.lowered(&vec![false; rule.program.scalars])?;
+        let dtypes = vec![DType::F32; rule.program.operands];
+        rule.lowered(&dtypes, &vec![false; rule.program.scalars], false)?;
         Ok(rule)
     }
 
-    pub fn program(&self) -> &Program {
-        &self.program
-    }
-
-    fn lowered(&self, on_gpu: &[bool]) -> Result<Arc<Lowered>> {
+    fn lowered(&self, dtypes: &[DType], on_gpu: &[bool], rounds: bool) -> Result<Arc<Lowered>> {
         let mut known = lock(&self.lowered);
-        if let Some(lowered) = known.iter().find(|lowered| lowered.on_gpu == on_gpu) {
+        let same = |lowered: &&Arc<Lowered>| {
+            *lowered.dtypes == *dtypes && *lowered.on_gpu == *on_gpu && lowered.rounds == rounds
+        };
+        if let Some(lowered) = known.iter().find(same) {
             return Ok(Arc::clone(lowered));
         }
-        let (code, scalars) = (self.program.lower(on_gpu)?, self.program.lower_scalars(on_gpu)?);
-        if code.operands > MAX_OPERANDS || code.registers > MAX_REGISTERS {
+        // An untyped program takes complex numbers as pairs of real ones.
+        let is_typed = self.program.is_typed();
+        let part = |dtype: DType| if is_typed || !dtype.is_complex() { dtype } else { dtype.to_real() };
+        let operands: SmallVec<[DType; 8]> = dtypes.iter().copied().map(part).collect();
+        let types = Types { operands: &operands, on_gpu, rounds };
+        let group = self.program.lower(&types)?;
+        if group.operands > MAX_OPERANDS || group.registers > MAX_REGISTERS {
             return Err(Error::runtime("invalid program: too many tensors, or too many values at a time"));
         }
-        let lowered = Arc::new(Lowered { on_gpu: on_gpu.to_vec(), code, scalars });
+        let lowered = Arc::new(Lowered {
+            dtypes: dtypes.into(),
+            on_gpu: on_gpu.into(),
+            rounds,
+            types: operands.iter().copied().map(register_type).collect(),
+            loops: group.map(|row| &row.forward.loops),
+            #[cfg(feature = "gpu")]
+            shader: group.map(shader_text),
+            #[cfg(feature = "gpu")]
+            scalars: self.program.lower_scalars(&types)?.map(|group| group.map(shader_text)),
+        });
         known.push(Arc::clone(&lowered));
         Ok(lowered)
     }
@@ -133,13 +163,11 @@ impl Rule {
                 let value = if on_gpu[k] { f64::NAN } else { tensor.item()?.as_f64() };
                 items.scalars.push(Single { value, dtype: tensor.dtype() });
             }
-            let lowered = match items.lowered.last().filter(|last| last.on_gpu == *on_gpu) {
-                Some(last) => Arc::clone(last),
-                None => self.lowered(&on_gpu)?,
+            let dtypes: SmallVec<[DType; 8]> = items.of(i).1.iter().map(|body| body.dtype).collect();
+            let lowered = match items.lowered.last() {
+                Some(last) if last.on_gpu == on_gpu && last.dtypes == dtypes => Arc::clone(last),
+                _ => self.lowered(&dtypes, &on_gpu, run.rounds)?,
             };
-            if place.is_cpu() && !lowered.code.is_plain() {
-                return Ok(None);
-            }
             items.lowered.push(lowered);
             let written = self.program.results.iter().map(|&(k, _)| &run.operands[k][i]);
             let kept = self.program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
@@ -152,15 +180,22 @@ impl Rule {
         Ok(Some(items))
     }
 
-    /// True if the operands of an item are plain tensors of the same dtype and shape.
+    /// True if the operands of an item are plain tensors. Those of a typed program are broadcast to the shape of the
+    /// results; others have the same dtype and shape.
     fn takes_operands(&self, run: &Run, items: &Items, i: usize) -> Result<bool> {
         let (lead, bodies) = items.of(i);
         let recording = mode::grad_enabled();
+        let whole = self.program.results.first().map_or(lead, |&(k, _)| &bodies[k]);
+        let written = |k: usize| self.program.results.iter().any(|&(operand, _)| operand == k);
         for (k, body) in bodies.iter().enumerate() {
             let tensor = &run.operands[k][i];
-            let alike = body.dtype == lead.dtype && body.shape() == lead.shape();
+            let fits = if self.program.is_typed() {
+                body.shape() == whole.shape() || !written(k) && broadcasts(body, whole)
+            } else {
+                body.dtype == lead.dtype && body.dtype.is_differentiable() && body.shape() == lead.shape()
+            };
             let special = tensor.is_batched() || tensor.is_dual() || recording && tensor.requires_grad();
-            if special || !(alike && body.dtype.is_differentiable()) {
+            if special || !fits {
                 return Ok(false);
             }
             if body.device() != lead.device() {
@@ -191,10 +226,16 @@ impl Rule {
             if i == 0 || !items.have_same_numbers(i - 1, i) {
                 let round = |k: usize, x| scalars[k].dtype.round(x);
                 program.numbers(&lowered.on_gpu, run.numbers, |k| scalars[k].value, round, &mut values);
-                let of = |code: &Code| code.numbers.iter().map(|&value| values[value]).collect();
-                let singles = lowered.scalars.as_ref().map(of).unwrap_or_default();
-                let kept = program.kept.iter().map(|&(_, value)| values[value]).collect();
-                numbers.push(Numbers { elements: of(&lowered.code), singles, kept });
+                let round = |number: &Number| {
+                    let value = values[number.value];
+                    Scalar::Float(number.rounds.map_or(value, |dtype| dtype.round(value)))
+                };
+                numbers.push(Numbers {
+                    elements: lowered.loops.numbers.iter().map(round).collect(),
+                    #[cfg(feature = "gpu")]
+                    singles: lowered.scalars.iter().flat_map(|group| &group.numbers).map(round).collect(),
+                    kept: program.kept.iter().map(|&(_, value)| values[value]).collect(),
+                });
             }
             numbers_of.push(numbers.len() - 1);
         }
@@ -226,17 +267,18 @@ impl Rule {
                 continue;
             }
             let numbers = numbers_of[start..end].iter().map(|&at| numbers[at].elements.as_slice());
-            write_host(&lowered.code, (start..end).flat_map(bodies), items.width, numbers, run.rounds)?;
+            write_host(lowered, (start..end).flat_map(bodies), items.width, numbers)?;
             start = end;
         }
         Ok(())
     }
 
-    /// Bodies that kernels get instead of the tensors' own, by number: the parts of complex tensors, and
-    /// copies of tensors that are lazily conjugated or negated or that would be overwritten before they are
-    /// read.
+    /// Bodies that kernels get instead of the tensors' own, by number: the parts of complex tensors, views that are
+    /// broadcast, and copies of tensors that are lazily conjugated or negated or that would be overwritten before they
+    /// are read.
     fn owned(&self, items: &Items) -> Result<Vec<(usize, Body)>> {
         let mut owned = Vec::new();
+        let is_typed = self.program.is_typed();
         for (at, body) in items.bodies.iter().enumerate() {
             let (k, own) = (at % items.width, &items.bodies[at - at % items.width..]);
             let meets = |&(other, _): &(usize, usize)| other != k && overlaps(body, &own[other]);
@@ -246,8 +288,13 @@ impl Rule {
             } else if self.program.results.iter().any(meets) {
                 made = Some(crate::operator::kernel::duplicate(body)?);
             }
-            if body.dtype.is_complex() {
+            if body.dtype.is_complex() && !is_typed {
                 made = Some(made.as_ref().unwrap_or(body).as_parts());
+            }
+            let whole = self.program.results.first().map_or(body, |&(k, _)| &own[k]);
+            if is_typed && body.shape() != whole.shape() {
+                let body: &Body = made.as_ref().unwrap_or(body);
+                made = Some(body.with_layout(body.layout.broadcast_to(whole.shape())));
             }
             owned.extend(made.map(|body| (at, body)));
         }
@@ -263,7 +310,7 @@ impl Rule {
         bodies: &[&Body],
         numbers: &Numbers,
     ) -> Result<()> {
-        use crate::gpu::{View, program};
+        use crate::gpu::{View, run_group};
         if bodies[0].device().is_meta() {
             return Ok(());
         }
@@ -279,9 +326,9 @@ impl Rule {
             views.push(View { shape, strides: &still, ..view });
             single.push(View { shape: &[], strides: &[], ..view });
         }
-        program(&lowered.code, &views, &numbers.elements, run.rounds)?;
+        run_group(&lowered.shader, &views, &numbers.elements)?;
         match &lowered.scalars {
-            Some(code) => program(code, &single, &numbers.singles, false),
+            Some(group) => run_group(group, &single, &numbers.singles),
             None => Ok(()),
         }
     }
@@ -329,13 +376,18 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The numbers of an item: for the code over elements, for the code over GPU scalars, and the new values of
-/// host scalars.
+/// The numbers of an item: for the group over elements, for the group over GPU scalars, and the new values of host
+/// scalars.
 struct Numbers {
-    elements: SmallVec<[f64; 16]>,
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
-    singles: SmallVec<[f64; 16]>,
+    elements: SmallVec<[Scalar; 8]>,
+    #[cfg(feature = "gpu")]
+    singles: SmallVec<[Scalar; 8]>,
     kept: SmallVec<[f64; 4]>,
+}
+
+/// True if a tensor can be broadcast to the shape of another one.
+fn broadcasts(body: &Body, whole: &Body) -> bool {
+    broadcast(body.shape(), whole.shape()).is_ok_and(|shape| shape[..] == *whole.shape())
 }
 
 /// True if a tensor is one plain number, which can be overwritten if it is `kept`.
@@ -352,11 +404,10 @@ fn is_single(tensor: &Tensor, kept: bool) -> bool {
 
 /// Runs all items that are in host memory.
 fn write_host<'a>(
-    code: &Code,
+    lowered: &Lowered,
     bodies: impl Iterator<Item = &'a Body>,
     width: usize,
-    numbers: impl Iterator<Item = &'a [f64]>,
-    rounds: bool,
+    numbers: impl Iterator<Item = &'a [Scalar]>,
 ) -> Result<()> {
     let mut operands = Vec::with_capacity(bodies.size_hint().0);
     let mut spans: Vec<(usize, usize)> = Vec::with_capacity(bodies.size_hint().0);
@@ -370,10 +421,17 @@ fn write_host<'a>(
     }
     spans.sort_unstable();
     let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-    let job = |(operands, numbers)| Job { operands, numbers, rounds };
+    let job = |(operands, numbers)| Job { operands, numbers };
     let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
     // SAFETY: the bodies are live and have one shape. In an item, an operand that overlaps a result has the
     // same layout or was copied; items that overlap each other are not `apart`.
-    unsafe { crate::cpu::program::run(code, &jobs, apart) };
+    unsafe { crate::cpu::group::run(&lowered.loops, &lowered.types, &jobs, apart) };
     Ok(())
+}
+
+/// What a shader needs of a row.
+#[cfg(feature = "gpu")]
+fn shader_text(row: &&'static Pointwise) -> Expr {
+    let expr = &row.forward;
+    Expr { key: expr.key, inputs: expr.inputs, wgsl: expr.wgsl, predicate: expr.loops.predicate }
 }

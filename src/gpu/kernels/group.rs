@@ -1,31 +1,32 @@
-//! Programs of optimizers: one kernel reads several tensors, computes, and writes several; one or four
-//! elements per invocation.
+//! Groups of pointwise instructions: one kernel reads several tensors, computes, and writes several; one or four elements
+//! per invocation.
 
-use crate::base::program::{self, Op, Source};
-use crate::base::{DType, Error, Result, Scalar};
+use crate::base::group::{Argument, Group};
+use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
+use crate::gpu::kernels::pointwise::Expr;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
-use crate::gpu::shader::stored::{Stored, Value};
+use crate::gpu::shader::prelude;
+use crate::gpu::shader::stored::{Stored, Value, compute as compute_value};
 use smallvec::SmallVec;
 
 /// The maximal number of operands: WebGPU guarantees eight buffers, and long parameters take one.
 pub const MAX_OPERANDS: usize = 7;
 
-/// Runs `code` over operands of one shape; an operand of one element is broadcast. Outputs overlap nothing
-/// else. If `rounds`, each instruction rounds to the dtype of the first operand, as separate operators
-/// would.
-pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rounds: bool) -> Result<()> {
+/// Runs `group` over operands of one shape. Outputs overlap nothing else.
+pub fn run_group(group: &Group<Expr>, operands: &[View<'_>], numbers: &[Scalar]) -> Result<()> {
     let gpu = gpu()?;
     let [first, ..] = operands else { return Ok(()) };
     if operands.len() > MAX_OPERANDS {
         return Err(Error::runtime(format!(
-            "an optimizer program on the GPU takes at most {MAX_OPERANDS} tensors"
+            "a group on the GPU takes at most {MAX_OPERANDS} tensors, but this one has {}",
+            operands.len()
         )));
     }
     operands.iter().try_for_each(check)?;
@@ -33,11 +34,12 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         return Ok(());
     }
     for view in operands {
-        gpu.supports("step", view.dtype)?;
+        gpu.supports("group", view.dtype)?;
     }
+    let compute = compute_of(group)?;
     let strides: SmallVec<[&[usize]; 8]> = operands.iter().map(|view| view.strides).collect();
     let space = Space::new(first.shape, &strides);
-    let written = |k: usize| code.results.iter().any(|&(operand, _)| usize::from(operand) == k);
+    let written = |k: usize| group.results.iter().any(|&(operand, _)| usize::from(operand) == k);
     let expanded = |k: usize| space.strides[k].iter().all(|&stride| stride == 0);
     let shared = |k: usize| {
         operands.iter().enumerate().any(|(other, view)| {
@@ -47,11 +49,10 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
     let even = |k: usize| space.strides[k][0] == 1 && operands[k].offset.is_multiple_of(4);
     let quads = space.rank() == 1 && (0..operands.len()).all(|k| even(k) || (expanded(k) && !written(k)));
     let plan = Plan {
-        code,
-        compute: if first.dtype == DType::F64 { Value::F64 } else { Value::F32 },
+        group,
+        compute,
         rank: space.rank(),
         quads,
-        rounds: if rounds { Stored::of(first.dtype) } else { Stored::F32 },
         operands: (0..operands.len())
             .map(|k| Operand {
                 stored: Stored::of(operands[k].dtype),
@@ -70,13 +71,28 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
             space.push_strides(k, &mut words);
         }
     }
-    numbers.iter().for_each(|&x| push_number(plan.compute, Scalar::Float(x), &mut words));
+    numbers.iter().for_each(|&x| push_number(plan.compute, x, &mut words));
     let kernel = gpu.kernel(&plan)?;
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
     let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
     let groups = groups(items, GROUP);
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+/// The type that all instructions of the group compute in: a shader has one.
+fn compute_of(group: &Group<Expr>) -> Result<Value> {
+    let dtype = group.instructions.first().map_or(DType::F32, |instruction| instruction.compute);
+    for instruction in &group.instructions {
+        let (op, compute) = (instruction.expr.key, instruction.compute);
+        if compute != dtype
+            || compute.is_complex()
+            || !prelude::knows(compute_value(compute), instruction.expr.wgsl)
+        {
+            return Err(Fault::NoShader { op, dtype: compute }.into());
+        }
+    }
+    Ok(compute_value(dtype))
 }
 
 #[derive(Hash)]
@@ -91,89 +107,67 @@ struct Operand {
 
 #[derive(Hash)]
 struct Plan<'a> {
-    code: &'a program::Code,
+    group: &'a Group<Expr>,
     compute: Value,
     rank: usize,
     /// True if an invocation computes four elements.
     quads: bool,
-    rounds: Stored,
     operands: SmallVec<[Operand; 8]>,
 }
 
 impl Plan<'_> {
     /// Returns the function for one element: its results from the operands and the numbers.
     fn element(&self) -> String {
-        let results = &self.code.results;
+        let results = &self.group.results;
         let fields: String = (0..results.len()).map(|at| format!(" r{at}: T,")).collect();
         let mut parameters: Vec<String> = (0..self.operands.len()).map(|k| format!("given{k}: T")).collect();
-        parameters.extend((0..self.code.numbers.len()).map(|k| format!("n{k}: T")));
-        let mut text =
-            format!("struct Results {{{fields} }}\nfn element({}) -> Results {{\n", parameters.join(", "));
-        for k in 0..self.code.registers {
+        parameters.extend((0..self.group.numbers.len()).map(|k| format!("n{k}: T")));
+        let mut text = format!("struct Results {{{fields} }}\n");
+        let mut body = String::new();
+        for k in 0..self.group.registers {
             let first = if k < self.operands.len() { format!("given{k}") } else { "T(0)".to_owned() };
-            text += &format!("  var v{k} = {first};\n");
+            body += &format!("  var v{k} = {first};\n");
         }
-        for instruction in &self.code.instructions {
+        for (at, instruction) in self.group.instructions.iter().enumerate() {
+            let expr = &instruction.expr;
+            let names: Vec<String> = expr.inputs.iter().map(|name| format!("{name}_: T")).collect();
+            let value = prelude::expression(self.compute, expr.wgsl, expr.inputs);
+            let result = if expr.predicate { Value::Bool } else { self.compute };
+            text +=
+                &format!("fn step{at}({}) -> {} {{ return {value}; }}\n", names.join(", "), result.name());
             let args: Vec<String> = instruction
                 .args
                 .iter()
                 .map(|arg| match arg {
-                    Source::Register(r) => format!("v{r}"),
-                    Source::Number(r) => format!("n{r}"),
+                    Argument::Register(r) => format!("v{r}"),
+                    Argument::Number(r) => format!("n{r}"),
                 })
                 .collect();
-            // Scalars are passed as numbers, and are not rounded to the dtype.
-            let value = Plan::expression(instruction.op, &args);
-            let value = if instruction.single { value } else { self.rounded(&value) };
-            text += &format!("  v{} = {value};\n", instruction.to);
+            let value = result.convert(self.compute, &format!("step{at}({})", args.join(", ")));
+            let value = instruction.rounds.map_or(value.clone(), |dtype| self.round(dtype, &value));
+            body += &format!("  v{} = {value};\n", instruction.to);
         }
         let values: Vec<String> = results.iter().map(|(_, from)| format!("v{from}")).collect();
-        text + &format!("  return Results({});\n}}\n", values.join(", "))
+        text + &format!(
+            "fn element({}) -> Results {{\n{body}  return Results({});\n}}\n",
+            parameters.join(", "),
+            values.join(", ")
+        )
     }
 
-    fn rounded(&self, value: &str) -> String {
-        match self.rounds {
+    /// Rounds a value to a dtype that it would be stored as between operators.
+    fn round(&self, dtype: DType, value: &str) -> String {
+        match Stored::of(dtype) {
             Stored::F16 => format!("widen_f16(narrow_f16({value}))"),
             Stored::BF16 => format!("bitcast<f32>(narrow_bf16({value}) << 16u)"),
-            _ => value.to_owned(),
-        }
-    }
-
-    fn expression(op: Op, args: &[String]) -> String {
-        let at = |k: usize| args.get(k).map_or("", String::as_str);
-        let (a, b, c, d) = (at(0), at(1), at(2), at(3));
-        match op {
-            Op::Copy => a.to_owned(),
-            Op::Neg => format!("-{a}"),
-            Op::Abs => format!("abs({a})"),
-            Op::Sign => format!("sign({a})"),
-            Op::Sqrt => format!("sqrt({a})"),
-            Op::Add => format!("{a} + {b}"),
-            Op::Sub => format!("{a} - {b}"),
-            Op::Mul => format!("{a} * {b}"),
-            Op::Div => format!("quotient({a}, {b})"),
-            Op::Pow => format!("pow({a}, {b})"),
-            Op::Maximum => format!("maximum({a}, {b})"),
-            Op::Minimum => format!("minimum({a}, {b})"),
-            Op::Gt => format!("num({a} > {b})"),
-            Op::Lt => format!("num({a} < {b})"),
-            Op::Eq => format!("num({a} == {b})"),
-            Op::Where => format!("select({c}, {b}, !({a} == T(0)))"),
-            Op::AddScaled => format!("{a} + {c} * {b}"),
-            Op::Lerp => {
-                format!(
-                    "select({b} + ({c} - T(1)) * ({b} - {a}), {a} + {c} * ({b} - {a}), abs({c}) < T(0.5))"
-                )
-            }
-            Op::AddCMul => format!("{a} + {d} * {b} * {c}"),
-            Op::AddCDiv => format!("{a} + quotient({d} * {b}, {c})"),
+            stored => stored.value().convert(self.compute, &self.compute.convert_to_stored(stored, value)),
         }
     }
 }
 
 impl ShaderKind for Plan<'_> {
     fn name(&self) -> &'static str {
-        "step"
+        "group"
     }
 
     fn shader(&self) -> Shader {
@@ -215,7 +209,7 @@ impl ShaderKind for Plan<'_> {
             arguments.iter_mut().for_each(|list| list.push(format!("{name}_n")));
         }
         let numbers: Vec<String> =
-            (0..self.code.numbers.len()).map(|_| number(self.compute, &mut code)).collect();
+            (0..self.group.numbers.len()).map(|_| number(self.compute, &mut code)).collect();
         for (k, text) in numbers.iter().enumerate() {
             code.push(&format!("  let n{k} = {text};\n"));
         }
@@ -223,7 +217,7 @@ impl ShaderKind for Plan<'_> {
             list.extend((0..numbers.len()).map(|k| format!("n{k}")));
             code.push(&format!("  let e_{lane} = element({});\n", list.join(", ")));
         }
-        for (at, &(k, _)) in self.code.results.iter().enumerate() {
+        for (at, &(k, _)) in self.group.results.iter().enumerate() {
             let stored = self.operands[usize::from(k)].stored;
             code.push("  {\n");
             for lane in 0..lanes {
@@ -245,62 +239,53 @@ impl ShaderKind for Plan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::group::{Instruction, Number};
     use crate::gpu::shader::code::validate;
     use smallvec::smallvec;
 
     #[test]
     fn kernels_are_valid() {
-        let every = [
-            Op::Copy,
-            Op::Neg,
-            Op::Abs,
-            Op::Sign,
-            Op::Sqrt,
-            Op::Add,
-            Op::Sub,
-            Op::Mul,
-            Op::Div,
-            Op::Maximum,
-            Op::Minimum,
-            Op::Gt,
-            Op::Lt,
-            Op::Eq,
-            Op::Where,
-            Op::AddScaled,
-            Op::Lerp,
-            Op::AddCMul,
-            Op::AddCDiv,
+        let expr = |key, inputs, wgsl, predicate| Expr { key, inputs, wgsl, predicate };
+        let exprs = [
+            expr("mul", &["input", "other"], "input * other", false),
+            expr("div", &["input", "other"], "input / other", false),
+            expr("gt", &["input", "other"], "gt(input, other)", true),
+            expr("choose", &["yes", "no", "condition"], "select(no, yes, truth(condition))", false),
         ];
-        let instruction = |op: Op, to| program::Instruction {
-            op,
-            to,
-            args: [Source::Register(0), Source::Register(1), Source::Number(0), Source::Number(1)]
-                [..op.arity()]
-                .into(),
-            single: false,
-        };
-        for (stored, compute) in [
-            (Stored::F32, Value::F32),
-            (Stored::F16, Value::F32),
-            (Stored::BF16, Value::F32),
-            (Stored::F64, Value::F64),
+        for (dtype, rounds) in [
+            (DType::F32, None),
+            (DType::F16, Some(DType::F16)),
+            (DType::BF16, Some(DType::BF16)),
+            (DType::F64, None),
+            (DType::I64, None),
+            (DType::I16, Some(DType::I16)),
         ] {
-            let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
-            instructions.push(instruction(Op::Pow, 0));
-            let code = program::Code {
-                instructions,
+            let stored = Stored::of(dtype);
+            let compute =
+                if dtype.is_half() { DType::F32 } else { if rounds.is_some() { DType::I64 } else { dtype } };
+            let instructions = exprs.iter().enumerate().map(|(at, &expr)| Instruction {
+                expr,
+                compute,
+                rounds: rounds.filter(|_| !expr.predicate),
+                to: if at == 0 { 0 } else { 2 },
+                args: [Argument::Register(0), Argument::Number(0), Argument::Register(1)]
+                    [..expr.inputs.len()]
+                    .into(),
+            });
+            let group = Group {
+                instructions: instructions.collect(),
                 operands: 2,
                 registers: 3,
                 results: vec![(0, 0), (1, 2)],
-                numbers: vec![0, 1],
+                numbers: vec![Number { value: 0, compute, rounds: None }],
             };
+            let value = compute_value(compute);
             for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
                 let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
                 let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
-                let results = if expanded { vec![(0, 0)] } else { code.results.clone() };
-                let code = program::Code { results, ..code.clone() };
-                let plan = Plan { code: &code, compute, rank, quads, rounds: stored, operands };
-                validate(&plan.shader());
+                let results = if expanded { vec![(0, 0)] } else { group.results.clone() };
+                let group = Group { results, ..group.clone() };
+                validate(&Plan { group: &group, compute: value, rank, quads, operands }.shader());
             }
         }
     }
