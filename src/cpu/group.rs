@@ -4,7 +4,9 @@
 use super::cast::convert::{Conversion, narrow, widen};
 use super::cast::tile::{Tile, tile_len};
 use super::par::{GRAIN, ranges};
+use super::pointwise::rows::{InputRows, SHORTEST};
 use super::pointwise::{Loop, Loops, MAX_IN, powers, splat_scalar};
+use super::simd::REGISTER;
 use super::strided_run::{RunBuffers, StridedRun};
 use super::walk::Walk;
 use crate::base::group::{Argument, Group, Instruction};
@@ -18,6 +20,9 @@ use std::ptr::{null, null_mut};
 pub const MAX_OPERANDS: usize = 8;
 /// The largest number of registers of a group.
 pub const MAX_REGISTERS: usize = 24;
+
+/// A multiple of the elements in any register of the processor.
+const WIDE: usize = REGISTER;
 
 /// One run of a group.
 pub struct Job<'a> {
@@ -114,12 +119,9 @@ unsafe fn run_part(
             .zip(steps)
             .map(|((x, &own), step)| StridedRun::reader(x, step, own))
             .collect();
-        // A single instruction without registers and numbers of its own needs no tiles.
-        let no_tiles = group.instructions.len() == 1
-            && group.registers == group.operands
-            && group.numbers.is_empty()
-            && types.iter().all(|&own| own == group.instructions[0].compute);
-        let most = if no_tiles && lines.iter().all(StridedRun::is_direct) { n } else { tile };
+        // A single instruction without registers of its own needs no tiles.
+        let no_tiles = is_single_pass(group, types) && lines.iter().all(StridedRun::is_direct);
+        let most = if no_tiles { (n - n % WIDE).max(tile) } else { tile };
         let mut done = 0;
         while done < n {
             let len = (n - done).min(most);
@@ -166,6 +168,17 @@ unsafe fn run_part(
     Walk::<MAX_OPERANDS>::over(&dims, first.shape, strides).runs(part, run);
 }
 
+/// True if the only instruction computes a result from operands in memory.
+fn is_single_pass(group: &Group<&'static Loops>, types: &[DType]) -> bool {
+    let [only] = group.instructions.as_slice() else { return false };
+    let takes_numbers = |element_loop: &Loop| group.numbers.is_empty() || element_loop.rows.is_some();
+    group.registers == group.operands
+        && types.iter().all(|&own| own == only.compute)
+        && only.rounds.is_none()
+        && only.expr.powers.is_empty()
+        && only.expr.of(only.compute).is_some_and(takes_numbers)
+}
+
 /// A register's memory, and the dtype of the elements that it holds.
 #[derive(Clone, Copy)]
 struct Register {
@@ -202,12 +215,15 @@ unsafe fn run_instruction(
     let compute = instruction.compute;
     let to = registers[usize::from(instruction.to)].at;
     let mut ins = [null(); MAX_IN];
-    let mut overlaps = false;
+    let (mut overlaps, mut constants) = (false, 0usize);
     // SAFETY: the caller's contract; a tile has room for `n` elements of any type.
     unsafe {
         for (k, arg) in instruction.args.iter().enumerate() {
             ins[k] = match *arg {
-                Argument::Number(at) => numbers.tiles[usize::from(at)].at().cast_const(),
+                Argument::Number(at) => {
+                    constants |= 1 << k;
+                    numbers.tiles[usize::from(at)].at().cast_const()
+                }
                 Argument::Register(at) => {
                     let Register { at, holds } = registers[usize::from(at)];
                     if holds == compute {
@@ -221,14 +237,14 @@ unsafe fn run_instruction(
             };
         }
         let Some(element_loop) = choose_loop(instruction, values) else { return };
-        match element_loop.over {
-            Some(over) if overlaps => over(n, to, &ins),
-            // The loop for a known exponent may not write over its operand, though the general one may.
-            None if overlaps => {
-                (element_loop.each)(n, spare.result.at(), &ins);
-                to.copy_from_nonoverlapping(spare.result.at(), n * compute.size());
-            }
-            _ => (element_loop.each)(n, to, &ins),
+        if let Some(rows) = element_loop.rows
+            && constants != 0
+            && (!overlaps && n >= SHORTEST || n.is_multiple_of(WIDE))
+        {
+            let line = |k: usize| InputRows { at: ins[k], row: 0, constant: constants >> k & 1 == 1 };
+            rows(1, n, to, 0, &from_fn(line));
+        } else {
+            run_loop(element_loop, overlaps, compute, n, to, &ins, spare);
         }
         if let Some(dtype) = instruction.rounds {
             narrow(compute, dtype)(n, to, spare.rounded.at());
@@ -237,6 +253,34 @@ unsafe fn run_instruction(
     }
     let holds = if instruction.expr.predicate { DType::Bool } else { compute };
     registers[usize::from(instruction.to)].holds = holds;
+}
+
+/// Runs a dense loop, whose output may be one of its inputs if it `overlaps`.
+///
+/// # Safety
+/// See [`run_instruction`].
+#[inline(always)]
+unsafe fn run_loop(
+    element_loop: &Loop,
+    overlaps: bool,
+    compute: DType,
+    n: usize,
+    to: *mut u8,
+    ins: &[*const u8; MAX_IN],
+    spare: &mut Spare,
+) {
+    // SAFETY: the caller's contract; a tile has room for `n` elements of any type.
+    unsafe {
+        match element_loop.over {
+            Some(over) if overlaps => over(n, to, ins),
+            // The loop for a known exponent may not write over its operand, though the general one may.
+            None if overlaps => {
+                (element_loop.each)(n, spare.result.at(), ins);
+                to.copy_from_nonoverlapping(spare.result.at(), n * compute.size());
+            }
+            _ => (element_loop.each)(n, to, ins),
+        }
+    }
 }
 
 /// The instruction's loop, or the one for a known exponent.

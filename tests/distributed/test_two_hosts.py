@@ -81,3 +81,19 @@ def test_ranks_on_two_hosts(hosts, each):
             process.kill()
     assert all(code == 0 for _, code in ends), "\n".join(err for (_, err), _ in ends)
     assert len({out for (out, _), _ in ends}) == 1
+
+
+FULL = """
+mount -t tmpfs -o size=1m tmpfs /dev/shm
+exec "$0" -m gradiron.distributed.run --nproc-per-node 2 --no-python "$0" -c "
+import gradiron as torch
+torch.distributed.init_process_group()"
+"""
+
+
+def test_full_shared_memory(hosts):
+    run = ["unshare", "--mount", "sh", "-c", FULL, sys.executable]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    text = "the 2 ranks on the machine of rank 0 need 12 MB of shared memory, but /dev/shm has 1.0 MB left"
+    assert done.stderr.count(f"RuntimeError: {text}") == 2, done.stderr

@@ -258,7 +258,7 @@ by_registers!(past, put_past);
 const ANY: usize = usize::MAX;
 
 /// The loops over rows of an expression. With two operands there is one loop for each choice of the constant operand,
-/// which then stays in a register.
+/// and with more there is one for a constant last operand, such as a scale, which then stays in a register.
 unsafe fn rows<F, const N: usize, const LANES: usize>(
     rows: usize,
     cols: usize,
@@ -268,10 +268,14 @@ unsafe fn rows<F, const N: usize, const LANES: usize>(
 ) where
     F: Formula<X: Elements<N, Element: Default>>,
 {
-    let run = match (N, ins[0].constant, ins[1].constant) {
-        (2, true, false) => some_rows::<F, N, LANES, 1>,
-        (2, false, true) => some_rows::<F, N, LANES, 2>,
-        (2, false, false) => some_rows::<F, N, LANES, 0>,
+    let last = 1 << (N - 1);
+    let constants = (0..N).fold(0, |bits, k| bits | usize::from(ins[k].constant) << k);
+    let run = match N {
+        2 if constants == 1 => some_rows::<F, N, LANES, 1>,
+        2 if constants == 2 => some_rows::<F, N, LANES, 2>,
+        2 if constants == 0 => some_rows::<F, N, LANES, 0>,
+        3 if constants == last => some_rows::<F, N, LANES, 4>,
+        4 if constants == last => some_rows::<F, N, LANES, 8>,
         _ => some_rows::<F, N, LANES, ANY>,
     };
     // SAFETY: the caller's contract.

@@ -5,7 +5,8 @@
 pub const fn is_memory_bound(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {
-        let cheap = ["maximum", "minimum", "abs", "fused_multiply_add"];
+        let cheap =
+            ["maximum", "minimum", "abs", "sqrt", "select", "lt", "multiply_add", "fused_multiply_add"];
         if expression.as_bytes()[i] == b'(' && !is_called(&cheap, expression, i) {
             return false;
         }
