@@ -6,8 +6,8 @@ use crate::base::lock;
 use crate::base::program::{Code, Program};
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
-use crate::operator::overlap::{check_writable, overlaps};
-use crate::operator::write::Write;
+use crate::operator::bodies::overlap::{check_writable, overlaps};
+use crate::operator::inplace::write::Write;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
@@ -201,7 +201,7 @@ impl Rule {
         for (i, lowered) in items.lowered.iter().enumerate() {
             for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
                 if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.on_gpu[k]) {
-                    crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
+                    crate::operator::bodies::fill(&tensor.body(), Scalar::Float(value))?;
                 }
             }
         }
@@ -242,9 +242,9 @@ impl Rule {
             let meets = |&(other, _): &(usize, usize)| other != k && overlaps(body, &own[other]);
             let mut made = None;
             if !body.conj_neg.is_none() {
-                made = Some(crate::operator::conj_neg::values(body)?);
+                made = Some(crate::operator::bodies::conj_neg::values(body)?);
             } else if self.program.results.iter().any(meets) {
-                made = Some(crate::operator::kernel::duplicate(body)?);
+                made = Some(crate::operator::bodies::duplicate(body)?);
             }
             if body.dtype.is_complex() {
                 made = Some(made.as_ref().unwrap_or(body).as_parts());
