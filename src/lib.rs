@@ -16,7 +16,6 @@ pub mod ops;
 mod python;
 pub mod storage;
 pub mod tensor;
-pub mod transforms;
 
 #[cfg(feature = "python")]
 #[global_allocator]

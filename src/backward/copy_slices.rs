@@ -3,9 +3,9 @@
 
 use super::match_gradient::fit;
 use crate::base::Result;
-use crate::operator::complex_views::with_conj_neg;
-use crate::operator::copy_slices::{around, part};
-use crate::operator::view_part::check_part;
+use crate::operator::inplace::copy_slices::{around, part};
+use crate::operator::primitives::complex_views::with_conj_neg;
+use crate::operator::primitives::view_part::check_part;
 use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
 pub struct DeriveOptions {

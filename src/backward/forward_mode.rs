@@ -2,7 +2,7 @@
 
 use super::{Request, run};
 use crate::base::Result;
-use crate::tensor::tangents::{self, DualLevel};
+use crate::tensor::levels::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Tensor};
 
 /// Enters a dual level; [`tangents::exit`] ends it.

@@ -1,9 +1,9 @@
 //! Converts gradients to the shape, dtype and device of the values that they are gradients of.
 
 use crate::base::{DType, Dims, Error, Guidance, Result};
-use crate::operator::complex_views::real;
-use crate::operator::copies::{to_device, to_dtype};
-use crate::operator::sums::sum_to;
+use crate::operator::primitives::complex_views::real;
+use crate::operator::primitives::copies::{to_device, to_dtype};
+use crate::operator::primitives::sums::sum_to;
 use crate::tensor::{Edge, GradType, Kind, Meta, Node, Tensor};
 
 /// Converts a gradient for an edge: undoes broadcasting, restores dtype and device.

@@ -13,10 +13,10 @@ mod ready_queue;
 pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile, try_alloc};
-use crate::operator::addition;
 use crate::operator::batch;
-use crate::operator::copies::clone_dense;
-use crate::operator::nan::has_nan;
+use crate::operator::pointwise::nan::has_nan;
+use crate::operator::primitives::addition;
+use crate::operator::primitives::copies::clone_dense;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, add_failed_node, anomaly, any_hosted, mode,
     saved_hooks, with_snapshot,

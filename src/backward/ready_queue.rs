@@ -3,8 +3,8 @@
 
 use super::leaf_counts::LeafCounts;
 use crate::base::{Result, try_alloc};
-use crate::operator::addition;
 use crate::operator::pointwise::apply_inplace;
+use crate::operator::primitives::addition;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, with_snapshot};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

@@ -1,55 +1,33 @@
-//! The code that all operators share and that knows no single one: the contents of a row ([`row`], facts),
-//! and how a primitive is called ([`primitive`]). `docs/rows.md` explains the language in which operators are
-//! declared.
+//! How operators are declared and how they run. `docs/rows.md` explains the language of the declarations.
+//!
+//! - [`row`]: what is declared of an operator
+//! - [`bodies`]: kernels, dispatched by device
+//! - [`call`]: the call of a primitive, and its derivative
+//! - [`inplace`]: writes into tensors
+//! - [`pointwise`]: operators that compute each element by itself
+//! - [`group`]: pointwise rows that run in one pass over memory
+//! - [`batch`] and [`tangent`]: what `vmap` and forward mode do with a call
+//! - [`primitives`]: the operators on which the other folders build: views, copies, sums; all others are in `ops`
 
-pub mod addition;
 pub mod batch;
-pub mod clauses;
-pub mod complex_views;
-pub mod conj_neg;
-pub mod constant;
-pub mod copies;
-pub mod copy_slices;
-pub mod declare;
-pub mod derivative;
-pub mod detached;
-pub mod devices;
-pub mod dtype_checks;
-pub mod generator;
-pub mod grad_expr;
-pub mod grad_value;
+pub mod bodies;
+pub mod call;
 pub mod group;
-pub mod index_kernel;
 pub mod inplace;
-pub mod inplace_view;
-pub mod join;
-pub mod kernel;
-pub mod names;
-pub mod nan;
-pub mod operand;
-pub mod out;
-pub mod overlap;
 pub mod pointwise;
-pub mod primitive;
-mod registry;
-pub mod results;
+pub mod primitives;
 pub mod row;
-pub mod strided;
-pub mod sums;
 pub mod tangent;
-pub mod view_part;
-pub mod views;
-pub mod write;
 
 pub use crate::base::{Error, Result};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};
-pub use grad_expr::IntoGrad;
-pub use grad_value::V;
-pub(crate) use names::same;
-pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order};
-pub use operand::Operand;
+pub use call::grad_expr::IntoGrad;
 pub use pointwise::row::source_bits;
-pub use registry::{Registered, rows};
+pub use row::grad_value::V;
+pub(crate) use row::names::same;
+pub use row::names::{OUTPUTS, always_saved, camel, saved_name, saved_order};
+pub use row::operand::Operand;
+pub use row::registry::{Registered, rows};
 pub use row::{
     Arg, Autocast, Forms, FromArg, IntArgs, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled,
     Several, Sizes, operand_kind, take,

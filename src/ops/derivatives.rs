@@ -1,9 +1,9 @@
-//! Methods of `V` for formulas of derivatives, which are differentiable themselves. (Addition is in `operator/addition.rs`,
+//! Methods of `V` for formulas of derivatives, which are differentiable themselves. (Addition is in `operator/primitives/addition.rs`,
 //! because `operator` itself needs it.)
 
 use crate::base::{Error, Result, Scalar};
 use crate::operator::V;
-use crate::operator::declare::on_values;
+use crate::operator::pointwise::declare::on_values;
 use crate::ops::complex;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::shape::view;

@@ -17,7 +17,7 @@ pub mod special;
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static crate::operator::pointwise::Pointwise> {
     [
-        crate::operator::addition::ROWS,
+        crate::operator::primitives::addition::ROWS,
         elementwise::arithmetic::ROWS,
         elementwise::arithmetic::LIKE,
         elementwise::unary::ROWS,

@@ -1,8 +1,8 @@
 //! Random number generators as Python objects.
 
 use crate::base::{DType, Device};
-use crate::operator::generator::Generator;
-use crate::operator::{copies, detached};
+use crate::operator::primitives::{copies, detached};
+use crate::operator::row::generator::Generator;
 use crate::python::types::{PyDevice, device_from, device_object};
 use crate::python::wrapper::class;
 use crate::python::wrapper::class::PyTensor;
@@ -50,7 +50,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
         return Err(PyTypeError::new_err("RNG state must be a torch.ByteTensor"));
     };
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
-    let dense = crate::operator::kernel::duplicate(&host.body())?;
+    let dense = crate::operator::bodies::duplicate(&host.body())?;
     // SAFETY: the body is contiguous and holds that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
     generator.stream().cpu.set_state(bytes)?;

@@ -21,7 +21,8 @@ mod types;
 mod wrapper;
 
 use crate::base::{self, DType};
-use crate::operator::{Forms, Param, Row, copies};
+use crate::operator::primitives::copies;
+use crate::operator::{Forms, Param, Row};
 use crate::ops;
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::PyTypeError;

@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Moves this thread's switch into the returned closure, which sets it in the thread that calls it.
-pub(super) fn hand_over() -> impl FnOnce() + Send {
+pub(in crate::tensor) fn hand_over() -> impl FnOnce() + Send {
     let on = ENABLED.replace(true);
     move || ENABLED.set(on)
 }

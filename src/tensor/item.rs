@@ -2,7 +2,8 @@
 //! collector visits.
 
 use crate::base::{Error, Result, Scalar};
-use crate::tensor::{NodeRef, Tensor, batched};
+use crate::tensor::levels::batched;
+use crate::tensor::{NodeRef, Tensor};
 use smallvec::SmallVec;
 
 /// The objects that the garbage collector visits from a tensor.

@@ -2,7 +2,6 @@
 //! was born with. What may change later (a leaf's `.grad`, the new edge after an in-place write) is in a
 //! separate, slower cell.
 
-mod batched;
 mod body;
 mod dual_levels;
 mod flags;
@@ -18,7 +17,6 @@ pub mod node_hooks;
 mod part;
 mod replaced;
 mod snapshot;
-pub mod tangents;
 mod thread;
 mod view;
 

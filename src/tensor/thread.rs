@@ -1,7 +1,8 @@
 //! Moves a thread's settings to another thread that continues its work.
 
 use crate::storage;
-use crate::tensor::{anomaly, dual_levels, mode, node_hooks, saved_hooks};
+use crate::tensor::dual_levels;
+use crate::tensor::{anomaly, mode, node_hooks, saved_hooks};
 
 /// Moves this thread's modes and hooks into the returned closure, which sets them in the thread that calls
 /// it.

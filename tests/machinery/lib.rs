@@ -14,5 +14,3 @@ pub mod operator;
 pub mod storage;
 #[path = "../../src/tensor/mod.rs"]
 pub mod tensor;
-#[path = "../../src/transforms/mod.rs"]
-pub mod transforms;

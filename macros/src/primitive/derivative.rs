@@ -55,7 +55,7 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
         let (bare, lent) = bare(&input.ty);
         let local = format_ident!("__{}", p.unraw());
         let fetch = |place: TokenStream| {
-            at(&bare, quote!(let #local: #bare = #op::derivative::Fetch::fetch(step, &#place)?;))
+            at(&bare, quote!(let #local: #bare = #op::call::derivative::Fetch::fetch(step, &#place)?;))
         };
         match this.source(p, false)? {
             Source::Gradient => {
@@ -64,7 +64,8 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
             }
             Source::Meta => {
                 let place = this.place(wrt);
-                all.lets.push(quote!(let #local: #bare = #op::derivative::FetchMeta::meta(step, &#place)?;))
+                all.lets
+                    .push(quote!(let #local: #bare = #op::call::derivative::FetchMeta::meta(step, &#place)?;))
             }
             Source::Wants if crate::call::is(&bare, "Vec") => {
                 let place = this.place(wrt);
@@ -84,7 +85,8 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
                 if crate::call::is(crate::call::argument(&bare, "Option").unwrap_or(&bare), "Meta") =>
             {
                 let place = this.place(i);
-                all.lets.push(quote!(let #local: #bare = #op::derivative::FetchMeta::meta(step, &#place)?;))
+                all.lets
+                    .push(quote!(let #local: #bare = #op::call::derivative::FetchMeta::meta(step, &#place)?;))
             }
             Source::Tensor(i) => {
                 all.bits |= 1 << i;
@@ -100,7 +102,7 @@ pub(super) fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kep
                 all.bits |= 1 << (OUTPUT_BIT - i);
                 kept.saved.push((this.results[i].clone(), quote!(#op::facts::SavedAt::Output(#i))));
                 let i = i as u32;
-                all.lets.push(fetch(quote!(#op::derivative::Slot::output(#i, RETURNED))));
+                all.lets.push(fetch(quote!(#op::call::derivative::Slot::output(#i, RETURNED))));
             }
             Source::Argument(i) => {
                 let place = kept.arguments.iter().position(|k| *k == i).unwrap_or_else(|| {
@@ -139,9 +141,9 @@ pub(super) fn step(
             let place = this.place(i);
             quote!(#place.start())
         });
-        quote!(#op::derivative::IntoAllGrads::put_all(made, step, &mut grads, &[#(#places),*])?;)
+        quote!(#op::call::derivative::IntoAllGrads::put_all(made, step, &mut grads, &[#(#places),*])?;)
     } else {
-        quote!(#op::derivative::IntoGrads::put(made, &mut grads, __own_edges.start())?;)
+        quote!(#op::call::derivative::IntoGrads::put(made, &mut grads, __own_edges.start())?;)
     };
     let mut bits = 0;
     let mut run = |f: &ImplItemFn| -> Result<TokenStream> {
@@ -149,7 +151,7 @@ pub(super) fn step(
         bits |= own;
         let ident = &f.sig.ident;
         Ok(quote! {
-            if let Some(__g) = <#incoming as #op::derivative::Incoming>::incoming(step)? {
+            if let Some(__g) = <#incoming as #op::call::derivative::Incoming>::incoming(step)? {
                 #(#lets)*
                 let made = #name::#ident(#(#names),*);
                 #put
@@ -158,7 +160,7 @@ pub(super) fn step(
     };
     let slow = run(f)?;
     let code = match fast.map(run).transpose()? {
-        Some(fast) => quote!(if #op::derivative::is_plain(step) { #fast } else { #slow }),
+        Some(fast) => quote!(if #op::call::derivative::is_plain(step) { #fast } else { #slow }),
         None => slow,
     };
     let wanted = if together { quote!(true) } else { quote!(__own_edges.is_wanted(step)) };

@@ -153,8 +153,8 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         .collect();
     let extent_at = syn::Index::from(keeps.len());
     if extent {
-        kept_types.push(quote!(#op::primitive::Extent));
-        keeps.push(quote!(#op::primitive::Extent::of(&__groups, EDGES)));
+        kept_types.push(quote!(#op::call::Extent));
+        keeps.push(quote!(#op::call::Extent::of(&__groups, EDGES)));
     }
     let keep = if keeps.is_empty() { quote!(None) } else { quote!(Some(Box::new((#(#keeps,)*)) as _)) };
     let args = if keeps.is_empty() { quote!() } else { quote!(let __args = step.params::<Args>()?;) };
@@ -164,7 +164,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             quote!(|args| args.downcast_ref::<Args>().map(|args| &args.#extent_at.lengths[..])),
         )
     } else {
-        (quote!(let __extent: Option<&#op::primitive::Extent> = None;), quote!(|_| None))
+        (quote!(let __extent: Option<&#op::call::Extent> = None;), quote!(|_| None))
     };
     let visible = kept_params.iter().enumerate().filter(|(_, p)| !p.torch_name().is_empty());
     let shown_args = visible.map(|(place, p)| {
@@ -200,15 +200,15 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         let copy = if clauses.dense { quote!(dense_copy_of) } else { quote!(copy_of) };
         let check = check(quote!(&out));
         quote! {
-            let out = #op::primitive::#copy(#first)?;
+            let out = #op::call::#copy(#first)?;
             #check
             #name::write(&out, #(#rest),*)?;
-            #op::results::Forward::put(out, __made);
+            #op::call::results::Forward::put(out, __made);
             Ok(())
         }
     } else {
         quote! {
-            #op::results::Forward::put(#name::forward(#(#again),*)?, __made);
+            #op::call::results::Forward::put(#name::forward(#(#again),*)?, __made);
             Ok(())
         }
     };
@@ -231,11 +231,11 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let tangent = camel(if clauses.tangent == "fn" { "transposed" } else { &clauses.tangent });
     let call_of = |primitive: TokenStream, method: TokenStream| {
         quote! {
-            let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::results::Tensors> {
+            let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::call::results::Tensors> {
                 #rebuilt
-                #name::#method(#(#again),*).map(#op::results::Outputs::list)
+                #name::#method(#(#again),*).map(#op::call::results::Outputs::list)
             };
-            let __call = #op::primitive::Call {
+            let __call = #op::call::Call {
                 primitive: &#primitive,
                 flags: __flags,
                 groups: &__groups,
@@ -249,28 +249,28 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let (copy, copy_static) = if clauses.copy {
         let call = call_of(quote!(COPY), quote!(copy));
         let copied = quote! {
-            #op::results::Forward::put(#op::results::Copied::copied(#name::forward(#(#again),*)?, #first)?, __made);
+            #op::call::results::Forward::put(#op::call::results::Copied::copied(#name::forward(#(#again),*)?, #first)?, __made);
             Ok(())
         };
-        let bodies = quote!(<#made as #op::results::Copied>::Bodies);
+        let bodies = quote!(<#made as #op::call::results::Copied>::Bodies);
         let copy_node = format!("{node}_copy");
         (
             quote! {
                 /// Returns a copy instead of a view.
                 #[allow(clippy::too_many_arguments)]
-                pub fn copy(#(#sig_params),*) -> #op::Result<<#bodies as #op::results::Forward>::Tensors> {
-                    let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
-                    let __flags = #op::primitive::flags(&__groups).unread();
+                pub fn copy(#(#sig_params),*) -> #op::Result<<#bodies as #op::call::results::Forward>::Tensors> {
+                    let __groups: [#op::call::Group; #n] = [#(#tensor_names.into()),*];
+                    let __flags = #op::call::flags(&__groups).unread();
                     if __flags.is_batched() {
                         return #op::batch::dense(#name::call(#(#again),*)?);
                     }
                     #call
-                    let made = #op::primitive::run(&__call, &mut |_, __made| { #copied })?;
-                    <#bodies as #op::results::Forward>::tensors(made)
+                    let made = #op::call::run(&__call, &mut |_, __made| { #copied })?;
+                    <#bodies as #op::call::results::Forward>::tensors(made)
                 }
             },
             quote! {
-                static COPY: #op::primitive::Primitive = #op::primitive::Primitive {
+                static COPY: #op::call::Primitive = #op::call::Primitive {
                     derivative: #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #copy_node, apply },
                     views: false,
                     ..PRIMITIVE
@@ -304,10 +304,10 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             /// Like `call`, but writes over the first operand.
             #[allow(clippy::too_many_arguments)]
             pub fn over(#(#sig_params),*) -> #op::Result<()> {
-                let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
-                let __flags = #op::primitive::flags(&__groups);
+                let __groups: [#op::call::Group; #n] = [#(#tensor_names.into()),*];
+                let __flags = #op::call::flags(&__groups);
                 #call
-                #op::primitive::over(
+                #op::call::over(
                     &__call,
                     &[#(#apart),*],
                     &|out| { #check Ok(()) },
@@ -322,9 +322,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         || matches!(made, Type::Tuple(_));
     let recorded = if one_view && !clauses.untied {
         quote! {
-            if #op::primitive::is_only_recorded(__flags) {
-                let view = || Ok(#op::results::PlainView::body(#name::forward(#(#again),*)?, #first));
-                return #op::primitive::view_of(&__call, #first, view);
+            if #op::call::is_only_recorded(__flags) {
+                let view = || Ok(#op::call::results::PlainView::body(#name::forward(#(#again),*)?, #first));
+                return #op::call::view_of(&__call, #first, view);
             }
         }
     } else {
@@ -333,8 +333,8 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let quick = if one_view && !clauses.untied {
         let given = params.iter().map(|p| &p.name);
         quote! {
-            if #op::primitive::is_plain_view(__flags, #first) {
-                return Ok(#op::results::PlainView::plain_view(#name::forward(#(#given),*)?, #first));
+            if #op::call::is_plain_view(__flags, #first) {
+                return Ok(#op::call::results::PlainView::plain_view(#name::forward(#(#given),*)?, #first));
             }
         }
     } else {
@@ -390,16 +390,16 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 inplace: #inplace,
             };
             #inplace_static
-            static PRIMITIVE: #op::primitive::Primitive = #op::primitive::Primitive {
+            static PRIMITIVE: #op::call::Primitive = #op::call::Primitive {
                 derivative: #op::Derivative { facts: Some(&FACTS), flops: #flops, name: #node, apply },
-                dtypes: #op::primitive::DTypes::#dtypes,
+                dtypes: #op::call::DTypes::#dtypes,
                 edges: EDGES,
                 saves: &[#(#saves),*],
                 always: #always,
                 order: &[#(#order),*],
                 returned: RETURNED,
-                tangent: #op::primitive::Tangent::#tangent,
-                views: <#made as #op::results::Forward>::VIEWS,
+                tangent: #op::call::Tangent::#tangent,
+                views: <#made as #op::call::results::Forward>::VIEWS,
                 untied: #untied,
                 anywhere: #anywhere,
             };
@@ -407,28 +407,28 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             impl #name {
                 /// Runs the primitive, and records it if an operand requires a gradient.
                 #[allow(clippy::too_many_arguments)]
-                pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::results::Forward>::Tensors> {
-                    let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
-                    let __flags = #op::primitive::flags(&__groups);
+                pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::call::results::Forward>::Tensors> {
+                    let __groups: [#op::call::Group; #n] = [#(#tensor_names.into()),*];
+                    let __flags = #op::call::flags(&__groups);
                     #quick
                     #call
                     #recorded
                     if __flags.is_batched() {
-                        return #op::primitive::cold(|| {
+                        return #op::call::cold(|| {
                             if let Some(xs) = __call.with_own_samples()? {
-                                return <#forward_type as #op::results::Forward>::tensors(__again(&xs)?);
+                                return <#forward_type as #op::call::results::Forward>::tensors(__again(&xs)?);
                             }
                             #batch
                         });
                     }
-                    let made = #op::primitive::run(&__call, &mut |__plain, __made| match __plain {
+                    let made = #op::call::run(&__call, &mut |__plain, __made| match __plain {
                         None => { #compute }
                         Some(__xs) => {
                             #rebuilt
                             #compute
                         }
                     })?;
-                    <#forward_type as #op::results::Forward>::tensors(made)
+                    <#forward_type as #op::call::results::Forward>::tensors(made)
                 }
                 #over
                 #copy

@@ -104,7 +104,7 @@ impl Primitive<'_> {
 
     /// Code for the position of operand `i` among the node's edges or arguments.
     pub fn place(&self, i: usize) -> TokenStream {
-        let op = quote!(crate::operator::derivative);
+        let op = quote!(crate::operator::call::derivative);
         if self.is_one_list() {
             return quote!(#op::Slot::all(step));
         }

@@ -148,7 +148,7 @@ pub(super) fn batch(name: &Ident, this: &Primitive, clauses: &Clauses, own: bool
         .collect();
     let others = this.tensors.iter().skip(1).map(|p| &p.name);
     let alone = matches!(rule.to_string().as_str(), "in_front" | "merged").then(|| {
-        quote!(if __groups[1..].iter().flat_map(#op::primitive::Group::iter).any(#op::Tensor::is_batched) { return #each; })
+        quote!(if __groups[1..].iter().flat_map(#op::call::Group::iter).any(#op::Tensor::is_batched) { return #each; })
     });
     let others: Vec<TokenStream> = others
         .map(|own| {

@@ -1,8 +1,11 @@
 //! Batching rules: what operators do to batched tensors. All examples of a batched tensor lie in one physical
-//! tensor (see `tensor/batched.rs`); a batching rule says what an operator does to that. An operator without a
+//! tensor (see `tensor/levels/batched.rs`); a batching rule says what an operator does to that. An operator without a
 //! rule raises an error, as no rule is a hidden loop over the examples.
 
+pub mod dims;
 mod place;
+pub(crate) mod randomness;
+pub(crate) mod refuse;
 pub(crate) mod rows;
 mod rules;
 mod shared;
@@ -16,8 +19,8 @@ pub use shared::{has_escaped, own_samples};
 pub use write::{check_operator, check_target, copy_into, overwrite};
 
 use crate::base::{Dims, Error, Result, wrap_dim};
+use crate::operator::primitives::views::{Expand, Permute, ints, reshape};
 use crate::operator::row::Ints;
-use crate::operator::views::{Expand, Permute, ints, reshape};
 use crate::tensor::{Level, Levels, Tensor};
 
 /// True if any of these is batched.

@@ -3,7 +3,7 @@
 use crate::base::{DType, Dims, Layout, Result};
 use crate::operator::Ints;
 use crate::operator::batch::Batch;
-use crate::operator::views::{ints, reshape};
+use crate::operator::primitives::views::{ints, reshape};
 use crate::tensor::{Part, Tensor};
 
 impl Batch {

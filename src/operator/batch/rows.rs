@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result, broadcast};
 use crate::operator::V;
-use crate::operator::clauses::Unbatched;
+use crate::operator::pointwise::clauses::Unbatched;
 use crate::operator::pointwise::{Class, Operand, Pointwise, result_type};
 
 use crate::operator::batch::Batch;

@@ -4,12 +4,12 @@
 use crate::base::{Dims, Error, Result, try_alloc};
 use crate::operator::Ints;
 use crate::operator::batch::Batch;
-use crate::operator::copies::clone_dense;
-use crate::operator::join;
-use crate::operator::primitive::Call;
-use crate::operator::results::Tensors;
-use crate::operator::view_part::Select;
-use crate::operator::views::{Squeeze1, Unsqueeze, reshape};
+use crate::operator::call::Call;
+use crate::operator::call::results::Tensors;
+use crate::operator::primitives::copies::clone_dense;
+use crate::operator::primitives::join;
+use crate::operator::primitives::view_part::Select;
+use crate::operator::primitives::views::{Squeeze1, Unsqueeze, reshape};
 use crate::tensor::Tensor;
 
 #[cold]

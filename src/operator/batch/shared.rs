@@ -4,11 +4,11 @@
 
 use crate::base::{Error, Layout, Result};
 use crate::operator::batch::{Batch, move_dim, raised};
-use crate::operator::copies::clone_dense;
-use crate::operator::sums::Sum1;
-use crate::operator::views::{Expand, Unsqueeze, ints};
+use crate::operator::primitives::copies::clone_dense;
+use crate::operator::primitives::sums::Sum1;
+use crate::operator::primitives::views::{Expand, Unsqueeze, ints};
+use crate::tensor::levels::tangents::DualLevel;
 use crate::tensor::levels::vmap::{is_live, reversed_within};
-use crate::tensor::tangents::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
 use gradiron_macros::primitive;
 use smallvec::SmallVec;

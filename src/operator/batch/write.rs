@@ -2,8 +2,8 @@
 
 use crate::base::{Error, Result};
 use crate::operator::batch::Batch;
-use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::pointwise::clauses::Unbatched;
 use crate::tensor::{Level, Tensor};
 
 /// Returns an error if a batched value would be written into an unbatched tensor.

@@ -9,12 +9,12 @@ use crate::cpu::group::{Job, MAX_OPERANDS, MAX_REGISTERS};
 use crate::cpu::pointwise::Loops;
 #[cfg(feature = "gpu")]
 use crate::gpu::Expr;
+use crate::operator::bodies::overlap::{check_writable, overlaps};
 use crate::operator::group::Program;
 use crate::operator::group::lower::{Types, register_type};
-use crate::operator::overlap::{check_writable, overlaps};
+use crate::operator::inplace::write::Write;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::Pointwise;
-use crate::operator::write::Write;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex};
@@ -242,7 +242,7 @@ impl Rule {
         for (i, lowered) in items.lowered.iter().enumerate() {
             for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
                 if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.on_gpu[k]) {
-                    crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
+                    crate::operator::bodies::fill(&tensor.body(), Scalar::Float(value))?;
                 }
             }
         }
@@ -284,9 +284,9 @@ impl Rule {
             let meets = |&(other, _): &(usize, usize)| other != k && overlaps(body, &own[other]);
             let mut made = None;
             if !body.conj_neg.is_none() {
-                made = Some(crate::operator::conj_neg::values(body)?);
+                made = Some(crate::operator::bodies::conj_neg::values(body)?);
             } else if self.program.results.iter().any(meets) {
-                made = Some(crate::operator::kernel::duplicate(body)?);
+                made = Some(crate::operator::bodies::duplicate(body)?);
             }
             if body.dtype.is_complex() && !is_typed {
                 made = Some(made.as_ref().unwrap_or(body).as_parts());

@@ -3,7 +3,7 @@
 
 use crate::base::{Error, Result, Scalar, broadcast};
 use crate::operator::V;
-use crate::operator::clauses::Rounds;
+use crate::operator::pointwise::clauses::Rounds;
 use crate::operator::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;

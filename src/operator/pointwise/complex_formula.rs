@@ -1,6 +1,6 @@
 //! Formulas of pointwise rows for complex numbers in terms of their real and imaginary parts.
 
-use crate::operator::grad_value::V;
+use crate::operator::row::grad_value::V;
 
 /// A complex number or tensor, as real and imaginary parts.
 #[derive(Clone)]

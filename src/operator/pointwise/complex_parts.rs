@@ -3,10 +3,10 @@
 //! device.
 
 use crate::base::Result;
-use crate::operator::grad_value::V;
-use crate::operator::kernel::{carry, parts};
+use crate::operator::bodies::{carry, parts};
 use crate::operator::pointwise::complex_formula::{Complex, Formula, FormulaResult};
 use crate::operator::pointwise::execute::Input;
+use crate::operator::row::grad_value::V;
 use crate::tensor::{Body, Tensor, mode};
 
 fn read(input: &Input) -> Result<Complex> {

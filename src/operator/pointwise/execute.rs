@@ -2,7 +2,7 @@
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
 use crate::cpu::pointwise::{Source, packed_bytes, run};
-use crate::operator::kernel;
+use crate::operator::bodies;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
 use crate::operator::pointwise::row::Expr;
@@ -32,7 +32,7 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
     if out.conj_neg.is_none() && inputs.iter().all(plain) {
         return run_kernel(name, expr, compute, out, inputs);
     }
-    crate::operator::conj_neg::execute(name, expr, compute, out, inputs)
+    crate::operator::bodies::conj_neg::execute(name, expr, compute, out, inputs)
 }
 
 #[inline]
@@ -45,14 +45,14 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         if compute.is_complex() {
             return match expr.by_parts {
                 Some(formula) if complex_parts::execute(formula, out, inputs)? => Ok(()),
-                _ => kernel::no_shader(name, out.dtype),
+                _ => bodies::no_shader(name, out.dtype),
             };
         }
         return execute_gpu(expr, compute, out, inputs);
     }
     // A function of the parts uses the vectorized real kernel.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
-        let [re, im] = kernel::parts(x)?;
+        let [re, im] = bodies::parts(x)?;
         return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
     }
     let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };

@@ -1,8 +1,9 @@
 //! The in-place forms of pointwise rows, such as `x.mul_(y)`: the kernel writes over its first operand.
 
 use crate::base::{Dims, Error, Fault, Result, broadcast};
-use crate::operator::dtype_checks::check_cast;
-use crate::operator::overlap::{check_aligned, check_writable, overlaps};
+use crate::operator::bodies::overlap::{check_aligned, check_writable, overlaps};
+use crate::operator::inplace::write::{Write, is_counted};
+use crate::operator::pointwise::dtype_checks::check_cast;
 use crate::operator::pointwise::operands;
 use crate::operator::pointwise::record::call_error;
 use crate::operator::pointwise::{
@@ -10,7 +11,6 @@ use crate::operator::pointwise::{
     with_tensors,
 };
 use crate::operator::row::Arg;
-use crate::operator::write::{Write, is_counted};
 use crate::tensor::{Body, Edge, Tensor, mode, records, saved_hooks};
 use smallvec::SmallVec;
 
@@ -69,7 +69,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
                 check_aligned(&body, &t.body())?;
-                Ok(Some(crate::operator::kernel::duplicate(&t.body())?))
+                Ok(Some(crate::operator::bodies::duplicate(&t.body())?))
             }
             _ => Ok(None),
         })

@@ -2,7 +2,7 @@
 
 use crate::base::views::dense_like;
 use crate::base::{DType, Layout};
-use crate::operator::clauses::ResultLayout;
+use crate::operator::pointwise::clauses::ResultLayout;
 use crate::operator::pointwise::layout_formula::{LayoutFormula, ordered};
 use crate::operator::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
 use crate::tensor::{Body, BodyRef};

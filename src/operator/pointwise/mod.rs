@@ -2,15 +2,19 @@
 //! states only its formula and its derivatives.
 
 pub mod backward;
+pub mod clauses;
 #[cfg(feature = "gpu")]
 pub mod complex_formula;
 #[cfg(feature = "gpu")]
 pub mod complex_parts;
+pub mod declare;
+pub mod dtype_checks;
 pub mod execute;
 pub mod inplace;
 pub mod kernel_table;
 pub mod layout_formula;
 pub mod memory_format;
+pub mod nan;
 pub mod plan;
 pub mod record;
 pub mod row;
@@ -21,7 +25,7 @@ use crate::operator::row::{Arg, Out, take};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 
-pub use crate::operator::operand::Operand;
+pub use crate::operator::row::operand::Operand;
 pub use backward::backward;
 pub use execute::{Input, compute_type, execute};
 pub use inplace::{apply_inplace, call_inplace};

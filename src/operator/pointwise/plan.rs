@@ -1,10 +1,10 @@
 //! Plans a pointwise call: dtypes by promotion, the shape by broadcasting, and the device.
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
-use crate::operator::kernel::converted;
-use crate::operator::operand::Operand;
+use crate::operator::bodies::converted;
 use crate::operator::pointwise::execute::{Input, compute_type};
 use crate::operator::pointwise::row::{Class, Pointwise};
+use crate::operator::row::operand::Operand;
 use crate::tensor::{BodyRef, Tensor};
 use smallvec::SmallVec;
 
@@ -61,8 +61,9 @@ pub struct Plan {
 impl Class {
     /// The dtypes of the computation and of the result, from the promoted dtype.
     fn types(self, op: &Pointwise, promoted: DType) -> Result<(DType, DType)> {
-        let no_kernel =
-            |dtype| Error::from(Fault::NoKernel { op: crate::operator::dtype_checks::kernel(op), dtype });
+        let no_kernel = |dtype| {
+            Error::from(Fault::NoKernel { op: crate::operator::pointwise::dtype_checks::kernel(op), dtype })
+        };
         Ok(match self {
             Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
             Class::Float | Class::Angle if !promoted.is_differentiable() => {
@@ -73,10 +74,10 @@ impl Class {
             Class::Test if promoted.is_differentiable() => (compute_type(promoted), DType::Bool),
             Class::Test => (DType::F64, DType::Bool),
             Class::Bits | Class::Shift if promoted.is_differentiable() => {
-                return Err(crate::operator::dtype_checks::unknown(op, promoted));
+                return Err(crate::operator::pointwise::dtype_checks::unknown(op, promoted));
             }
             Class::Shift if promoted == DType::Bool => {
-                return Err(crate::operator::dtype_checks::unknown(op, promoted));
+                return Err(crate::operator::pointwise::dtype_checks::unknown(op, promoted));
             }
             Class::Plain | Class::Divide | Class::Modulus if promoted == DType::Bool => {
                 return Err(no_kernel(promoted));
@@ -89,7 +90,7 @@ impl Class {
 
 pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if op.class == Class::Number {
-        crate::operator::dtype_checks::booleans(operands)?;
+        crate::operator::pointwise::dtype_checks::booleans(operands)?;
     }
     // The scalar parameters of a row do not count in promotion, nor does the condition of `where`.
     let typed =
@@ -126,18 +127,18 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         _ => result_type(typed.iter().copied()),
     };
     if promoted.is_complex() && op.forward.loops.c128.is_none() {
-        return Err(crate::operator::dtype_checks::complex(op, promoted));
+        return Err(crate::operator::pointwise::dtype_checks::complex(op, promoted));
     }
     let (compute, result) = op.class.types(op, promoted)?;
     if op.class == Class::Divide && !promoted.is_float() {
-        crate::operator::dtype_checks::divisor(operands[1], promoted)?;
+        crate::operator::pointwise::dtype_checks::divisor(operands[1], promoted)?;
     }
     if let Some(check) = op.clauses.check {
         check(operands)?;
     }
     let scales = operands.len() > op.inputs && op.class != Class::Float;
     if scales || op.class == Class::Choose {
-        crate::operator::dtype_checks::numbers(
+        crate::operator::pointwise::dtype_checks::numbers(
             op,
             operands,
             if op.class == Class::Real { compute } else { promoted },
@@ -208,7 +209,7 @@ pub fn inputs<'b>(
         inputs.push(match (operand, body) {
             (_, Some(body)) => Input::Body(body),
             (Operand::Scalar(number @ Scalar::Int(_)), None) if narrow && at < op.inputs => Input::Scalar(
-                Scalar::Int(crate::operator::dtype_checks::narrowed(op, at, *number, promoted)?),
+                Scalar::Int(crate::operator::pointwise::dtype_checks::narrowed(op, at, *number, promoted)?),
             ),
             (Operand::Scalar(s), None) => Input::Scalar(op.beside(at, *s, promoted)),
             (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),

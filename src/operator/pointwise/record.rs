@@ -1,10 +1,10 @@
 //! Records pointwise calls.
 
 use crate::base::{DType, Error, Result, Scalar};
-use crate::operator::names::OUTPUTS;
-use crate::operator::operand::Operand;
 use crate::operator::pointwise::plan::bodies;
 use crate::operator::pointwise::row::Pointwise;
+use crate::operator::row::names::OUTPUTS;
+use crate::operator::row::operand::Operand;
 use crate::tensor::levels::func::is_recorded_outside;
 use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, records, saved_hooks};
 use smallvec::SmallVec;

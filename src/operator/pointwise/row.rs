@@ -2,10 +2,10 @@
 
 use crate::base::{DType, Result, Scalar};
 use crate::cpu::pointwise::{Loop, Loops, powers};
-use crate::operator::clauses::{Clauses, Rounds};
-use crate::operator::grad_value::V;
-use crate::operator::operand::Operand;
+use crate::operator::pointwise::clauses::{Clauses, Rounds};
 use crate::operator::pointwise::layout_formula::LayoutFormula;
+use crate::operator::row::grad_value::V;
+use crate::operator::row::operand::Operand;
 use crate::operator::row::{OutFacts, Row};
 use crate::tensor::{Derivative, Tensor};
 

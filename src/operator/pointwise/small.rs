@@ -3,8 +3,8 @@
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::{Loop, MAX_IN};
+use crate::operator::inplace::write::Write;
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
-use crate::operator::write::Write;
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor, mode};
 use std::mem::MaybeUninit;

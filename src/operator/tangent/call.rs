@@ -2,8 +2,8 @@
 
 use crate::base::{Error, Result};
 use crate::operator::V;
-use crate::operator::derivative::IntoGrads;
-use crate::operator::primitive::Group;
+use crate::operator::call::Group;
+use crate::operator::call::derivative::IntoGrads;
 use crate::tensor::{Grads, Tensor};
 
 /// A call in forward mode at one level: the primals of the operands with edges, their tangents, and the
@@ -61,7 +61,7 @@ impl FromTangentCall for Tensor {
             Some(t) => Ok(t),
             None => {
                 let x = call.value(edges, at).ok_or_else(missing_operand)?;
-                crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device())
+                crate::operator::primitives::constant::zeros(&x.shape(), x.dtype(), x.device())
             }
         }
     }
@@ -110,7 +110,7 @@ impl FromTangentCall for Vec<Tensor> {
     fn tangent(call: &TangentCall, edges: &[bool], at: usize) -> Result<Self> {
         let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
             Some(t) => Ok(t.clone()),
-            None => crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device()),
+            None => crate::operator::primitives::constant::zeros(&x.shape(), x.dtype(), x.device()),
         };
         let range = call.range(edges, at);
         call.tangents[range.clone()].iter().zip(&call.lower[range]).map(zero).collect()

@@ -5,7 +5,7 @@
 use crate::base::Result;
 use crate::operator::V;
 use crate::operator::batch::Batch;
-use crate::operator::constant;
+use crate::operator::primitives::constant;
 use crate::tensor::{Body, Meta, Tensor, mode};
 use gradiron_macros::primitive;
 

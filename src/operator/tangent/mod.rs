@@ -3,6 +3,7 @@
 //! rest two reverse passes give the tangent.
 
 mod call;
+pub mod dual;
 pub(crate) mod missing;
 pub(crate) mod rows;
 mod write;
@@ -14,12 +15,12 @@ use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
 use crate::operator::V;
 use crate::operator::batch::Batch;
-use crate::operator::constant;
-use crate::operator::detached::shallow_input;
 use crate::operator::inplace;
-use crate::operator::views::{Expand, alias, ints};
+use crate::operator::primitives::constant;
+use crate::operator::primitives::detached::shallow_input;
+use crate::operator::primitives::views::{Expand, alias, ints};
 use crate::tensor::levels::func;
-use crate::tensor::tangents::{self, DualLevel, Reverse};
+use crate::tensor::levels::tangents::{self, DualLevel, Reverse};
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
 
 /// The rule for an operator's tangents.
@@ -348,7 +349,7 @@ pub fn same_layout(a: &Body, b: &Body) -> bool {
 /// Zeros with the layout of `body`, batched like `values`.
 pub fn zeros_with_layout(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
-    let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
+    let whole = crate::operator::bodies::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
     let body = Body { conj_neg: body.conj_neg, ..whole.with_layout(batch.place(&body.layout, end)) };
     Ok(batch.wrap(Tensor::new(body)))
 }

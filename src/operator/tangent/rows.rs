@@ -2,12 +2,13 @@
 
 use crate::base::Result;
 use crate::operator::V;
-use crate::operator::copies::clone_preserved;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
+use crate::operator::primitives::copies::clone_preserved;
 use crate::operator::tangent::{
     Rule, attach_one, is_still, missing, own_tangent, remember, remember_write, rewrite,
 };
-use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
+use crate::tensor::levels::tangents;
+use crate::tensor::{Saved, Tensor, saved_hooks};
 use smallvec::SmallVec;
 
 /// Sets the tangent of a pointwise result: applies each derivative's formula to the operand's tangent instead

@@ -1,14 +1,14 @@
 //! The effect of in-place writes on tangents.
 
 use crate::base::Result;
-use crate::operator::constant;
-use crate::operator::copies::clone_preserved;
+use crate::operator::bodies;
 use crate::operator::inplace;
-use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
-use crate::operator::strided;
+use crate::operator::primitives::constant;
+use crate::operator::primitives::copies::clone_preserved;
+use crate::operator::primitives::strided;
 use crate::operator::tangent::{own_tangent, zeros_like, zeros_with_layout};
-use crate::tensor::tangents::{self, DualLevel};
+use crate::tensor::levels::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 
 /// Keeps the tangents of the values that the node of an in-place write saved.
@@ -28,7 +28,7 @@ pub fn before_write(target: &Tensor) -> Result<Tensor> {
         let value = before_write(&batched.value)?;
         return Ok(Tensor::batched_at(value, batched.levels.clone(), batched.place, None));
     }
-    let seen = Tensor::of(kernel::preserved(&target.body())?, target.edge());
+    let seen = Tensor::of(bodies::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {
         if let Some(tangent) = target.tangent(level) {
             seen.set_tangent(level, clone_preserved(&tangent)?)?;

@@ -2,12 +2,12 @@
 
 use crate::base::views::dense_like;
 use crate::base::{Reduction, broadcast};
-use crate::operator::complex_views::{self, Conj, NegView, ViewAsComplex, ViewAsReal, part};
-use crate::operator::copies::clone_preserved;
-use crate::operator::kernel::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
-use crate::operator::sums::sum_over;
-use crate::operator::views::{self, ints};
-use crate::operator::{copies, sums};
+use crate::operator::bodies::{copy, drop_dims, kept_shape, of_pairs, parts, reduce as reduce_real};
+use crate::operator::primitives::complex_views::{self, Conj, NegView, ViewAsComplex, ViewAsReal, part};
+use crate::operator::primitives::copies::clone_preserved;
+use crate::operator::primitives::sums::sum_over;
+use crate::operator::primitives::views::{self, ints};
+use crate::operator::primitives::{copies, sums};
 use crate::ops::elementwise::{arithmetic, formula, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
@@ -342,7 +342,7 @@ pub fn reduce(fold: Reduction, x: &Body, dims: &[usize], dtype: DType) -> Result
                 (Reduction::Max, false) => "max_values_cpu",
                 _ => "min_values_cpu",
             };
-            crate::operator::dtype_checks::order(kernel, x.dtype)?;
+            crate::operator::pointwise::dtype_checks::order(kernel, x.dtype)?;
             reduce_real(fold, &x.as_parts(), dims, dtype)
         }
     }
@@ -353,7 +353,7 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
     let kept = kept_shape(x.shape(), dims);
     let count: usize = dims.iter().map(|&d| x.shape()[d]).product();
     if count == 0 || kept.contains(&0) {
-        return crate::operator::kernel::filled(&kept, Scalar::Int(1), x.dtype, x.device());
+        return crate::operator::bodies::filled(&kept, Scalar::Int(1), x.dtype, x.device());
     }
     no_grad(|| {
         let mut order: crate::operator::Ints =

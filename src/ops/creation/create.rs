@@ -2,8 +2,8 @@
 
 use crate::base::MemoryFormat;
 use crate::base::format::refused;
-use crate::operator::copies::{convert, to_device, to_dtype};
-use crate::operator::kernel::copy;
+use crate::operator::bodies::copy;
+use crate::operator::primitives::copies::{convert, to_device, to_dtype};
 use crate::ops::prelude::*;
 
 fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {

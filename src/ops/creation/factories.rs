@@ -1,11 +1,11 @@
 //! The operators that create tensors from sizes and numbers.
 
 use crate::base::{MemoryFormat, default_dtype};
-use crate::operator::copies::{clone_dense, to_device, to_dtype};
-use crate::operator::detached;
-use crate::operator::kernel::{fill, filled};
-use crate::operator::view_part::put_back;
-use crate::operator::views::dims_of;
+use crate::operator::bodies::{fill, filled};
+use crate::operator::primitives::copies::{clone_dense, to_device, to_dtype};
+use crate::operator::primitives::detached;
+use crate::operator::primitives::view_part::put_back;
+use crate::operator::primitives::views::dims_of;
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
@@ -69,7 +69,7 @@ fn alike(
 impl NarrowCopy {
     fn forward(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Body> {
         let body = input.body();
-        crate::operator::kernel::duplicate(&body.with_layout(body.layout.narrow(dim, start, length)?))
+        crate::operator::bodies::duplicate(&body.with_layout(body.layout.narrow(dim, start, length)?))
     }
     fn d_input(g: &Tensor, at: Meta, dim: i64, start: i64, length: i64) -> Result<Tensor> {
         put_back(g, at, |l| l.narrow(dim, start, length))

@@ -1,8 +1,8 @@
 //! Operators that overwrite all elements. No gradient flows to the old values.
 
-use crate::operator::copies::{to_device, to_dtype};
-use crate::operator::kernel::{carry, duplicate, fill as fill_body};
-use crate::operator::overlap::{check_writable, overlaps};
+use crate::operator::bodies::overlap::{check_writable, overlaps};
+use crate::operator::bodies::{carry, duplicate, fill as fill_body};
+use crate::operator::primitives::copies::{to_device, to_dtype};
 use crate::ops::prelude::*;
 
 #[primitive(tangent = still, batch = none)]

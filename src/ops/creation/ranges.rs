@@ -1,8 +1,8 @@
 //! Tensors of evenly spaced numbers.
 
 use crate::base::default_dtype;
-use crate::operator::copies::{self, to_dtype};
-use crate::operator::views::dims_of;
+use crate::operator::primitives::copies::{self, to_dtype};
+use crate::operator::primitives::views::dims_of;
 use crate::ops::creation::factories::fresh_leaf;
 use crate::ops::prelude::*;
 
@@ -14,7 +14,7 @@ fn range_dtype(numbers: &[Scalar]) -> DType {
 /// The length of `start, start + step, …` up to `end`, which is included if `closed` is set.
 fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
     if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
-        return Err(crate::operator::kernel::overflow("double"));
+        return Err(crate::operator::bodies::overflow("double"));
     }
     let (a, b, d) = (start.as_f64(), end.as_f64(), step.as_f64());
     if d == 0.0 {
@@ -46,8 +46,8 @@ fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: 
 
 /// `start, start + step, …` as a body.
 pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
-    crate::operator::dtype_checks::order("arange_cpu", dtype)?;
-    crate::operator::kernel::arange(start, step, count, dtype, device)
+    crate::operator::pointwise::dtype_checks::order("arange_cpu", dtype)?;
+    crate::operator::bodies::arange(start, step, count, dtype, device)
 }
 
 /// Rejects ranges of more than one boolean.
@@ -103,7 +103,7 @@ fn spaced_of_samples(start: Operand, end: Operand, steps: usize, dtype: DType) -
 fn bound(value: Operand, dtype: DType, steps: i64) -> Result<f64> {
     let number = value.item()?;
     if steps > 1 {
-        crate::operator::kernel::holds(dtype, number)?;
+        crate::operator::bodies::holds(dtype, number)?;
     }
     let bound = number.as_f64();
     Ok(if dtype.is_differentiable() { bound } else { bound.trunc() })

@@ -2,14 +2,15 @@
 
 use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::operator::Operand;
-use crate::operator::declare::pointwise;
+use crate::operator::V;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_formula::Complex;
+use crate::operator::pointwise::declare::pointwise;
 use crate::operator::pointwise::{Pointwise, result_type};
+use crate::operator::primitives::addition;
 use crate::operator::row::{Arg, Row};
-use crate::operator::{V, addition};
 use crate::ops::elementwise::formula;
-use crate::tensor::tangents::DualLevel;
+use crate::tensor::levels::tangents::DualLevel;
 use smallvec::SmallVec;
 
 /// The row and arguments for `add` or `sub` with `alpha`.
@@ -32,7 +33,7 @@ fn scaled(
         other => {
             if let Some(n) = other.number() {
                 if let Arg::Tensor(t) = &args[0] {
-                    crate::operator::kernel::holds(result_type([t.into(), n.into()]), alpha)?;
+                    crate::operator::bodies::holds(result_type([t.into(), n.into()]), alpha)?;
                 }
                 args[1] = Arg::from(n.times(alpha));
             }
@@ -99,8 +100,8 @@ fn interpolated(operands: &[Operand]) -> Result<()> {
     if !dtype.is_differentiable() {
         return Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype }.into());
     }
-    let taken = crate::operator::dtype_checks::without_halves(dtype);
-    if let Operand::Scalar(weight) = weight { crate::operator::kernel::holds(taken, *weight) } else { Ok(()) }
+    let taken = crate::operator::pointwise::dtype_checks::without_halves(dtype);
+    if let Operand::Scalar(weight) = weight { crate::operator::bodies::holds(taken, *weight) } else { Ok(()) }
 }
 
 /// Rejects integers as operands of the division in `addcdiv`.

@@ -1,8 +1,8 @@
 //! `equal`, `isclose`, `allclose` and `nan_to_num`.
 
-use crate::operator::copies::clone_preserved;
-use crate::operator::declare::pointwise;
 use crate::operator::pointwise::apply;
+use crate::operator::pointwise::declare::pointwise;
+use crate::operator::primitives::copies::clone_preserved;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::prelude::*;
@@ -128,7 +128,7 @@ pub fn allclose(
 #[operator(function, method, unrecorded, elementwise)]
 pub fn equal(input: &Tensor, other: &Tensor) -> Result<bool> {
     if input.is_batched() || other.is_batched() {
-        return Err(crate::transforms::vmap::refuse_rule("equal"));
+        return Err(crate::operator::batch::refuse::refuse_rule("equal"));
     }
     if input.device() != other.device() {
         return Err(Fault::Devices { a: input.device(), b: other.device() }.into());

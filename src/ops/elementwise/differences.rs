@@ -1,10 +1,10 @@
 //! Compositions of two or three operators: `diff`, `float_power`, `logit`, `sinc`, tests of signs and dtypes.
 
-use crate::operator::constant::zeros;
-use crate::operator::copies::to_dtype;
-use crate::operator::declare::pointwise;
 use crate::operator::inplace;
 use crate::operator::pointwise::apply;
+use crate::operator::pointwise::declare::pointwise;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::complex;
 use crate::ops::creation::factories::ones_like;
 use crate::ops::elementwise::arithmetic as a;

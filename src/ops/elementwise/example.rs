@@ -4,8 +4,8 @@
 
 use crate::base::{DType, Scalar};
 use crate::operator::V;
-use crate::operator::constant::scalar_tensor;
-use crate::operator::declare::pointwise;
+use crate::operator::pointwise::declare::pointwise;
+use crate::operator::primitives::constant::scalar_tensor;
 use crate::ops::elementwise::formula;
 use crate::tensor::Tensor;
 

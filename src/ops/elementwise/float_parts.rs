@@ -1,8 +1,8 @@
 //! `nextafter` and `frexp`. They have no shaders.
 
 use crate::base::broadcast;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::preserved_as;
+use crate::operator::bodies::preserved_as;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::prelude::*;
 
 /// A contiguous copy in `dtype`, expanded to `shape`.

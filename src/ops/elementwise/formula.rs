@@ -2,8 +2,9 @@
 //! are composed of several, or that depend on the dtype of their operands.
 
 use crate::base::Scalar;
-use crate::operator::constant::scalar_tensor;
-use crate::operator::{V, copies};
+use crate::operator::V;
+use crate::operator::primitives::constant::scalar_tensor;
+use crate::operator::primitives::copies;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 
 pub use crate::ops::elementwise::arithmetic::words::*;

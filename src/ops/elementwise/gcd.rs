@@ -1,7 +1,7 @@
 //! The greatest common divisor and the least common multiple. They have no shaders.
 
 use crate::base::broadcast;
-use crate::operator::copies::to_dtype;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::elementwise::float_parts::{common, copied};
 use crate::ops::prelude::*;
 

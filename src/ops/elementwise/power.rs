@@ -126,7 +126,9 @@ pub fn where_method(input: &Tensor, condition: &Tensor, other: Operand) -> Resul
 pub fn where_or_nonzero(condition: &Tensor, input: Option<Operand>, other: Option<Operand>) -> Result<Out> {
     match (input, other) {
         (Some(yes), Some(no)) => choose(condition, yes, no).map(Out::from),
-        (None, None) if condition.is_batched() => Err(crate::transforms::vmap::refuse_dynamic("where")),
+        (None, None) if condition.is_batched() => {
+            Err(crate::operator::batch::refuse::refuse_dynamic("where"))
+        }
         (None, None) => crate::ops::indexing::nonzero::nonzero_vectors(condition).map(Out::from),
         _ => Err(Error::type_error("where() takes both of 'input' and 'other', or none")),
     }

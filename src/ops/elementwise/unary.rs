@@ -1,8 +1,8 @@
 //! Pointwise operators on one operand: exponential, trigonometric, hyperbolic, rounding, activations.
 
-use crate::operator::declare::pointwise;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_formula::Complex;
+use crate::operator::pointwise::declare::pointwise;
 use crate::ops::elementwise::arithmetic::atan2;
 use crate::ops::elementwise::formula;
 

@@ -1,8 +1,8 @@
 //! Discrete Fourier transforms along one or several dimensions. They have no shaders.
 
 use crate::base::{Strided, default_dtype, existing_dim};
-use crate::operator::copies::{self, convert};
-use crate::operator::kernel::{copy, duplicate};
+use crate::operator::bodies::{copy, duplicate};
+use crate::operator::primitives::copies::{self, convert};
 use crate::ops::complex::{conj_physical, real};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;

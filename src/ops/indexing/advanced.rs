@@ -1,9 +1,9 @@
 //! Advanced indexing with several index tensors, `x[i, :, j]`: reading and writing.
 
 use crate::base::broadcast;
-use crate::operator::constant;
-use crate::operator::index_kernel::{Bounds, By, get};
-use crate::operator::views::reshape;
+use crate::operator::bodies::index::{Bounds, By, get};
+use crate::operator::primitives::constant;
+use crate::operator::primitives::views::reshape;
 use crate::ops::indexing::index::numbers;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::into_zeros;

@@ -3,7 +3,7 @@
 use super::advanced::index;
 use super::index::from_i64;
 use crate::base::try_alloc;
-use crate::operator::constant;
+use crate::operator::primitives::constant;
 use crate::ops::prelude::*;
 
 /// Return all combinations of `r` elements of a vector, as the rows of a matrix.

@@ -1,10 +1,10 @@
 //! Indexing along one dimension: `index_select`, `gather`, and helpers for all indexing operators.
 
 use crate::base::{Put, try_alloc, warn};
-use crate::operator::index_kernel::{Bounds, By, get};
-use crate::operator::kernel::duplicate;
-use crate::operator::views::{ints, reshape};
-use crate::operator::{copies, detached};
+use crate::operator::bodies::duplicate;
+use crate::operator::bodies::index::{Bounds, By, get};
+use crate::operator::primitives::views::{ints, reshape};
+use crate::operator::primitives::{copies, detached};
 use crate::ops::indexing::scatter::{IndexAdd, Scatter, into_zeros};
 use crate::ops::indexing::slice_checks::check_index;
 use crate::ops::prelude::*;
@@ -51,7 +51,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
         ));
     }
     match index.dtype() {
-        DType::Bool | DType::U8 if index.is_batched() => Err(crate::transforms::vmap::refuse_mask()),
+        DType::Bool | DType::U8 if index.is_batched() => Err(crate::operator::batch::refuse::refuse_mask()),
         DType::Bool | DType::U8 => {
             if index.dtype() == DType::U8 {
                 warn(

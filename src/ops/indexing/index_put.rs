@@ -1,9 +1,10 @@
 //! `index_put`: writes or adds values at the positions of index tensors.
 
 use crate::base::{Put, broadcast};
-use crate::operator::index_kernel::{Bounds, put, same_dtype};
+use crate::operator::bodies::index::{Bounds, put, same_dtype};
+use crate::operator::inplace;
 use crate::operator::inplace::warn_expanded;
-use crate::operator::{constant, inplace};
+use crate::operator::primitives::constant;
 use crate::ops::indexing::advanced::{
     any_batched, arranged, check_places, index, over_samples, plan, samples_of,
 };

@@ -2,8 +2,10 @@
 //! computed as `scatter_reduce`, with the same index for all elements of a slice.
 
 use crate::base::warn_once;
-use crate::operator::views::{ints, reshape};
-use crate::operator::{dtype_checks, inplace, overlap};
+use crate::operator::bodies::overlap;
+use crate::operator::inplace;
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::views::{ints, reshape};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
 use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};

@@ -3,12 +3,13 @@
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
 use crate::operator::batch;
+use crate::operator::bodies::overlap::check_writable;
+use crate::operator::bodies::{copy, filled, holds};
+use crate::operator::inplace;
 use crate::operator::inplace::warn_expanded;
-use crate::operator::kernel::{copy, filled, holds};
-use crate::operator::overlap::check_writable;
-use crate::operator::sums::Sum;
-use crate::operator::views::reshape;
-use crate::operator::{constant, copies, inplace, views};
+use crate::operator::primitives::sums::Sum;
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, copies, views};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index;

@@ -2,8 +2,9 @@
 
 use crate::base::broadcast;
 use crate::operator::Out;
-use crate::operator::kernel::copy;
-use crate::operator::{conj_neg, views};
+use crate::operator::bodies::conj_neg;
+use crate::operator::bodies::copy;
+use crate::operator::primitives::views;
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
 
@@ -23,7 +24,7 @@ pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
     },
     gpu: {
         if x.dtype.is_complex() {
-            let [re, im] = crate::operator::kernel::parts(x)?;
+            let [re, im] = crate::operator::bodies::parts(x)?;
             return crate::ops::complex::from_parts(&select_masked(&re, mask)?, &select_masked(&im, mask)?);
         }
         let (buffer, count) = crate::gpu::masked_select(x.gpu()?, mask.gpu()?)?;
@@ -34,7 +35,7 @@ pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
 /// The positions of nonzero elements as a row-major matrix, `[count, ndim]`.
 pub(crate) fn positions(x: &Body) -> Result<Body> {
     if x.storage.is_nowhere() {
-        return Err(crate::transforms::vmap::refuse_dynamic(NONZERO.name));
+        return Err(crate::operator::batch::refuse::refuse_dynamic(NONZERO.name));
     }
     let x = &conj_neg::values(x)?;
     let ndim = x.layout.ndim();
@@ -122,7 +123,7 @@ pub fn nonzero(
         return argwhere(input).map(Out::Tensor);
     }
     if input.is_batched() {
-        return Err(crate::transforms::vmap::refuse_rule("nonzero_numpy"));
+        return Err(crate::operator::batch::refuse::refuse_rule("nonzero_numpy"));
     }
     let vector = if input.ndim() > 0 { input.clone() } else { views::reshape(input, &[1])? };
     nonzero_vectors(&vector).map(Out::from)

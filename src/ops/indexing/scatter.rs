@@ -1,13 +1,13 @@
 //! Operators that write, add or fill at indices along a dimension: `scatter`, `index_add`, `index_copy`, `index_fill`.
 
 use crate::base::{Put, warn_once};
-use crate::operator::index_kernel::{Bounds, By, put as put_by};
+use crate::operator::bodies::index::{Bounds, By, put as put_by};
+use crate::operator::bodies::overlap::check_writable;
+use crate::operator::bodies::within;
 use crate::operator::inplace::warn_expanded;
-use crate::operator::kernel::within;
-use crate::operator::overlap::check_writable;
-use crate::operator::sums::Sum;
-use crate::operator::views::reshape;
-use crate::operator::{constant, copies};
+use crate::operator::primitives::sums::Sum;
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, copies};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{
     Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
@@ -59,7 +59,7 @@ fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<(
 /// Applies a primitive to zeros: in place, unless batched tensors or tangents need new memory.
 macro_rules! into_zeros {
     ($at:expr, [$($given:expr),*], $primitive:ident($($argument:expr),*)) => {{
-        let zeros = $crate::operator::constant::zeros(&$at.shape, $at.dtype, $at.device)?;
+        let zeros = $crate::operator::primitives::constant::zeros(&$at.shape, $at.dtype, $at.device)?;
         if [$($given),*].iter().any(|t| t.is_special()) {
             $primitive::call(&zeros, $($argument),*)
         } else {

@@ -1,8 +1,11 @@
 //! `scatter_reduce`: values sent to the same position are added, multiplied, averaged, or their maximum or minimum is taken.
 
 use crate::base::Put;
+use crate::operator::bodies::overlap;
+use crate::operator::inplace;
 use crate::operator::pointwise::apply;
-use crate::operator::{constant, copies, dtype_checks, inplace, overlap};
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::{constant, copies};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, from_lines, on_lines};
 use crate::ops::indexing::masked::MaskedFill0;

@@ -1,11 +1,11 @@
 //! `take` and `put`, which index a flattened tensor, and `take_along_dim`.
 
 use crate::base::{Put, broadcast};
-use crate::operator::constant;
-use crate::operator::index_kernel::{Bounds, By, get};
-use crate::operator::kernel::{copy, duplicate};
-use crate::operator::overlap::check_writable;
-use crate::operator::views::{self, View, reshape};
+use crate::operator::bodies::index::{Bounds, By, get};
+use crate::operator::bodies::overlap::check_writable;
+use crate::operator::bodies::{copy, duplicate};
+use crate::operator::primitives::constant;
+use crate::operator::primitives::views::{self, View, reshape};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, IndexSelect};
 use crate::ops::indexing::index_put;

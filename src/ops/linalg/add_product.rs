@@ -1,9 +1,9 @@
 //! Products of matrices and vectors with a summand: `addmm`, `addmv`, `baddbmm` and others.
 
 use crate::base::Dims;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::{copy, holds};
-use crate::operator::views::ints;
+use crate::operator::bodies::{copy, holds};
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::ints;
 use crate::ops::complex::scaled;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::gemm::multiply;

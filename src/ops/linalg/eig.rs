@@ -3,8 +3,8 @@
 use super::eigh::check_phase;
 use super::factors::*;
 use super::solve::linalg_solve;
-use crate::operator::constant;
-use crate::operator::kernel::filled;
+use crate::operator::bodies::filled;
+use crate::operator::primitives::constant;
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 
@@ -17,7 +17,7 @@ fn decomposed(x: &Body, with_vectors: bool) -> Result<[Body; 2]> {
     let (info, dtype, real) = (codes(x)?, x.dtype.to_complex(), !x.dtype.is_complex());
     let values = filled(&batch_of(x, &[n]), Scalar::Int(0), dtype, x.device())?;
     let vectors = columns(x.shape(), dtype, x.device())?;
-    crate::operator::kernel::copy(&vectors, x)?;
+    crate::operator::bodies::copy(&vectors, x)?;
     if vectors.numel() > 0 {
         fork!([&vectors, &values, &info],
             cpu: crate::cpu::linalg::eig(vectors.host()?, values.host()?, info.host()?, real, with_vectors),

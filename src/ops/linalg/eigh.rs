@@ -2,8 +2,8 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A and UPLO")]
 
 use super::factors::*;
-use crate::operator::constant;
-use crate::operator::kernel::filled;
+use crate::operator::bodies::filled;
+use crate::operator::primitives::constant;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze};

@@ -2,7 +2,7 @@
 //! are summed.
 
 use crate::base::try_alloc;
-use crate::operator::views::reshaped;
+use crate::operator::primitives::views::reshaped;
 use crate::ops::linalg::tensordot::pair;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;

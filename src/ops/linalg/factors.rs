@@ -1,7 +1,7 @@
 //! Code shared by all factorisations: column-major memory, checks and errors.
 
-use crate::operator::constant;
-use crate::operator::kernel::{copy, fill, filled};
+use crate::operator::bodies::{copy, fill, filled};
+use crate::operator::primitives::constant;
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, triangle};
 use crate::tensor::any_requires_grad;

@@ -6,7 +6,7 @@ use super::factors::*;
 use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
 use crate::base::{broadcast, existing_dim, try_alloc};
-use crate::operator::{copies, views};
+use crate::operator::primitives::{copies, views};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze, view};

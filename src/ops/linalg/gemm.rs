@@ -1,6 +1,6 @@
 //! Calls the kernel for real matrix products; complex products are composed of real ones.
 
-use crate::operator::kernel::{copy, duplicate, fill, parts};
+use crate::operator::bodies::{copy, duplicate, fill, parts};
 use crate::ops::prelude::*;
 
 /// `out = alpha * a @ b + beta * out`, batched.

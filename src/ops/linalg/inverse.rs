@@ -4,7 +4,7 @@
 use super::eigh::{LinalgEigh, linalg_eigvalsh};
 use super::factors::*;
 use super::svd::{LinalgSvd, linalg_svdvals};
-use crate::operator::constant;
+use crate::operator::primitives::constant;
 use crate::ops::elementwise::unary;
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;

@@ -3,8 +3,8 @@
 
 use super::factors::*;
 use crate::base::{broadcast, existing_dim};
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::{duplicate, filled};
+use crate::operator::bodies::{duplicate, filled};
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::derivatives::not_in_autograd;
 use crate::ops::prelude::*;
 

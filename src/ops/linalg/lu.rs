@@ -4,8 +4,8 @@
 use super::factors::*;
 use super::triangular::solved;
 use crate::base::broadcast;
-use crate::operator::kernel::{duplicate, filled};
-use crate::operator::{constant, views};
+use crate::operator::bodies::{duplicate, filled};
+use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::shape::{squeeze, view};
@@ -112,7 +112,7 @@ fn factors_of(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
         let body = l.body();
         let eye = filled(&[m, k], Scalar::Int(0), body.dtype, body.device())?;
         let line = eye.layout.diagonal(0, 0, 1)?;
-        crate::operator::kernel::fill(&eye.with_layout(line), Scalar::Int(1))?;
+        crate::operator::bodies::fill(&eye.with_layout(line), Scalar::Int(1))?;
         Ok(Tensor::new(eye))
     });
     [l + ones, triu(rows_of(lu, 0, k), 0)]

@@ -1,8 +1,8 @@
 //! Products of matrices and vectors.
 
 use crate::base::{Dims, broadcast, numel};
-use crate::operator::sums;
-use crate::operator::views::{ints, reshape, reshaped, unsafe_view};
+use crate::operator::primitives::sums;
+use crate::operator::primitives::views::{ints, reshape, reshaped, unsafe_view};
 use crate::ops::elementwise::arithmetic;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::prelude::*;

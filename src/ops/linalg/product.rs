@@ -1,10 +1,10 @@
 //! Products composed of other products: chains of matrices, Kronecker, cross, outer and bilinear products.
 
 use crate::base::{Dims, broadcast, warn_once};
-use crate::operator::constant::zeros;
-use crate::operator::copies::{clone_dense, clone_preserved};
-use crate::operator::kernel::fill;
-use crate::operator::views::{ints, reshape, reshaped, unsafe_view};
+use crate::operator::bodies::fill;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::copies::{clone_dense, clone_preserved};
+use crate::operator::primitives::views::{ints, reshape, reshaped, unsafe_view};
 use crate::ops::complex::Vdot;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, matmul, product};

@@ -3,7 +3,7 @@
 
 use super::factors::*;
 use super::triangular::solved;
-use crate::operator::kernel::copy;
+use crate::operator::bodies::copy;
 use crate::ops::prelude::*;
 
 /// The upper triangle of the first `rows` rows, in new memory.

@@ -5,7 +5,7 @@ use super::factors::*;
 use super::lu::{factored, substituted};
 use super::svd::singular_determinant_gradient;
 use crate::base::broadcast;
-use crate::operator::kernel::{duplicate, filled};
+use crate::operator::bodies::{duplicate, filled};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze};
 

@@ -2,8 +2,8 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A, U, S and Vh")]
 
 use super::factors::*;
-use crate::operator::constant;
-use crate::operator::kernel::{copy, filled};
+use crate::operator::bodies::{copy, filled};
+use crate::operator::primitives::constant;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::{slices, squeeze, triangle};

@@ -2,7 +2,7 @@
 //! operands.
 
 use crate::base::Dims;
-use crate::operator::views::{ints, reshaped};
+use crate::operator::primitives::views::{ints, reshaped};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::matmul::{bmm, dot, mm};
 use crate::ops::prelude::*;

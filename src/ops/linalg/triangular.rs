@@ -3,7 +3,7 @@
 
 use super::factors::*;
 use crate::base::{broadcast, warn_once};
-use crate::operator::kernel::duplicate;
+use crate::operator::bodies::duplicate;
 use crate::ops::prelude::*;
 use std::sync::atomic::AtomicBool;
 

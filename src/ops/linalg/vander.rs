@@ -1,9 +1,9 @@
 //! Vandermonde matrices: the columns are powers of a vector.
 #![allow(non_snake_case, reason = "a parameter of PyTorch's is called N")]
 
-use crate::operator::constant::ones;
-use crate::operator::copies::to_dtype;
-use crate::operator::views::ints;
+use crate::operator::primitives::constant::ones;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::ints;
 use crate::ops::prelude::*;
 use crate::ops::reduction::scan::cumprod;
 use crate::ops::shape::join::cat;

@@ -1,10 +1,12 @@
 //! Activation functions of `nn.functional` on one tensor, and their in-place forms.
 
-use crate::operator::copies::to_dtype;
-use crate::operator::generator::Generator;
-use crate::operator::overlap::check_writable;
+use crate::operator::batch::randomness;
+use crate::operator::bodies;
+use crate::operator::bodies::overlap::check_writable;
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
-use crate::operator::{constant, kernel, sums, views};
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::{constant, sums, views};
+use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::unary::leaky_relu;
 use crate::ops::indexing::index;
@@ -15,7 +17,6 @@ use crate::ops::reduction::reduce::no_grad;
 use crate::ops::reduction::scan;
 use crate::ops::shape::{join, slices};
 use crate::tensor::mode;
-use crate::transforms::vmap;
 use smallvec::SmallVec;
 
 /// Rejects dtypes for which PyTorch has no kernel, under the name of its kernel.
@@ -544,7 +545,7 @@ impl RreluWithNoise1 {
     ) -> Result<()> {
         check_writable(input)?;
         let made = randomly_leaky(&Tensor::new(input.clone()), noise, [lower, upper], training)?;
-        kernel::copy(input, &made)
+        bodies::copy(input, &made)
     }
     fn d_input(g: V, result: V, noise: V, lower: Scalar, upper: Scalar, training: bool) -> V {
         leaked(g, result, noise, [lower, upper], training)
@@ -555,7 +556,7 @@ impl RreluWithNoise1 {
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
-        vmap::draw(shape, new, |body| random::fill::fill_uniform(body, lower, upper, generator.clone()))
+        randomness::draw(shape, new, |body| random::fill::fill_uniform(body, lower, upper, generator.clone()))
     };
     let leaking = le(x, 0.0).tensor()?;
     if x.is_batched() || !x.device().is_cpu() {

@@ -1,7 +1,7 @@
 //! The derivatives of activations as formulas. A zero computed from the input keeps it in the graph of the second derivative, as
 //! in PyTorch.
 
-use crate::operator::declare::pointwise;
+use crate::operator::pointwise::declare::pointwise;
 use crate::ops::elementwise::formula;
 
 pointwise! {

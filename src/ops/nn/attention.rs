@@ -3,8 +3,8 @@
 
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
-use crate::operator::kernel::filled;
-use crate::operator::{detached, views};
+use crate::operator::bodies::filled;
+use crate::operator::primitives::{detached, views};
 use crate::ops::linalg::matmul;
 use crate::ops::nn::norm::{dense, wide};
 use crate::ops::prelude::*;
@@ -117,7 +117,8 @@ impl AttentionOperands {
 #[cfg(feature = "gpu")]
 mod blocks {
     use super::{AttentionOperands, HELD, score_gradient, weights};
-    use crate::operator::{constant, inplace};
+    use crate::operator::inplace;
+    use crate::operator::primitives::constant;
     use crate::ops::prelude::*;
     use crate::ops::shape::slices::Narrow;
     use crate::tensor::mode;
@@ -231,7 +232,7 @@ impl ScaledDotProductFlashAttentionForCpu {
             return Ok([out, sums]);
         }
         let narrow = empty_body_like(&query, dtype)?;
-        crate::operator::kernel::copy(&narrow, &out)?;
+        crate::operator::bodies::copy(&narrow, &out)?;
         Ok([narrow, sums])
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
@@ -316,10 +317,11 @@ fn composed(
     let dtype = query.dtype();
     if wide(dtype) != dtype {
         let [query, key, value] =
-            [query, key, value].map(|t| crate::operator::copies::to_dtype(t, wide(dtype)));
-        let mask = mask.map(|mask| crate::operator::copies::to_dtype(mask, wide(dtype))).transpose()?;
+            [query, key, value].map(|t| crate::operator::primitives::copies::to_dtype(t, wide(dtype)));
+        let mask =
+            mask.map(|mask| crate::operator::primitives::copies::to_dtype(mask, wide(dtype))).transpose()?;
         let made = composed(&query?, &key?, &value?, mask.as_ref(), dropout_p, causal, scale)?;
-        return crate::operator::copies::to_dtype(&made, dtype);
+        return crate::operator::primitives::copies::to_dtype(&made, dtype);
     }
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
     let p = weights(0, &query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;

@@ -2,8 +2,8 @@
 
 use crate::base::Put;
 use crate::cpu::bag::{self, Kept, Made};
-use crate::operator::copies::to_dtype;
-use crate::operator::{constant, views};
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
 use crate::ops::indexing::scatter::{IndexAdd, scatter_into};
 use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, table_gradient};

@@ -1,10 +1,11 @@
 //! Batch normalization (channels over a batch) and instance normalization (each channel of each example).
 
 use crate::cpu::norm::{Sets, sets as kernel};
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::copy;
-use crate::operator::views::{ints, reshape};
-use crate::operator::{constant, detached, inplace};
+use crate::operator::bodies::copy;
+use crate::operator::inplace;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::{ints, reshape};
+use crate::operator::primitives::{constant, detached};
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};
 use crate::ops::prelude::*;

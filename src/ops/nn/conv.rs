@@ -3,7 +3,7 @@
 
 use crate::base::{MemoryFormat, Reduction, Windows, warn};
 use crate::cpu::conv::Conv;
-use crate::operator::kernel::{copy, fill, place_of};
+use crate::operator::bodies::{copy, fill, place_of};
 use crate::ops::complex::{complex, imag, real, reduce};
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;

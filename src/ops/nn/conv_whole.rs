@@ -1,7 +1,7 @@
 //! Convolutions of integers. No kernel computes them, so they are composed of views and one matrix product.
 
 use super::conv::{Moves, result_shape};
-use crate::operator::views::reshape;
+use crate::operator::primitives::views::reshape;
 use crate::ops::linalg::matmul::matmul;
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;

@@ -2,8 +2,8 @@
 
 use crate::base::{Alignments, try_alloc};
 use crate::cpu::ctc as kernel;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::duplicate;
+use crate::operator::bodies::duplicate;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::indexing::index;
 use crate::ops::nn::margin::reduction_of;
 use crate::ops::prelude::*;

@@ -2,8 +2,8 @@
 
 use crate::base::{broadcast, numel};
 use crate::cpu::distance::{self as kernel, Pairs};
-use crate::operator::kernel::duplicate;
-use crate::operator::{constant, views};
+use crate::operator::bodies::duplicate;
+use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::prelude::*;

@@ -1,8 +1,8 @@
 //! `embedding`: rows of a table, looked up by index. `embedding_bag` is in `bag.rs`.
 
-use crate::operator::kernel::{fill, filled};
-use crate::operator::views::reshape;
-use crate::operator::{constant, detached};
+use crate::operator::bodies::{fill, filled};
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, detached};
 use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::indexing::scatter::{IndexAdd, add_slices};

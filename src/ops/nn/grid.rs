@@ -2,10 +2,10 @@
 
 use crate::base::numel;
 use crate::cpu::grid::{self as kernel, Kernel, Padding, Sampling};
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::duplicate;
-use crate::operator::views::reshape;
-use crate::operator::{constant, detached};
+use crate::operator::bodies::duplicate;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, detached};
 use crate::ops::indexing::{index, scatter};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;

@@ -2,8 +2,8 @@
 
 use crate::base::MemoryFormat;
 use crate::cpu::norm::sets as kernel;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::copy;
+use crate::operator::bodies::copy;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::batch_norm::maybe_line;
 use crate::ops::nn::norm::{self, bodies, check_mixed, dense, host, wide, wide_line};

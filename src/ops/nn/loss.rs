@@ -1,9 +1,10 @@
 //! Losses, and their reduction to one number.
 
 use crate::base::numel;
-use crate::operator::copies::to_dtype;
-use crate::operator::views::reshape;
-use crate::operator::{dtype_checks, sums, views};
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{sums, views};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
 use crate::ops::nn::loss_formula::*;

@@ -4,10 +4,10 @@ use crate::base::{Joined, Put};
 use crate::cpu::nll as host;
 #[cfg(feature = "gpu")]
 use crate::gpu::nll;
-use crate::operator::constant;
-use crate::operator::copies::to_dtype;
-use crate::operator::sums;
-use crate::operator::views::reshape;
+use crate::operator::primitives::constant;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::sums;
+use crate::operator::primitives::views::reshape;
 use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;

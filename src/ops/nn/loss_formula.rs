@@ -3,8 +3,8 @@
 use super::activation_formulas::hardtanh;
 use crate::base::DType;
 use crate::operator::V;
-use crate::operator::declare::pointwise;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::pointwise::declare::pointwise;
 use crate::ops::elementwise::formula::{self, abs, log, maximum};
 use crate::ops::elementwise::unary;
 use crate::ops::nn::loss::Reduction;

@@ -1,8 +1,8 @@
 //! Margin losses that have nodes of their own.
 
 use crate::base::{broadcast, default_dtype, numel, warn};
-use crate::operator::constant;
-use crate::operator::views::reshape;
+use crate::operator::primitives::constant;
+use crate::operator::primitives::views::reshape;
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce;

@@ -27,7 +27,7 @@ pub mod unfold;
 
 use crate::base::numel;
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
-use crate::operator::views::{self, reshape};
+use crate::operator::primitives::views::{self, reshape};
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::ops::linalg::{add_product, matmul};
 use crate::ops::prelude::*;
@@ -52,8 +52,9 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
         true => Body::new(shape, dtype, x.device()),
         false => crate::ops::creation::factories::empty_body_like(x, Some(dtype), None, None),
     };
-    let coins =
-        crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill::fill_coin(body, 1.0 - p, None))?;
+    let coins = crate::operator::batch::randomness::draw(&x.shape(), new, |body| {
+        random::fill::fill_coin(body, 1.0 - p, None)
+    })?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 

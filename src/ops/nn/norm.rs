@@ -2,8 +2,8 @@
 
 use crate::base::numel;
 use crate::cpu::norm as kernel;
-use crate::operator::copies::to_dtype;
-use crate::operator::views::{ints, reshape};
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::{ints, reshape};
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::prelude::*;
 use crate::tensor::mode;
@@ -387,7 +387,7 @@ pub fn native_layer_norm(
     let out = layer_norm(input, normalized_shape, weight, bias, eps)?;
     // The mean and the factor have no gradient.
     let [_, mean, scale] = layer_norm_formula(
-        &crate::operator::detached::shallow(input),
+        &crate::operator::primitives::detached::shallow(input),
         None,
         None,
         normalized_shape.len(),

@@ -2,8 +2,9 @@
 //! tensor: mirrored, the outermost element repeated, or those of the other end.
 
 use crate::base::MemoryFormat;
-use crate::operator::kernel::{copy, filled, preserved};
-use crate::operator::{constant, inplace};
+use crate::operator::bodies::{copy, filled, preserved};
+use crate::operator::inplace;
+use crate::operator::primitives::constant;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
@@ -285,7 +286,7 @@ fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
     let shape = padded_shape(x.shape(), &sides)?;
     let mut out = Body::new(&shape, x.dtype, x.device())?;
     out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
-    crate::operator::kernel::fill(&out, value)?;
+    crate::operator::bodies::fill(&out, value)?;
     let mut place = out.layout.clone();
     for (i, side) in sides.iter().enumerate() {
         let dim = ndim - 1 - i;

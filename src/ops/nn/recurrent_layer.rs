@@ -2,8 +2,8 @@
 //! of other operators.
 
 use crate::base::recurrent::{self, Cell, Steps};
-use crate::operator::constant;
-use crate::operator::kernel::{duplicate, filled, reduce};
+use crate::operator::bodies::{duplicate, filled, reduce};
+use crate::operator::primitives::constant;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::nn::norm::{bodies, dense, host};
 use crate::ops::prelude::*;

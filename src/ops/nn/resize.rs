@@ -2,7 +2,7 @@
 //! input, dimension by dimension. So one kernel computes all modes, and its transpose is the gradient.
 
 use crate::base::{MemoryFormat, ResampleWeights, numel, try_alloc};
-use crate::operator::kernel::copy;
+use crate::operator::bodies::copy;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 

@@ -2,7 +2,7 @@
 
 use crate::base::recurrent::Cell;
 use crate::base::try_alloc;
-use crate::operator::views;
+use crate::operator::primitives::views;
 use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
 use crate::ops::prelude::*;

@@ -1,9 +1,9 @@
 //! `pixel_shuffle`, `pixel_unshuffle` and `channel_shuffle`.
 
 use crate::base::MemoryFormat;
-use crate::operator::copies::clone_dense;
-use crate::operator::kernel::{copy, duplicate};
-use crate::operator::views;
+use crate::operator::bodies::{copy, duplicate};
+use crate::operator::primitives::copies::clone_dense;
+use crate::operator::primitives::views;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;
 use crate::ops::shape::view;

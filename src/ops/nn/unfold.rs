@@ -1,7 +1,7 @@
 //! `unfold` and `fold`: images as columns, one for each position of a window, and back.
 
 use crate::base::Windows;
-use crate::operator::kernel::{duplicate, fill};
+use crate::operator::bodies::{duplicate, fill};
 use crate::ops::prelude::*;
 use smallvec::smallvec;
 
@@ -52,7 +52,7 @@ fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
     let planes = images.numel() / windows.image.iter().product::<usize>();
     let samples: usize = columns.shape()[..columns.layout.ndim() - 2].iter().product();
     let channels = planes / samples;
-    let flat = |body: &Body, shape: &[usize]| crate::operator::kernel::with_shape(body.clone(), shape);
+    let flat = |body: &Body, shape: &[usize]| crate::operator::bodies::with_shape(body.clone(), shape);
     let image = [samples, channels, windows.image[0], windows.image[1], windows.image[2]];
     let (images, columns) = (
         flat(images, &image),

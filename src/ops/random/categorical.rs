@@ -1,14 +1,15 @@
 //! `multinomial`: draws categories by their weights.
 
 use crate::base::{DType, Device, Dims, Error, Reduction, Result, Scalar};
-use crate::operator::conj_neg;
-use crate::operator::generator::Generator;
-use crate::operator::{copies, kernel, views};
+use crate::operator::batch::randomness::own_draws;
+use crate::operator::bodies;
+use crate::operator::bodies::conj_neg;
+use crate::operator::primitives::{copies, views};
+use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::slices;
 use crate::tensor::{Body, Tensor, mode};
-use crate::transforms::vmap::own_draws;
 
 fn refuse(message: &str) -> Result<Tensor> {
     Err(Error::runtime(message))
@@ -57,8 +58,8 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
 fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     let fold = |fold, t: &Tensor| -> Result<Tensor> {
         let all: Dims = (0..t.ndim()).collect();
-        let found = kernel::reduce(fold, &conj_neg::values(&t.body())?, &all, work_type(weights))?;
-        Ok(Tensor::new(kernel::with_shape(found, &[1])))
+        let found = bodies::reduce(fold, &conj_neg::values(&t.body())?, &all, work_type(weights))?;
+        Ok(Tensor::new(bodies::with_shape(found, &[1])))
     };
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
     let three =
@@ -92,7 +93,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let race = a::div(weights, &Tensor::new(noise))?;
     if count == 1 {
         let last = race.ndim() - 1;
-        let body = kernel::reduce(Reduction::ArgMax, &race.body(), &[last], DType::I64)?;
+        let body = bodies::reduce(Reduction::ArgMax, &race.body(), &[last], DType::I64)?;
         return Ok(Tensor::new(body));
     }
     let order = crate::ops::sorting::sort::argsort(&race, -1, true, false)?;
@@ -109,8 +110,8 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
     crate::ops::random::fill::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
-    let found = kernel::drop_dims(
-        kernel::reduce(crate::base::Reduction::Sum, &below.body(), &[2], DType::I64)?,
+    let found = bodies::drop_dims(
+        bodies::reduce(crate::base::Reduction::Sum, &below.body(), &[2], DType::I64)?,
         &[2],
     );
     let found = a::minimum(&Tensor::new(found), Scalar::Int(categories as i64 - 1))?;

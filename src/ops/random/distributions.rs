@@ -3,10 +3,11 @@
 use super::stream;
 use crate::base::{Dims, Reduction};
 use crate::cpu::random as cpu;
-use crate::operator::detached::shallow;
-use crate::operator::generator::Generator;
-use crate::operator::views::ints;
-use crate::operator::{copies, kernel};
+use crate::operator::bodies;
+use crate::operator::primitives::copies;
+use crate::operator::primitives::detached::shallow;
+use crate::operator::primitives::views::ints;
+use crate::operator::row::generator::Generator;
 use crate::ops::derivatives::not_in_autograd;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
@@ -51,7 +52,7 @@ impl Poisson {
             return Ok(out);
         }
         let dims: Dims = (0..rate.layout.ndim()).collect();
-        if Tensor::new(kernel::reduce(Reduction::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
+        if Tensor::new(bodies::reduce(Reduction::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
             return Err(Error::runtime("invalid Poisson rate, expected rate to be non-negative"));
         }
         let mut s = stream(&generator);

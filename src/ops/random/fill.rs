@@ -1,8 +1,8 @@
 //! Fills memory with random numbers; one function for each distribution.
 
 use crate::cpu::random as cpu;
-use crate::operator::dtype_checks::improbable;
-use crate::operator::generator::{Generator, stream};
+use crate::operator::pointwise::dtype_checks::improbable;
+use crate::operator::row::generator::{Generator, stream};
 use crate::ops::elementwise::compare::largest;
 use crate::ops::prelude::*;
 
@@ -101,7 +101,7 @@ pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Resu
     if !(p > 0.0 && p < 1.0) {
         return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
     }
-    crate::operator::dtype_checks::order("geometric_cpu", body.dtype)?;
+    crate::operator::pointwise::dtype_checks::order("geometric_cpu", body.dtype)?;
     if body.dtype == DType::Bool {
         return Err(Fault::NoKernel { op: "geometric_cpu", dtype: DType::Bool }.into());
     }
@@ -215,7 +215,7 @@ fn last_whole(dtype: DType) -> i64 {
 }
 
 fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
-    crate::operator::dtype_checks::order("random_kernel_cpu", body.dtype)?;
+    crate::operator::pointwise::dtype_checks::order("random_kernel_cpu", body.dtype)?;
     let high = last_whole(body.dtype).wrapping_add(1);
     if body.numel() == 0 {
         return Ok(());
@@ -227,7 +227,7 @@ fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
 
 /// Fills with 1, with probability `p`, or 0.
 pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
-    crate::operator::dtype_checks::order("bernoulli_scalar_cpu_", body.dtype)?;
+    crate::operator::pointwise::dtype_checks::order("bernoulli_scalar_cpu_", body.dtype)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")));
     }
@@ -241,7 +241,7 @@ pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()
 
 /// Fills with 1, with the probabilities `p`, or 0. `p` has the shape of `body`.
 pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
-    crate::operator::dtype_checks::order("bernoulli_tensor_cpu_self_", body.dtype)?;
+    crate::operator::pointwise::dtype_checks::order("bernoulli_tensor_cpu_self_", body.dtype)?;
     need_float("bernoulli_tensor_cpu_p_", p)?;
     if body.numel() == 0 {
         return Ok(());

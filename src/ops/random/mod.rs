@@ -9,12 +9,13 @@ pub mod normal;
 use self::normal::NORMAL;
 use crate::base::{MemoryFormat, default_dtype};
 use crate::cpu::random as cpu;
-use crate::operator::constant::zeros;
-use crate::operator::copies::to_dtype;
-use crate::operator::detached::shallow;
-use crate::operator::generator::{Generator, stream};
-use crate::operator::overlap::check_writable;
-use crate::operator::views::{dims_of, ints};
+use crate::operator::batch::randomness::{draw, draw_over};
+use crate::operator::bodies::overlap::check_writable;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::detached::shallow;
+use crate::operator::primitives::views::{dims_of, ints};
+use crate::operator::row::generator::{Generator, stream};
 use crate::ops::creation::factories::{empty_body_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
@@ -23,7 +24,6 @@ use crate::ops::random::fill::{
     fill_normal, fill_random, fill_uniform,
 };
 use crate::ops::shape::view::expand;
-use crate::transforms::vmap::{draw, draw_over};
 
 /// Primitives that overwrite a tensor with random numbers. No gradient flows.
 macro_rules! drawn {

@@ -1,10 +1,10 @@
 //! `normal(mean, std)`. It is recorded as in PyTorch, although its gradient is zero.
 
 use crate::base::Reduction;
-use crate::operator::conj_neg;
-use crate::operator::generator::Generator;
-use crate::operator::kernel;
-use crate::operator::views::dims_of;
+use crate::operator::bodies;
+use crate::operator::bodies::conj_neg;
+use crate::operator::primitives::views::dims_of;
+use crate::operator::row::generator::Generator;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::random::fill::fill_normal;
@@ -43,7 +43,7 @@ fn within(mean: Operand, std: &Tensor, generator: Option<Generator>) -> Result<T
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
     let numbers = conj_neg::values(&all.body())?;
     let once = numbers.with_layout(numbers.layout.unexpanded());
-    let least = kernel::reduce(Reduction::Min, &once, &dims, categorical::work_type(all));
+    let least = bodies::reduce(Reduction::Min, &once, &dims, categorical::work_type(all));
     if std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }

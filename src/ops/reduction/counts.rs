@@ -1,7 +1,7 @@
 //! `bincount`, `histc` and other counts of values.
 
-use crate::operator::constant::{ones, zeros};
-use crate::operator::copies::to_dtype;
+use crate::operator::primitives::constant::{ones, zeros};
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::creation::factories::detach;
 use crate::ops::indexing::masked::masked_select;
 use crate::ops::indexing::scatter::index_add;

@@ -1,7 +1,7 @@
 //! Covariance and correlation.
 
 use crate::base::warn;
-use crate::operator::constant::full;
+use crate::operator::primitives::constant::full;
 use crate::ops::complex;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::elementwise::{power, unary};

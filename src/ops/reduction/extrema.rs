@@ -2,8 +2,9 @@
 
 use crate::base::{Put, Reduction, dims_or_all};
 use crate::operator::batch;
-use crate::operator::views::reshape;
-use crate::operator::{constant, detached, dtype_checks};
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, detached};
 use crate::ops::elementwise::arithmetic::{maximum, minimum};
 use crate::ops::indexing::index::Gather;
 use crate::ops::indexing::scatter::scatter_into;
@@ -102,8 +103,8 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body
     check_ordered(name, x.dtype)?;
     check_not_empty(name, &x, Some(&[dim]))?;
     if x.layout.ndim() == 0 {
-        let zero = crate::operator::kernel::filled(&[], Scalar::Int(0), DType::I64, x.device())?;
-        return Ok([crate::operator::kernel::duplicate(&x)?, zero]);
+        let zero = crate::operator::bodies::filled(&[], Scalar::Int(0), DType::I64, x.device())?;
+        return Ok([crate::operator::bodies::duplicate(&x)?, zero]);
     }
     let kept = kept_shape(x.shape(), &[at]);
     let values = Body::new(&kept, x.dtype, x.device())?;

@@ -1,8 +1,8 @@
 //! Quantiles and the mode, which are found by sorting.
 
-use crate::operator::constant::full;
-use crate::operator::copies::{clone_dense, to_dtype};
-use crate::operator::views;
+use crate::operator::primitives::constant::full;
+use crate::operator::primitives::copies::{clone_dense, to_dtype};
+use crate::operator::primitives::views;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, numbers};
 use crate::ops::prelude::*;

@@ -2,9 +2,9 @@
 
 use crate::base::{Reduction, dims_or_all};
 use crate::operator::batch;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::filled;
-use crate::operator::sums::{Sum, Sum1, sum_dtype};
+use crate::operator::bodies::filled;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::sums::{Sum, Sum1, sum_dtype};
 use crate::ops::complex::reduce;
 use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};

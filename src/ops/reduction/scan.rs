@@ -1,9 +1,10 @@
 //! Scans: each element of the result reduces the elements up to it, as in `cumsum`, `cumprod` and `cummax`.
 
 use crate::base::numel;
-use crate::operator::copies::to_dtype;
-use crate::operator::view_part::embed;
-use crate::operator::{dtype_checks, inplace};
+use crate::operator::inplace;
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::view_part::embed;
 use crate::ops::creation::create::read_as;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::indexing::index::numbers;
@@ -23,7 +24,7 @@ macro_rules! scan {
         if out.numel() > 0 {
             fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
                 gpu: match crate::gpu::Scan::$gpu {
-                    sum @ crate::gpu::Scan::Sum => crate::operator::kernel::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
+                    sum @ crate::gpu::Scan::Sum => crate::operator::bodies::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
                     other => crate::gpu::scan(other, out.gpu()?, x.gpu()?, dim),
                 })?;
         }
@@ -125,8 +126,8 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
         return Ok(x.clone());
     }
     let dense = Layout::contiguous(&shape);
-    let first = crate::operator::kernel::filled(&shape, Scalar::Int(0), x.dtype(), x.device())?;
-    crate::operator::kernel::fill(&first.with_layout(dense.narrow(dim, 0, 1)?), Scalar::Int(1))?;
+    let first = crate::operator::bodies::filled(&shape, Scalar::Int(0), x.dtype(), x.device())?;
+    crate::operator::bodies::fill(&first.with_layout(dense.narrow(dim, 0, 1)?), Scalar::Int(1))?;
     let rest = embed(&narrow(x, dim, 0, n - 1)?, shape.clone(), dense.narrow(dim, 1, n - 1)?)?;
     arithmetic::add(&rest, &Tensor::new(first))
 }

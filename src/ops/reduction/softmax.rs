@@ -2,8 +2,8 @@
 
 use crate::base::{default_dtype, dims_or_all, warn};
 use crate::operator::batch;
-use crate::operator::copies::to_dtype;
-use crate::operator::detached;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::detached;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::extrema::amax;
@@ -24,7 +24,7 @@ fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<B
     if out.numel() > 0 {
         // If the rows' stride differs from that of the result, copying them all first is faster.
         let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
-        let x = if across { crate::operator::kernel::duplicate(&x)? } else { x };
+        let x = if across { crate::operator::bodies::duplicate(&x)? } else { x };
         fork!([&out, &x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
             gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
     }

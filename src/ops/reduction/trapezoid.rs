@@ -1,7 +1,7 @@
 //! Integration by the trapezoidal rule.
 
-use crate::operator::constant::zeros;
-use crate::operator::views::reshape;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::views::reshape;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::sum;

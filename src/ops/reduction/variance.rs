@@ -1,8 +1,8 @@
 //! Variances, standard deviations and norms.
 
 use crate::base::{Reduction, dims_or_all, warn};
-use crate::operator::copies::to_dtype;
-use crate::operator::sums::with_kept_dims;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::sums::with_kept_dims;
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::{count, folded, mean, no_grad, ratio};
@@ -259,7 +259,7 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
             let fold = if ord > 0.0 { Reduction::Max } else { Reduction::Min };
             if x.numel() == 0 && ord > 0.0 {
                 let shape = kept_shape(x.shape(), &reduced);
-                let zeros = crate::operator::kernel::filled(&shape, Scalar::Int(0), wide, x.device())?;
+                let zeros = crate::operator::bodies::filled(&shape, Scalar::Int(0), wide, x.device())?;
                 if keepdim { zeros } else { drop_dims(zeros, &reduced) }
             } else {
                 crate::ops::reduction::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;

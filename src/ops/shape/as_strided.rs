@@ -1,6 +1,6 @@
 //! Views with explicit sizes and strides.
 
-use crate::operator::inplace_view::become_view;
+use crate::operator::inplace::view::become_view;
 use crate::ops::prelude::*;
 
 /// Return a view of the tensor's memory with any sizes, strides and offset.
@@ -30,7 +30,7 @@ pub fn as_strided(
     #[strict] stride: Ints,
     storage_offset: Option<i64>,
 ) -> Result<Tensor> {
-    crate::operator::strided::as_strided(input, size, stride, storage_offset)
+    crate::operator::primitives::strided::as_strided(input, size, stride, storage_offset)
 }
 
 /// Give the tensor itself other sizes, strides and offset in its memory.

@@ -1,9 +1,9 @@
 //! `block_diag`: matrices along a diagonal.
 
 use crate::base::default_dtype;
-use crate::operator::constant::zeros;
-use crate::operator::copies::to_dtype;
-use crate::operator::views::reshape;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::reshape;
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;

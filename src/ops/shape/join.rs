@@ -1,9 +1,9 @@
 //! Operators on several tensors: concatenating, stacking, broadcasting, and unbinding into slices.
 
 use crate::base::{try_alloc, warn_once};
-use crate::operator::join::{Stack, join, join_small};
-use crate::operator::views::{self, ints};
-use crate::operator::{constant, copies};
+use crate::operator::primitives::join::{Stack, join, join_small};
+use crate::operator::primitives::views::{self, ints};
+use crate::operator::primitives::{constant, copies};
 use crate::ops::prelude::*;
 use crate::ops::shape::{slices, squeeze, view};
 use std::sync::atomic::AtomicBool;

@@ -2,10 +2,10 @@
 
 use crate::base::views::{dense_like, infer_shape};
 use crate::base::{MemoryFormat, Put, Reduction, try_alloc, warn_once};
-use crate::operator::copies::{clone_dense, clone_preserved, to_device, to_dtype};
-use crate::operator::kernel::{copy, duplicate, preserved};
-use crate::operator::views::{self, View, dims_of, ints, reshape};
-use crate::operator::{constant, sums};
+use crate::operator::bodies::{copy, duplicate, preserved};
+use crate::operator::primitives::copies::{clone_dense, clone_preserved, to_device, to_dtype};
+use crate::operator::primitives::views::{self, View, dims_of, ints, reshape};
+use crate::operator::primitives::{constant, sums};
 use crate::ops::complex;
 use crate::ops::creation::create::cloned_in;
 use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
@@ -72,7 +72,7 @@ fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
 fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
     fork!([out, x],
     cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
-    gpu: crate::operator::kernel::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
+    gpu: crate::operator::bodies::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
 }
 
 /// The number of quarter turns and the two dimensions of `rot90`.
@@ -297,7 +297,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
 
 /// The minimum of integers, as a vector with one element.
 fn kernel_min(x: &Tensor) -> Result<Tensor> {
-    crate::operator::kernel::reduce(Reduction::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
+    crate::operator::bodies::reduce(Reduction::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
 }
 
 fn check_counts(repeats: &Tensor) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Views of parts: slices, ranges, diagonals, windows.
 
-use crate::operator::view_part::{Select, put_back};
+use crate::operator::primitives::view_part::{Select, put_back};
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::unsqueeze;
 

@@ -1,8 +1,8 @@
 //! Splits a tensor into several views with one node for all, or into parts with nodes of their own.
 
 use crate::base::try_alloc;
-use crate::operator::constant::zeros;
-use crate::operator::views;
+use crate::operator::primitives::constant::zeros;
+use crate::operator::primitives::views;
 use crate::ops::prelude::*;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::slices;

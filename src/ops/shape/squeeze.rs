@@ -1,8 +1,8 @@
 //! `squeeze` and `unsqueeze`, which remove and insert dimensions of size 1.
 
-use crate::operator::inplace_view::become_view;
-use crate::operator::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
-use crate::operator::write::count_write;
+use crate::operator::inplace::view::become_view;
+use crate::operator::inplace::write::count_write;
+use crate::operator::primitives::views::{Squeeze, Squeeze1, Squeeze2, Unsqueeze};
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 

@@ -1,9 +1,9 @@
 //! `tril`, `triu` and diagonals of matrices.
 
-use crate::operator::kernel::{copy, duplicate, fill, filled, part_by_part};
-use crate::operator::view_part::put_back;
-use crate::operator::views::reshaped;
-use crate::operator::{copies, sums};
+use crate::operator::bodies::{copy, duplicate, fill, filled, part_by_part};
+use crate::operator::primitives::view_part::put_back;
+use crate::operator::primitives::views::reshaped;
+use crate::operator::primitives::{copies, sums};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices::diagonal as diagonal_view;
 

@@ -1,9 +1,9 @@
 //! Views: new layouts over the same storage.
 
 use crate::base::views::infer_shape;
-use crate::operator::inplace_view::become_view;
-use crate::operator::results::PlainView;
-use crate::operator::views::{Expand, Permute, View, alias, reshape, reshaped};
+use crate::operator::call::results::PlainView;
+use crate::operator::inplace::view::become_view;
+use crate::operator::primitives::views::{Expand, Permute, View, alias, reshape, reshaped};
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 

@@ -1,11 +1,11 @@
 //! `transpose_copy` and similar operators. Each is recorded like the view of its name, but its result is a contiguous copy.
 
 use crate::base::views::infer_shape;
-use crate::operator::copies::clone_dense;
-use crate::operator::detached::shallow;
-use crate::operator::kernel::duplicate;
-use crate::operator::views::reshaped;
-use crate::operator::{complex_views, strided, view_part, views};
+use crate::operator::bodies::duplicate;
+use crate::operator::primitives::copies::clone_dense;
+use crate::operator::primitives::detached::shallow;
+use crate::operator::primitives::views::reshaped;
+use crate::operator::primitives::{complex_views, strided, view_part, views};
 use crate::ops::complex;
 use crate::ops::prelude::*;
 use crate::ops::reduction::reduce::no_grad;

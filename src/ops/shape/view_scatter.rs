@@ -1,9 +1,9 @@
 //! Copies in which another tensor replaces a view: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
 
 use crate::base::views::may_overlap;
-use crate::operator::copies;
-use crate::operator::kernel::carry;
-use crate::operator::view_part::{copy_of_whole, erase, put_part};
+use crate::operator::bodies::carry;
+use crate::operator::primitives::copies;
+use crate::operator::primitives::view_part::{copy_of_whole, erase, put_part};
 use crate::ops::prelude::*;
 use crate::ops::shape::slices::{diagonal, select, slice};
 use crate::tensor::Part;

@@ -1,11 +1,11 @@
 //! Searching in sorted sequences, and testing for membership.
 
 use crate::base::warn_once;
-use crate::operator::copies::{to_device, to_dtype};
-use crate::operator::kernel::duplicate;
+use crate::operator::bodies::duplicate;
 use crate::operator::pointwise::result_type;
-use crate::operator::views::reshape;
-use crate::operator::{constant, detached};
+use crate::operator::primitives::copies::{to_device, to_dtype};
+use crate::operator::primitives::views::reshape;
+use crate::operator::primitives::{constant, detached};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::indexing::masked::MaskedFill0;

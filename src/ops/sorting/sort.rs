@@ -3,8 +3,9 @@
 use crate::base::Dims;
 use crate::base::views::dense_like;
 use crate::operator::batch;
-use crate::operator::conj_neg;
-use crate::operator::{constant, copies, dtype_checks, views};
+use crate::operator::bodies::conj_neg;
+use crate::operator::pointwise::dtype_checks;
+use crate::operator::primitives::{constant, copies, views};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
@@ -35,7 +36,7 @@ impl Picked {
     /// Elements `start` to `start + length` along `dim`.
     fn part(self, dim: usize, start: usize, length: usize) -> Result<Picked> {
         let cut = |body: &Body| -> Result<Body> {
-            crate::operator::kernel::duplicate(&body.with_layout(body.layout.narrow(
+            crate::operator::bodies::duplicate(&body.with_layout(body.layout.narrow(
                 dim as i64,
                 start as i64,
                 length as i64,

@@ -1,8 +1,8 @@
 //! `unique` and `unique_consecutive`: of elements, or of slices along a dimension.
 
 use crate::base::Put;
+use crate::operator::primitives::{constant, copies, detached, views};
 use crate::operator::row::Out;
-use crate::operator::{constant, copies, detached, views};
 use crate::ops::derivatives::underived;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::index_select;
@@ -135,7 +135,7 @@ impl Runs {
             let (flat, rest) = (items.flat()?, n as i64 - 1);
             let differs = a::ne(&slices::narrow(&flat, 0, 1, rest)?, &slices::narrow(&flat, 0, 0, rest)?)?;
             let differs = reduce::any(&differs, Some(smallvec::smallvec![1]), false)?;
-            crate::operator::kernel::copy(&slices::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
+            crate::operator::bodies::copy(&slices::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
         }
         let running = crate::ops::reduction::scan::Cumsum::call(&copies::to_dtype(&starts, DType::I64)?, 0)?;
         Ok(Runs { number: a::sub(&running, 1i64)?, starts, items })
@@ -186,7 +186,7 @@ impl Runs {
 
 fn check(op: &'static str, input: &Tensor) -> Result<()> {
     if input.is_batched() {
-        return Err(crate::transforms::vmap::refuse_dynamic(op));
+        return Err(crate::operator::batch::refuse::refuse_dynamic(op));
     }
     let kernel = if op == "unique_dim" { op } else { "unique" };
     match input.dtype() {

@@ -5,10 +5,10 @@ pub mod polynomials;
 
 use crate::base::{broadcast, default_dtype, signals};
 use crate::cpu::math::{bessel as kernels, normal};
-use crate::operator::constant;
-use crate::operator::copies::to_dtype;
-use crate::operator::kernel::preserved_as;
+use crate::operator::bodies::preserved_as;
 use crate::operator::pointwise::{apply, result_type};
+use crate::operator::primitives::constant;
+use crate::operator::primitives::copies::to_dtype;
 use crate::ops::derivatives::underived;
 use crate::ops::elementwise::float_parts::copied;
 use crate::ops::elementwise::{arithmetic as a, unary as u};

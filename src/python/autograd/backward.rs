@@ -3,8 +3,8 @@
 use crate::backward::{self, Request};
 use crate::base::lock;
 use crate::base::try_alloc;
-use crate::operator::write::count_write;
-use crate::operator::{constant, copies};
+use crate::operator::inplace::write::count_write;
+use crate::operator::primitives::{constant, copies};
 use crate::python::autograd::gradient_edge::place_of;
 use crate::python::autograd::nested_backward;
 use crate::python::graph::hooks;
@@ -13,8 +13,8 @@ use crate::python::objects::{ClassName, to_tuple};
 use crate::python::sequences::{collect, poll_signals};
 use crate::python::transforms::vmap;
 use crate::python::wrapper::class::{PyTensor, wrap};
+use crate::tensor::levels::func;
 use crate::tensor::{Edge, Kind, Tensor, When, mode};
-use crate::transforms::func;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -133,7 +133,7 @@ fn root_start(
     let start = root_gradient(root, &edge, gradient)?;
     match root {
         TensorOrEdge::Tensor(t) if t.is_batched() => {
-            let start = crate::transforms::vmap::into_graph(t, &start)?;
+            let start = crate::operator::batch::dims::into_graph(t, &start)?;
             // The gradient is expanded, but each example needs its own element.
             let own = gradient.is_none_or(|g| g.is_none());
             Ok((edge, if own { copies::clone_dense(&start)? } else { start }))

@@ -36,7 +36,7 @@ type Moved = Box<dyn FnOnce() + Send>;
 
 /// Takes this thread's settings; the returned function restores them in the thread that calls it.
 fn hand_over() -> Moved {
-    let (tensor, transforms) = (tensor::hand_over(), crate::transforms::func::hand_over());
+    let (tensor, transforms) = (tensor::hand_over(), crate::tensor::levels::func::hand_over());
     let (leaves, rules) = (backward::hand_over(), vmap::hand_over());
     Box::new(move || {
         tensor();

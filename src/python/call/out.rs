@@ -1,10 +1,10 @@
 //! `out=`: writes results into tensors of the caller.
 
 use crate::base::{DType, Error, Fault, Result, warn};
-use crate::operator::copies::to_dtype;
 use crate::operator::inplace::OutTarget;
 use crate::operator::pointwise::Pointwise;
-use crate::operator::views::reshape;
+use crate::operator::primitives::copies::to_dtype;
+use crate::operator::primitives::views::reshape;
 use crate::operator::{Arg, Kind, Out, OutRule, Row};
 use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
@@ -36,7 +36,7 @@ pub fn compute_directly(
 ) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
-    running(py, target.numel() >= LONG, || crate::operator::out::compute_into(op, target, args))
+    running(py, target.numel() >= LONG, || crate::operator::inplace::out::compute_into(op, target, args))
 }
 
 /// Writes the results of a row into `target`: one tensor, or a tuple with one per result.
@@ -119,17 +119,22 @@ fn checked<'a>(
     match of {
         Some(of) if row.out.rule == OutRule::Found => {
             let (from, to) = (of.dtype(), target.dtype());
-            crate::operator::out::check_dtype(row, name, if to.is_complex() { from } else { to }, to)?;
+            crate::operator::inplace::out::check_dtype(
+                row,
+                name,
+                if to.is_complex() { from } else { to },
+                to,
+            )?;
         }
-        _ => crate::operator::out::check_dtype(row, name, value.dtype(), target.dtype())?,
+        _ => crate::operator::inplace::out::check_dtype(row, name, value.dtype(), target.dtype())?,
     }
     // Vectors without elements overlap nothing.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
-        _ if target.same(t) => crate::operator::overlap::check_disjoint(target, t),
-        _ => crate::operator::overlap::check_apart(lies, &t.body()),
+        _ if target.same(t) => crate::operator::bodies::overlap::check_disjoint(target, t),
+        _ => crate::operator::bodies::overlap::check_apart(lies, &t.body()),
     };
-    let keeps_apart = crate::operator::out::keeps_apart(row);
+    let keeps_apart = crate::operator::inplace::out::keeps_apart(row);
     if keeps_apart && !row.out.resizes {
         inputs(args).try_for_each(|t| meets(&target.body(), t))?;
     }
@@ -146,7 +151,7 @@ fn check_targets_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
-                || crate::operator::overlap::check_apart(&first.body, &second.body).is_err()
+                || crate::operator::bodies::overlap::check_apart(&first.body, &second.body).is_err()
             {
                 return Err(PyValueError::new_err(format!(
                     "{}(): the `{}` and `{}` out= tensors must not overlap.",
@@ -163,7 +168,7 @@ fn check_targets_apart<'a>(row: &Row, name: impl Fn(usize) -> &'a str, places: &
 /// Refuses `out=` if a gradient would have to flow through it.
 fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> Result<()> {
     let recorded = !row.out.unrecorded && any_requires_grad(inputs(args).chain(places));
-    if recorded { Err(Error::runtime(crate::operator::out::refusal(row))) } else { Ok(()) }
+    if recorded { Err(Error::runtime(crate::operator::inplace::out::refusal(row))) } else { Ok(()) }
 }
 
 /// Chooses the error of a failed call: that `out=` cannot be recorded takes precedence.
@@ -178,7 +183,7 @@ pub fn refused(row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: Error)
     let unfit = || match (inputs(args).next(), place.first()) {
         // Products report a missing kernel last.
         (Some(input), Some(place)) if row.out.early && input.dtype() == DType::Bool => {
-            crate::operator::out::check_dtype(row, "result", DType::Bool, place.dtype())
+            crate::operator::inplace::out::check_dtype(row, "result", DType::Bool, place.dtype())
         }
         _ => Ok(()),
     };

@@ -84,7 +84,7 @@ pub fn run_or<T: Send>(
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
     let long = is_long(args)?;
-    crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
+    crate::operator::call::devices::check(row, args).map_err(|error| blame(error, row, args))?;
     running(py, long, || body(args)).map_err(|error| blame(error, row, args).into())
 }
 

@@ -2,8 +2,8 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Scalar, default_dtype, try_alloc};
-use crate::operator::kernel::overflow;
-use crate::operator::{copies, detached};
+use crate::operator::bodies::overflow;
+use crate::operator::primitives::{copies, detached};
 use crate::python::call::signature_errors::{dtype_argument, too_long};
 use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
@@ -175,7 +175,7 @@ fn append_elements(
     }
     *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
     let host = copies::to_device(&detached::shallow(t), Device::Cpu)?;
-    let dense = crate::operator::kernel::duplicate(&host.body())?;
+    let dense = crate::operator::bodies::duplicate(&host.body())?;
     let view = dense.host()?;
     // SAFETY: the body is contiguous and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
@@ -194,12 +194,12 @@ fn allocate_items(shape: &[usize]) -> PyResult<Vec<ListItem>> {
 pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = detached::shallow(&t.get().tensor);
-        let copy = Tensor::new(crate::operator::kernel::duplicate(&t.body())?);
+        let copy = Tensor::new(crate::operator::bodies::duplicate(&t.body())?);
         return Ok(copies::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
     }
     if is_array(object)? {
         let shared = from_array(object)?;
-        let copy = Tensor::new(crate::operator::kernel::duplicate(&shared.body())?);
+        let copy = Tensor::new(crate::operator::bodies::duplicate(&shared.body())?);
         return Ok(copies::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
     }
     let mut shape = Dims::new();
@@ -296,7 +296,7 @@ const MOST_NESTED: usize = 1000;
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     vmap::need_values(&slf.get().tensor)?;
     let host = copies::to_device(&detached::shallow(&slf.get().tensor), Device::Cpu)?;
-    let body = crate::operator::conj_neg::values(&host.body())?;
+    let body = crate::operator::bodies::conj_neg::values(&host.body())?;
     if body.layout.ndim() > MOST_NESTED {
         let text = format!("maximum recursion depth exceeded: a list of {} levels", body.layout.ndim());
         return Err(PyRecursionError::new_err(text));

@@ -1,8 +1,8 @@
 //! Methods that replace a tensor's memory: `set_`, `resize_`, `resize_as_`. They are not recorded.
 
 use crate::base::{DType, Dims, Layout, MemoryFormat};
-use crate::operator::views::dims_of;
-use crate::operator::write::{Write, count_write};
+use crate::operator::inplace::write::{Write, count_write};
+use crate::operator::primitives::views::dims_of;
 use crate::python::graph::node::node_object;
 use crate::python::numbers::int_from;
 use crate::python::sequences::ints;
@@ -40,7 +40,7 @@ fn bytes_needed(layout: &Layout, dtype: DType) -> PyResult<usize> {
 fn relayout(body: &Body, layout: Layout) -> PyResult<Body> {
     let need = bytes_needed(&layout, body.dtype)?;
     if need > body.storage.len() {
-        crate::operator::kernel::resize_storage(body, need)?;
+        crate::operator::bodies::resize_storage(body, need)?;
     }
     Ok(body.with_layout(layout))
 }

@@ -2,7 +2,7 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout};
-use crate::operator::{copies, detached, views};
+use crate::operator::primitives::{copies, detached, views};
 use crate::python::call::run::running;
 use crate::python::sequences::ListArg;
 use crate::python::types::PyDType;
@@ -43,7 +43,7 @@ pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> 
     let bytes = usize::try_from(bytes).map_err(|_| {
         PyRuntimeError::new_err(format!("a storage cannot have a negative number of bytes, but got {bytes}"))
     })?;
-    Ok(crate::operator::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
+    Ok(crate::operator::bodies::resize_storage(&tensor.get().tensor.body(), bytes)?)
 }
 
 /// Returns true if the storage can be resized.
@@ -65,7 +65,7 @@ pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyByt
     let source = tensor.get().tensor.clone();
     let dense = running(py, true, || {
         let host = copies::to_device(&detached::shallow(&source), Device::Cpu)?;
-        crate::operator::kernel::duplicate(&host.body())
+        crate::operator::bodies::duplicate(&host.body())
     })?;
     let len = dense.numel() * dense.dtype.size();
     let view = dense.host()?;

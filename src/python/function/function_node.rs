@@ -2,7 +2,7 @@
 
 use crate::base::lock;
 use crate::base::{DType, Guidance};
-use crate::operator::constant;
+use crate::operator::primitives::constant;
 use crate::python::errors;
 use crate::python::function::context::{Ctx, Flags};
 use crate::python::function::options::GradOptions;

@@ -3,7 +3,7 @@
 
 use crate::backward::sum_buffers;
 use crate::base::DType;
-use crate::operator::write::count_write;
+use crate::operator::inplace::write::count_write;
 use crate::python::function::context::Ctx;
 use crate::python::graph::hooks;
 use crate::python::objects::{ClassName, list, to_tuple, tuple};

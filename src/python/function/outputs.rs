@@ -2,9 +2,9 @@
 //! returned inputs by views, and records in-place writes in the graph of the base.
 
 use crate::base::{DType, Device, Dims, Guidance};
-use crate::operator::detached;
-use crate::operator::results::view_of;
-use crate::operator::write::Write;
+use crate::operator::call::results::view_of;
+use crate::operator::inplace::write::Write;
+use crate::operator::primitives::detached;
 use crate::python::call::overrides::overrides;
 use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;

@@ -1,15 +1,15 @@
 //! Forward mode through a custom Function: its `jvp` computes the tangents of forward's results.
 
 use crate::base::{Error, Guidance};
-use crate::operator::constant;
-use crate::operator::results::PlainView;
+use crate::operator::call::results::PlainView;
+use crate::operator::primitives::constant;
 use crate::operator::tangent::{check_shape, own_tangent, same_layout};
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
 use crate::python::objects::{ClassName, name_of, to_tuple, tuple};
 use crate::python::wrapper::class::{PyTensor, wrap};
-use crate::tensor::tangents::{self, DualLevel};
+use crate::tensor::levels::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
 use pyo3::intern;
 use pyo3::prelude::*;

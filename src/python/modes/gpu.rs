@@ -1,7 +1,7 @@
 //! The functions behind `gradiron.cuda`: the adapter, its memory, its generator, and counters.
 
 use crate::gpu;
-use crate::operator::generator::Generator;
+use crate::operator::row::generator::Generator;
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;

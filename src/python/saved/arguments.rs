@@ -3,7 +3,8 @@
 
 use crate::base::{DType, Scalar};
 use crate::operator::pointwise::{Numbers, Pointwise};
-use crate::operator::{constant, saved_name};
+use crate::operator::primitives::constant;
+use crate::operator::saved_name;
 use crate::python::objects::{to_object, to_tuple};
 use crate::python::saved::names::pointwise;
 use crate::python::wrapper::class;

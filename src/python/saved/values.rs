@@ -14,11 +14,12 @@ use crate::python::sequences::ListArg;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::collector::{self, Start};
 use crate::tensor::facts::{Facts, SavedAt};
+use crate::tensor::levels::func;
+use crate::tensor::levels::tangents;
 use crate::tensor::saved_hooks::{self, Chooser, Pack};
 use crate::tensor::{
-    Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, freed_error, inference_error, tangents,
+    Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, freed_error, inference_error,
 };
-use crate::transforms::func;
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -1,7 +1,8 @@
 //! Construction of tensors, transposes and complex parts as attributes, and dtype rules.
 
 use crate::base::{Category, DType, Device, default_dtype, warn_once};
-use crate::operator::{Operand, copies, views};
+use crate::operator::Operand;
+use crate::operator::primitives::{copies, views};
 use crate::ops;
 use crate::ops::shape::view;
 use crate::python::call::signature_errors::dtype_argument;

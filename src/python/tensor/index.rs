@@ -1,8 +1,9 @@
 //! Indexing, `x[...]`: basic indices become views; tensors and lists become an advanced index.
 
 use crate::base::{DType, Dims, Error, Scalar, try_alloc};
-use crate::operator::results::PlainView;
-use crate::operator::{Operand, constant, copies, views};
+use crate::operator::Operand;
+use crate::operator::call::results::PlainView;
+use crate::operator::primitives::{constant, copies, views};
 use crate::ops;
 use crate::ops::indexing::{advanced, index_put, masked};
 use crate::ops::shape::{slices, squeeze, view};

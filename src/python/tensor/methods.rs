@@ -3,7 +3,8 @@
 
 use crate::base::{self, DType, Scalar, watch};
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
-use crate::operator::{Arg, Operand, constant};
+use crate::operator::primitives::constant;
+use crate::operator::{Arg, Operand};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::autograd::backward;
@@ -387,7 +388,7 @@ impl PyTensor {
     fn __float__(&self) -> PyResult<ToObject<f64>> {
         tell_of_loss(&self.tensor)?;
         let number = self.number()?;
-        crate::operator::kernel::holds(DType::F64, number)?;
+        crate::operator::bodies::holds(DType::F64, number)?;
         Ok(ToObject(number.as_f64()))
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
@@ -402,7 +403,7 @@ impl PyTensor {
                 to_object(py, f)?.call_method0(intern!(py, "__int__"))
             }
             _ => {
-                crate::operator::kernel::holds(DType::I64, number)?;
+                crate::operator::bodies::holds(DType::I64, number)?;
                 to_object(py, number.as_i64())
             }
         }

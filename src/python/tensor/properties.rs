@@ -2,7 +2,8 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "PyO3's expansion counts as our code")]
 
 use crate::base::{Error, Guidance, MemoryFormat, Scalar, watch};
-use crate::operator::{Kind, detached};
+use crate::operator::Kind;
+use crate::operator::primitives::detached;
 use crate::ops;
 use crate::python::call::overrides::OverrideCall;
 use crate::python::call::signature_errors::mismatch;
@@ -20,7 +21,7 @@ use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::python::wrapper::grad_cycles;
 use crate::storage::UNTRACKED;
 use crate::tensor::GradType;
-use crate::transforms::func::{self as transform, is_sample};
+use crate::tensor::levels::func::{self as transform, is_sample};
 use gradiron_macros::pymethods;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;

@@ -3,9 +3,9 @@
 use crate::backward::forward_mode;
 use crate::operator::Arg;
 use crate::operator::tangent;
+use crate::operator::tangent::dual;
 use crate::python::wrapper::class::{PyTensor, wrap};
-use crate::tensor::tangents;
-use crate::transforms::forward;
+use crate::tensor::levels::tangents;
 use gradiron_macros::pyfunction;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -41,7 +41,7 @@ pub fn make_dual<'py>(
     tangent: &Bound<'py, PyTensor>,
     level: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    wrap(tensor.py(), forward::make_dual(&tensor.get().tensor, &tangent.get().tensor, level)?)
+    wrap(tensor.py(), dual::make_dual(&tensor.get().tensor, &tangent.get().tensor, level)?)
 }
 
 /// Returns the tensor without its tangent, and the tangent.
@@ -51,7 +51,7 @@ pub fn unpack_dual<'py>(
     level: u64,
 ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
     let py = tensor.py();
-    let (plain, tangent) = forward::unpack_dual(&tensor.get().tensor, level)?;
+    let (plain, tangent) = dual::unpack_dual(&tensor.get().tensor, level)?;
     Ok((wrap(py, plain)?, tangent.map(|t| wrap(py, t)).transpose()?))
 }
 

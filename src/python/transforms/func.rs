@@ -1,15 +1,15 @@
 //! The transforms of `func` for Python: begin and end, unwrapping, and the checks before in-place writes.
 
 use crate::base::{Error, Result as CoreResult};
-use crate::operator::copies::clone_dense;
+use crate::operator::batch::dims;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::primitives::copies::clone_dense;
 use crate::operator::tangent;
 use crate::operator::{Arg, Kind, Operand, Row};
 use crate::python::sequences::ListArg;
 use crate::python::wrapper::class::{PyTensor, wrap};
 use crate::tensor::Tensor;
-use crate::transforms::func::{self, Layer, Mode};
-use crate::transforms::vmap;
+use crate::tensor::levels::func::{self, Layer, Mode};
 use gradiron_macros::pyfunction;
 use pyo3::prelude::*;
 
@@ -46,7 +46,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<LayerInfo<
         None => None,
         Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
         Some(Layer::Sample(depth)) => {
-            let (place, whole) = vmap::samples(&t.get().tensor);
+            let (place, whole) = dims::samples(&t.get().tensor);
             Some((depth, place, wrap(t.py(), whole)?))
         }
     })

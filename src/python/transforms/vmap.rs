@@ -1,14 +1,15 @@
 //! The Python side of `vmap`: enters and leaves levels, adds and removes batch dimensions.
 
 use crate::base::try_alloc;
+use crate::operator::batch::dims;
 use crate::operator::batch::{self, Batch};
-use crate::operator::views;
+use crate::operator::primitives::views;
 use crate::python::sequences::{ListArg, collect};
 use crate::python::wrapper::class::{PyTensor, wrap};
+use crate::tensor::levels::func;
+use crate::tensor::levels::vmap;
+use crate::tensor::levels::vmap::{Frame, Randomness};
 use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
-use crate::transforms::func;
-use crate::transforms::vmap;
-use crate::transforms::vmap::{Frame, Randomness};
 use gradiron_macros::{pyfunction, pymethods};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -168,7 +169,7 @@ pub fn vmap_depth() -> usize {
 /// Hides the dimension `dim` as the batch dimension of a level.
 #[pyfunction]
 pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), vmap::add_dim(&t.get().tensor, dim, level)?)
+    wrap(t.py(), dims::add_dim(&t.get().tensor, dim, level)?)
 }
 
 /// Makes the batch dimension of a level an ordinary dimension again.
@@ -186,7 +187,7 @@ pub fn remove_batch_dim<'py>(
 /// at that level.
 #[pyfunction]
 pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-    vmap::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
+    dims::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
 }
 
 /// Returns true if a tensor is batched, at the given level or at any.
@@ -254,7 +255,7 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
         match (object.cast::<PyTensor>(), grad) {
             (Ok(t), Some(grad)) if t.get().tensor.is_batched() => {
-                Ok(Some(vmap::out_of_graph(&t.get().tensor, &grad)?))
+                Ok(Some(dims::out_of_graph(&t.get().tensor, &grad)?))
             }
             (_, grad) => Ok(grad),
         }

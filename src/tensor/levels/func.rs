@@ -4,8 +4,9 @@
 
 use crate::base::{Error, Guidance, Result, try_alloc};
 use crate::storage::{self, Storage};
+use crate::tensor::levels::tangents;
 use crate::tensor::levels::vmap;
-use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, mode, tangents};
+use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, mode};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};

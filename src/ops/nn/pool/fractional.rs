@@ -2,7 +2,7 @@
 
 use super::{check_sizes, fail, picked, resized, returned, three, zeros};
 use crate::base::numel;
-use crate::operator::{constant, views};
+use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::shape::slices;
@@ -14,7 +14,7 @@ fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
     let numbers = crate::ops::creation::ranges::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
-    Ok(V::from(Tensor::new(crate::operator::kernel::with_shape(numbers, &shape))))
+    Ok(V::from(Tensor::new(crate::operator::bodies::with_shape(numbers, &shape))))
 }
 
 /// The largest elements of windows at random, evenly spread places, and their indices.

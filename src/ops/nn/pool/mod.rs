@@ -9,8 +9,8 @@ pub mod unpool;
 use crate::base::pool::Pool;
 use crate::base::{MemoryFormat, Put, numel};
 use crate::cpu::pool::At;
-use crate::operator::kernel::{copy, duplicate, fill};
-use crate::operator::{constant, views};
+use crate::operator::bodies::{copy, duplicate, fill};
+use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index;
 use crate::ops::prelude::*;
 use crate::ops::shape::squeeze::{squeeze, unsqueeze};
@@ -40,7 +40,7 @@ fn dense(x: &Body) -> Result<Body> {
 }
 
 fn converted(x: &Body, dtype: DType) -> Result<Body> {
-    if x.dtype == dtype { dense(x) } else { crate::operator::kernel::converted(x, dtype) }
+    if x.dtype == dtype { dense(x) } else { crate::operator::bodies::converted(x, dtype) }
 }
 
 /// Puts `out` into the memory format of `x`, if that has a format for `dims` dimensions.
@@ -219,7 +219,7 @@ fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Res
     let flat = |t: &Body| {
         let mut shape = Dims::from_slice(&t.shape()[..lead]);
         shape.push(numel(&t.shape()[lead..]));
-        dense(t).map(|t| crate::operator::kernel::with_shape(t, &shape))
+        dense(t).map(|t| crate::operator::bodies::with_shape(t, &shape))
     };
     let places = Tensor::new(flat(indices)?);
     crate::ops::indexing::scatter::scatter_over(&flat(out)?, &flat(x)?, -1, &places, how)

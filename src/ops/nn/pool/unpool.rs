@@ -3,7 +3,7 @@
 use super::{WORDS, at_places, fail, formatted, picked, resized, scattered, three};
 use crate::base::Put;
 use crate::cpu::pool::At;
-use crate::operator::kernel::fill;
+use crate::operator::bodies::fill;
 use crate::ops::prelude::*;
 
 /// An image with the values at their indices, and zeros elsewhere.
