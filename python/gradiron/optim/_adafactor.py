@@ -98,7 +98,8 @@ class Adafactor(DeclaredOptimizer):
         # A matrix has `row_var` and `col_var`, a vector `variance`.
         states = [self.state[p] for p in group["params"] if p.grad is not None]
         lists = {f"{name}s": [state.get(name) for state in states] for name in ("row_var", "col_var", "variance")}
-        return super()._arguments(group) | lists
+        scaling = {name: getattr(self, name, None) for name in ("grad_scale", "found_inf")}
+        return super()._arguments(group) | lists | scaling
 
     @classmethod
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 import gradiron as torch
@@ -14,11 +14,10 @@ from .optimizer import (
     _device_dtype_check_for_fused,
     _get_capturable_supported_devices,
     _get_scalar_dtype,
-    _to_scalar,
     _use_grad_for_differentiable,
 )
 
-Options: TypeAlias = Mapping[str, Any]
+Options: TypeAlias = dict[str, Any]
 Lists: TypeAlias = dict[str, list[Any]]
 
 
@@ -74,12 +73,6 @@ def check_capturable(
             raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
 
 
-def check_scaling(options: Options) -> None:
-    """Refuse the tensors of a gradient scaler where the step is not fused."""
-    if not options["fused"] and (options["grad_scale"] is not None or options["found_inf"] is not None):
-        raise AssertionError("Expected grad_scale and found_inf to be None")
-
-
 class DeclaredOptimizer(Optimizer):
     """Base class of the optimizers that declare what they keep, what they are told and what they compute.
 
@@ -93,28 +86,17 @@ class DeclaredOptimizer(Optimizer):
     # Options that hold two numbers, and the names of these.
     _PAIRS: ClassVar[Mapping[str, tuple[str, str]]] = {}
     # The entries of a parameter's state and what makes them; those of them that are counts, one number each; and those that
-    # exist only where a flag is set.
+    # exist only under some options.
     _STATE: ClassVar[Mapping[str, Callable[[Tensor, Options], Tensor]]] = {}
     _COUNTS: ClassVar[tuple[str, ...]] = ("step",)
-    _OPTIONAL: ClassVar[Mapping[str, str]] = {}
+    _OPTIONAL: ClassVar[Mapping[str, Callable[[Options], bool]]] = {}
     # Whether counts are on the parameter's device regardless of the options.
     _COUNTS_ON_DEVICE: ClassVar[bool] = False
     # The arithmetic, over the parameter `param`, its gradient `grad`, the state and these numbers.
     _RULE: ClassVar[Rule]
     _NUMBERS: ClassVar[tuple[str, ...]] = ()
-    # The rule's flags follow from the options; a flag that is not here is the option of its name.
-    _FLAGS: ClassVar[Mapping[str, Callable[[Options], bool]]] = {
-        "decay": lambda options: bool(options["weight_decay"] != 0),
-        "decoupled": lambda options: options["decoupled_weight_decay"],
-        "scaled": lambda options: options["grad_scale"] is not None,
-    }
-    _rule_flags: ClassVar[tuple[str, ...]] = ()
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "_RULE" in vars(cls):
-            code: Any = getattr(cls._RULE.body, "__code__")  # noqa: B009
-            cls._rule_flags = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    # Whether one kernel can do the whole step, and a gradient scaler's work with it.
+    _HAS_FUSED: ClassVar[bool] = False
 
     def _defaults(self, given: Options) -> dict[str, Any]:
         """The options among the arguments of `__init__`."""
@@ -129,9 +111,9 @@ class DeclaredOptimizer(Optimizer):
                 raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
             self._step_supports_amp_scaling = True
 
-    def _check_fused_once(self, group: Options, params: list[Tensor]) -> None:
+    def _check_fused_once(self, params: list[Tensor]) -> None:
         """Refuse the first parameter that a fused step ever meets, if it cannot be fused."""
-        if group["fused"] and params and getattr(self, "_need_device_dtype_check_for_fused", True):
+        if params and getattr(self, "_need_device_dtype_check_for_fused", True):
             _device_dtype_check_for_fused(params[0])
             self._need_device_dtype_check_for_fused = False
 
@@ -151,13 +133,16 @@ class DeclaredOptimizer(Optimizer):
                         own[name] = torch.tensor(float(own[name]), dtype=_get_scalar_dtype(fused), device=device)
 
     @classmethod
-    def _flag(cls, name: str, options: Options) -> Any:
-        return cls._FLAGS[name](options) if name in cls._FLAGS else options[name]
-
-    @classmethod
-    def _entries(cls, options: Options) -> list[str]:
+    def _entries(cls, options: Options) -> Iterable[str]:
         """The names of the state's entries under these options."""
-        return [name for name in cls._STATE if name not in cls._OPTIONAL or cls._flag(cls._OPTIONAL[name], options)]
+        if not cls._OPTIONAL:
+            return cls._STATE
+        return [name for name in cls._STATE if name not in cls._OPTIONAL or cls._OPTIONAL[name](options)]
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        """The flags under which the rule is traced."""
+        return {"maximize": options["maximize"], "decay": options["weight_decay"] != 0}
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """What a parameter's state begins with."""
@@ -190,11 +175,14 @@ class DeclaredOptimizer(Optimizer):
     def _step(self, group: dict[str, Any]) -> None:
         self._update(*self._gather(group), self._arguments(group))
 
-    def _arguments(self, group: dict[str, Any]) -> dict[str, Any]:
+    def _arguments(self, group: dict[str, Any]) -> Options:
         """The group's options as the functional form takes them."""
-        options = {**group, "grad_scale": getattr(self, "grad_scale", None), "found_inf": getattr(self, "found_inf", None)}
-        for name, parts in self._PAIRS.items():
-            options.update(zip(parts, group[name], strict=False))
+        options = group.copy()
+        if self._HAS_FUSED:
+            options["grad_scale"] = getattr(self, "grad_scale", None)
+            options["found_inf"] = getattr(self, "found_inf", None)
+        for name, (first, second) in self._PAIRS.items():
+            options[first], options[second] = group[name][0], group[name][1]
         return options
 
     @classmethod
@@ -206,12 +194,12 @@ class DeclaredOptimizer(Optimizer):
 
     @classmethod
     def _update(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
+        found_inf = options["found_inf"] if cls._HAS_FUSED else None
+        if cls._HAS_FUSED and not options["fused"] and (found_inf is not None or options["grad_scale"] is not None):
+            raise AssertionError("Expected grad_scale and found_inf to be None")
         cls._check(params, lists, options)
-        if not params:
-            return
-        if "fused" in cls._OPTIONS and (found := options["found_inf"]) is not None and found.item() != 0:
-            return
-        cls._apply(params, grads, lists, options)
+        if params and (found_inf is None or found_inf.item() == 0):
+            cls._apply(params, grads, lists, options)
 
     @classmethod
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
@@ -223,12 +211,10 @@ class DeclaredOptimizer(Optimizer):
     @classmethod
     def _apply(cls, params: list[Tensor], grads: list[Tensor], lists: Lists, options: Options) -> None:
         """Do the rule to all parameters."""
-        operands = {"param": params, "grad": grads}
-        counts = {}
-        for name, tensors in lists.items():
-            (counts if name in cls._COUNTS else operands)[name] = tensors
-        numbers = {name: _to_scalar(options[name]) for name in cls._NUMBERS}
-        flags = {name: cls._flag(name, options) for name in cls._rule_flags}
-        if flags.get("scaled"):
+        counts = {name: lists.pop(name) for name in cls._COUNTS}
+        numbers = {name: options[name] for name in cls._NUMBERS}
+        fused = cls._HAS_FUSED and options["fused"]
+        if fused and options["grad_scale"] is not None:
             numbers["grad_scale"] = options["grad_scale"]
-        cls._RULE(operands, counts, numbers, rounds="fused" not in cls._OPTIONS or not options["fused"], **flags)
+        operands = {"param": params, "grad": grads, **lists}
+        cls._RULE(operands, counts, numbers, rounds=not fused, **cls._flags(options))

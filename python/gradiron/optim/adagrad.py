@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, Lists, Options, check_foreach, check_options, check_scaling, check_steps, count
+from ._declared import DeclaredOptimizer, Lists, Options, check_foreach, check_options, check_steps, count
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -63,6 +63,7 @@ class Adagrad(DeclaredOptimizer):
     _RULE = _update
     _STATE: ClassVar = {"step": count, "sum": _first_sum}
     _NUMBERS = ("lr", "lr_decay", "eps", "weight_decay")
+    _HAS_FUSED = True
     _OPTIONS = (
         "lr",
         "lr_decay",
@@ -98,13 +99,20 @@ class Adagrad(DeclaredOptimizer):
             eps=eps,
         )
         super().__init__(params, self._defaults(locals()))
-
         self._check_fused()
         if fused:
             self._need_device_dtype_check_for_fused = True
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].update(self._new_state(p, group))
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+        }
 
     def share_memory(self) -> None:
         """Move the sums of squares into shared memory, for training in several processes."""
@@ -119,13 +127,13 @@ class Adagrad(DeclaredOptimizer):
 
     def _gather(self, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor], Lists]:
         params, grads, lists = super()._gather(group)
-        self._check_fused_once(group, params)
+        if group["fused"]:
+            self._check_fused_once(params)
         return params, grads, lists
 
     @classmethod
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         check_steps(lists["step"])
-        check_scaling(options)
         if not params:
             return
         fused, differentiable = options["fused"], options["differentiable"]

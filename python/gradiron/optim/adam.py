@@ -12,7 +12,6 @@ from ._declared import (
     check_capturable,
     check_foreach,
     check_options,
-    check_scaling,
     check_steps,
     count,
     zeros,
@@ -79,7 +78,7 @@ class Adam(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "exp_avg": zeros, "exp_avg_sq": zeros, "max_exp_avg_sq": zeros}
-    _OPTIONAL: ClassVar = {"max_exp_avg_sq": "amsgrad"}
+    _OPTIONAL: ClassVar = {"max_exp_avg_sq": lambda options: options["amsgrad"]}
     _NUMBERS = ("lr", "beta1", "beta2", "eps", "weight_decay")
     _OPTIONS = (
         "lr",
@@ -103,6 +102,7 @@ class Adam(DeclaredOptimizer):
         "decoupled_weight_decay": False,
         "fused": None,
     }
+    _HAS_FUSED = True
     _PAIRS: ClassVar = {"betas": ("beta1", "beta2")}
 
     def __init__(
@@ -135,8 +135,17 @@ class Adam(DeclaredOptimizer):
                 raise ValueError(f"Tensor betas[{i}] must be 1-element")
         betas = _to_scalar(betas[0]), _to_scalar(betas[1])
         super().__init__(params, self._defaults(locals()))
-
         self._check_fused()
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": bool(options["weight_decay"] != 0),
+            "decoupled": options["decoupled_weight_decay"],
+            "amsgrad": options["amsgrad"],
+        }
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if group["fused"]:
@@ -153,7 +162,6 @@ class Adam(DeclaredOptimizer):
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
         foreach, fused, capturable = options["foreach"], options["fused"], options["capturable"]
         check_steps(lists["step"])
-        check_scaling(options)
         if foreach and not fused:
             for name in ("lr", "beta1", "beta2"):
                 number = options[name]

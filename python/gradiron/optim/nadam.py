@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -116,6 +116,14 @@ class NAdam(DeclaredOptimizer):
     ) -> None:
         check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay, momentum_decay=momentum_decay)
         super().__init__(params, self._defaults(locals()))
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "decoupled": options["decoupled_weight_decay"],
+        }
 
     @classmethod
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:

@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 import gradiron as torch
 
@@ -223,7 +223,7 @@ class Optimizer:
 
         @functools.wraps(func)
         def wrapper(*args: Any, **kwargs: Any) -> R:
-            self = cast(Optimizer, args[0])
+            self: Any = args[0]
             if _core.profiler_enabled():
                 with torch.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
                     return hooked(self, args, kwargs)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, check_options, count, zeros
+from ._declared import DeclaredOptimizer, Options, check_options, count, zeros
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -97,6 +97,14 @@ class RAdam(DeclaredOptimizer):
     ) -> None:
         check_options(lr=lr, eps=eps, betas=betas, weight_decay=weight_decay)
         super().__init__(params, self._defaults(locals()))
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "decoupled": options["decoupled_weight_decay"],
+        }
 
 
 def radam(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, check_options, count, zeros
+from ._declared import DeclaredOptimizer, Options, check_options, count, zeros
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -61,9 +61,11 @@ class RMSprop(DeclaredOptimizer):
 
     _RULE = _update
     _STATE: ClassVar = {"step": count, "square_avg": zeros, "momentum_buffer": zeros, "grad_avg": zeros}
-    _OPTIONAL: ClassVar = {"momentum_buffer": "momentum", "grad_avg": "centered"}
+    _OPTIONAL: ClassVar = {
+        "momentum_buffer": lambda options: options["momentum"] > 0,
+        "grad_avg": lambda options: options["centered"],
+    }
     _NUMBERS = ("lr", "alpha", "eps", "weight_decay", "momentum")
-    _FLAGS: ClassVar = {**DeclaredOptimizer._FLAGS, "momentum": lambda options: options["momentum"] > 0}
     _OPTIONS = (
         "lr",
         "momentum",
@@ -101,6 +103,15 @@ class RMSprop(DeclaredOptimizer):
     ) -> None:
         check_options(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
         super().__init__(params, self._defaults(locals()))
+
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "maximize": options["maximize"],
+            "decay": options["weight_decay"] != 0,
+            "centered": options["centered"],
+            "momentum": options["momentum"] > 0,
+        }
 
 
 def rmsprop(

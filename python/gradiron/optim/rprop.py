@@ -83,6 +83,10 @@ class Rprop(DeclaredOptimizer):
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
         super().__init__(params, self._defaults(locals()))
 
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {"maximize": options["maximize"]}
+
 
 def rprop(
     params: list[Tensor],

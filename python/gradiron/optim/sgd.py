@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gradiron as torch
 
 from .._core import Tensor
-from ._declared import DeclaredOptimizer, Lists, Options, check_scaling
+from ._declared import DeclaredOptimizer, Lists, Options
 from ._rule import Rule, Trace
 from .optimizer import ParamsT
 
@@ -60,10 +60,10 @@ class SGD(DeclaredOptimizer):
     _RULE = _update
     # A buffer begins as the first gradient.
     _STATE: ClassVar = {"momentum_buffer": lambda p, group: None}
-    _OPTIONAL: ClassVar = {"momentum_buffer": "momentum"}
+    _OPTIONAL: ClassVar = {"momentum_buffer": lambda options: options["momentum"] != 0}
     _COUNTS = ()
     _NUMBERS = ("lr", "weight_decay", "momentum", "dampening")
-    _FLAGS: ClassVar = {**DeclaredOptimizer._FLAGS, "momentum": lambda options: bool(options["momentum"] != 0)}
+    _HAS_FUSED = True
     _OPTIONS = (
         "lr",
         "momentum",
@@ -102,35 +102,52 @@ class SGD(DeclaredOptimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         super().__init__(params, self._defaults(locals()))
-
         self._check_fused()
         if fused:
             self._need_device_dtype_check_for_fused = True
 
+    @staticmethod
+    def _flags(options: Options) -> dict[str, Any]:
+        return {
+            "scaled": options["grad_scale"] is not None,
+            "maximize": options["maximize"],
+            "decay": bool(options["weight_decay"] != 0),
+            "momentum": bool(options["momentum"] != 0),
+            "first": options["first"],
+            "nesterov": options["nesterov"],
+        }
+
     def _step(self, group: dict[str, Any]) -> None:
-        params = [p for p in group["params"] if p.grad is not None]
-        self._check_fused_once(group, params)
+        params, grads = [], []
+        for p in group["params"]:
+            if (grad := p.grad) is not None:
+                params.append(p)
+                grads.append(grad)
+        if group["fused"]:
+            self._check_fused_once(params)
         buffers = [self.state[p].get("momentum_buffer") for p in params] if group["momentum"] != 0 else []
-        lists = {"momentum_buffer": buffers} if group["momentum"] != 0 else {}
-        self._update(params, [p.grad for p in params], lists, self._arguments(group))
+        self._update(params, grads, {"momentum_buffer": buffers} if buffers else {}, self._arguments(group))
         for p, buffer in zip(params, buffers, strict=False):
             self.state[p]["momentum_buffer"] = buffer
 
     @classmethod
     def _check(cls, params: list[Tensor], lists: Lists, options: Options) -> None:
-        check_scaling(options)
+        """Nothing but what is checked for all fused steps."""
 
     @classmethod
     def _apply(cls, params: list[Tensor], grads: list[Any], lists: Lists, options: Options) -> None:
-        buffers = lists.get("momentum_buffer", [])
-        new = [buffer is None for buffer in buffers]
-        for i in (i for i, is_new in enumerate(new) if is_new):
+        buffers = lists.get("momentum_buffer")
+        new = [i for i, buffer in enumerate(buffers) if buffer is None] if buffers else []
+        options["first"] = False
+        if not new or not buffers:
+            return super()._apply(params, grads, lists, options)
+        old = [i for i, buffer in enumerate(buffers) if buffer is not None]
+        for i in new:
             buffers[i] = torch.empty_like(grads[i])
-        if len(set(new)) < 2:
-            return super()._apply(params, grads, lists, {**options, "first": any(new)})
-        for first in (True, False):
-            own = [[tensors[i] for i, is_new in enumerate(new) if is_new == first] for tensors in (params, grads, buffers)]
-            super()._apply(own[0], own[1], {"momentum_buffer": own[2]}, {**options, "first": first})
+        for own in filter(None, (new, old)):
+            options["first"] = own is new
+            chosen = [[tensors[i] for i in own] for tensors in (params, grads, buffers)]
+            super()._apply(chosen[0], chosen[1], {"momentum_buffer": chosen[2]}, options)
 
 
 def sgd(
