@@ -1,15 +1,13 @@
-"""Parameters and buffers of modules, and uninitialized ones whose shape is not known yet."""
+"""Tensors that modules register: the contents of `nn.parameter`, apart from `nn` so that pickling need not load that."""
 
 from __future__ import annotations
 
 import functools
 from typing import Any
 
-from .. import _core
-from .._core import Tensor
-from .._creation import strided
-
-__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "UninitializedTensorMixin", "is_lazy"]
+from . import _core
+from ._core import Tensor
+from ._creation import strided
 
 
 class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
@@ -133,7 +131,7 @@ def _without_shape() -> set[Any]:
 
 def _asking(made: Any) -> Any:
     """Have operators ask the class of this tensor, which refuses them while it has no shape."""
-    from ..overrides import prepare
+    from .overrides import prepare
 
     prepare(type(made))
     _core.expect_overrides(True)
@@ -268,3 +266,8 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
     double = _still_without_shape("double")
     half = _still_without_shape("half")
     bfloat16 = _still_without_shape("bfloat16")
+
+
+# Pickles and `repr` name PyTorch's module.
+for _thing in (Buffer, Parameter, UninitializedBuffer, UninitializedParameter, UninitializedTensorMixin, _rebuild, is_lazy):
+    _thing.__module__ = f"{__package__}.nn.parameter"

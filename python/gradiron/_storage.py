@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from . import _core
 from ._core import Tensor, device, dtype
+from ._parameter import Parameter
 
 
 class UntypedStorage:
@@ -306,7 +307,6 @@ def rebuild_lazy(
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
     from ._utils import _get_obj_state, reduce_meta, reduce_tensor, saving, with_state
-    from .nn import Parameter
 
     if saving.on or type(self) is Parameter:
         return reduce_tensor(self)

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from . import _core
 from ._core import Tensor, dtype
+from ._parameter import Parameter
 from ._storage import UntypedStorage
 from .storage import CLASSES, TypedStorage
 
@@ -91,8 +92,6 @@ def _rebuild_tensor_v3(
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
-    from .nn import Parameter
-
     return Parameter(data, requires_grad)
 
 
@@ -190,8 +189,6 @@ saving = _Saving()
 
 def reduce_tensor(tensor: Tensor) -> Any:
     """What a checkpoint holds of a tensor: PyTorch's call that rebuilds it."""
-    from .nn import Parameter
-
     hooks: OrderedDict[int, Any] = OrderedDict()
     # What is derived from parameters becomes one, as in PyTorch: a leaf, which an optimizer takes.
     if issubclass(type(tensor), Parameter):

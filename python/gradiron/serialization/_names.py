@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pickle
-import sys
 from collections import Counter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
@@ -104,7 +103,7 @@ class NamingPickler(_Pickler):  # type: ignore[misc]
         if not isinstance(module, str) or not _ours(module) or "." in name:
             super().save_global(obj, name)
             return
-        if getattr(sys.modules.get(module), name, None) is not obj and getattr(_core, name, None) is not obj:
+        if getattr(importlib.import_module(module), name, None) is not obj and getattr(_core, name, None) is not obj:
             raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not the same object as {module}.{name}")
         module, name = to_torch(module, name)
         if self.proto >= 4:

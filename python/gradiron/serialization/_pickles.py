@@ -11,10 +11,10 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, device, dtype
 from .._creation import layout, memory_format
+from .._parameter import Parameter, UninitializedTensorMixin
 from .._storage import UntypedStorage
 from .._types import Size
 from .._utils import reduce_tensor, saving, storage_class
-from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage import TypedStorage
 from . import _names, _weights_only
 from ._map_location import location_tag

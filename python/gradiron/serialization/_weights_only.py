@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _core, _utils, storage
 from .._core import Tensor, device
+from .._parameter import Parameter
 from .._types import Size
 from ._names import to_torch
 
@@ -121,8 +122,6 @@ def _tensor(*args: Any) -> Tensor:
 
 
 def _parameter(data: Any = None, requires_grad: bool = True) -> Tensor:
-    from ..nn import Parameter
-
     if not isinstance(data, Tensor | None):
         raise UnpicklingError(f"a parameter is made of a tensor, not of {type(data)}")
     return Parameter(data, requires_grad)
@@ -144,7 +143,6 @@ class Allowed:
     """What names in a pickle may mean, and what a pickle may call."""
 
     def __init__(self) -> None:
-        from ..nn import Parameter
         from . import _get_layout
 
         self.values: dict[str, Any] = {
