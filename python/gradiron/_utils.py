@@ -154,6 +154,14 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
     return obj
 
 
+def set_state(self: Tensor, state: Any) -> None:
+    """Restore a tensor from its pickle: in old files a storage and the tensor's place in it, otherwise its attributes."""
+    if isinstance(state, tuple) and len(state) == 4:
+        self.set_(_rebuild_tensor(*state))
+    else:
+        _set_obj_state(self, state)
+
+
 def _get_obj_state(obj: Any) -> Any:
     """What hangs on an object, told by its class if that has its own way."""
     own = getattr(type(obj), "__getstate__", None)
