@@ -10,41 +10,16 @@ import copyreg
 from . import _core
 from ._core import Generator, Tensor, device, dtype
 from ._creation import memory_format, new_tensor, strided
+from ._lazy import forward_to
 from ._types import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, TypeVar
-
-    _Method = TypeVar("_Method", bound=Callable[..., Any])
+    from collections.abc import Iterator
+    from typing import Any
 
     from ._storage import UntypedStorage
     from .storage import TypedStorage
-
-
-def forward_to(path: str) -> Callable[[_Method], _Method]:
-    """Decorate the signature of a method with the function that it calls, whose module the first call loads."""
-
-    def decorate(signature: _Method) -> _Method:
-        function: Any = None
-
-        def method(*args: Any, **kwargs: Any) -> Any:
-            nonlocal function
-            if function is None:
-                from importlib import import_module
-
-                module, _, target = path.rpartition(".")
-                function = getattr(import_module(f"{__package__}.{module}"), target)
-            return function(*args, **kwargs)
-
-        # What `functools.wraps` does, which importing gradiron does not load.
-        for name in ("__name__", "__qualname__", "__doc__", "__annotations__"):
-            setattr(method, name, getattr(signature, name))
-        method.__wrapped__ = signature  # type: ignore[attr-defined]
-        return method  # type: ignore[return-value]
-
-    return decorate
 
 
 # Kinds of tensors that gradiron does not have: `is_mps` and the like are false.
@@ -242,11 +217,11 @@ def format_(self: Tensor, spec: str) -> str:
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor: ...
 
 
-@forward_to("_storage.reduce")
+@forward_to("_pickling.reduce.reduce")
 def reduce(self: Tensor, protocol: Any) -> Any: ...
 
 
-@forward_to("_utils.set_state")
+@forward_to("_pickling.rebuild.set_state")
 def setstate(self: Tensor, state: Any) -> None:
     """Takes what a pickle holds of a tensor: long ago a storage and how the tensor lies in it, else what hangs on it."""
 

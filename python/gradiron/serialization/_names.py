@@ -16,9 +16,11 @@ _MODULES = {
     "gradiron._types": "torch",
     "gradiron._creation": "torch",
     "gradiron._storage": "torch.storage",
+    "gradiron._pickling.rebuild": "torch._utils",
 }
 _NAMES = {
-    ("gradiron._utils", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
+    ("gradiron._pickling.rebuild", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
+    ("gradiron._pickling.rebuild", "_get_layout"): ("torch.serialization", "_get_layout"),
 }
 # Names in files from before PyTorch 1.6.
 _MOVED = {"torch.tensor": "torch._tensor"}
