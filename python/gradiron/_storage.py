@@ -1,4 +1,4 @@
-"""Storages, and how tensors are copied and pickled: tensors that share memory still share it in the copy."""
+"""Storages, and copies of tensors by them: tensors that share memory still share it in the copy."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from . import _core
 from ._core import Tensor, device, dtype
+from ._pickling.state import _set_obj_state, attributes, restored
 
 
 class UntypedStorage:
@@ -275,8 +276,6 @@ def rebuild_tensor(
     state: Any = None,
 ) -> Tensor:
     """The other end of a pickle."""
-    from ._utils import restored
-
     made = _core.storage_view(storage._all, kind, offset, shape, strides)
     _core.set_version(made, 1)  # It was given its memory.
     if cls not in (None, Tensor):
@@ -303,32 +302,8 @@ def rebuild_lazy(
     return made.detach().requires_grad_(requires_grad)
 
 
-def reduce(self: Tensor, protocol: Any = None) -> Any:
-    """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
-    from ._utils import _get_obj_state, reduce_meta, reduce_tensor, saving, with_state
-    from .nn import Parameter
-
-    if saving.on or type(self) is Parameter:
-        return reduce_tensor(self)
-    if self._backward_hooks and not isinstance(self, Parameter):
-        from .utils.hooks import warn_if_has_hooks
-
-        warn_if_has_hooks(self)
-    if self.is_meta:
-        return with_state(self, *reduce_meta(self))
-    place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
-    if self.is_conj() or self.is_neg():
-        return with_state(self, rebuild_lazy, (self.is_conj(), self.is_neg(), *place))
-    state = _get_obj_state(self)
-    # Not by its own name, which is another one in a program that the launcher runs.
-    cls = None if type(self) is Tensor else type(self)
-    return rebuild_tensor, (place if cls is None and not state else (*place, cls, state))
-
-
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     """A leaf with memory of its own, which copies of its views share."""
-    from ._utils import _set_obj_state, attributes
-
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "

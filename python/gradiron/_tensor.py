@@ -1,5 +1,8 @@
 """Methods of `Tensor` that are written in Python, installed when gradiron is imported."""
 
+# Methods that are only forwarded have no bodies here.
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
 import copyreg
@@ -7,6 +10,7 @@ import copyreg
 from . import _core
 from ._core import Generator, Tensor, device, dtype
 from ._creation import memory_format, new_tensor, strided
+from ._lazy import forward_to
 from ._types import Size
 
 TYPE_CHECKING = False
@@ -198,13 +202,8 @@ def reversed_(self: Tensor) -> Tensor:
     return self if self.dim() == 0 else self.flip(0)
 
 
-# Printing and copying live in modules of their own, which are loaded when they are first used.
-
-
-def show(self: Tensor, *, tensor_contents: object = None) -> str:
-    from ._tensor_str import tensor_str
-
-    return tensor_str(self)
+@forward_to("_tensor_str.show")
+def show(self: Tensor, *, tensor_contents: object = None) -> str: ...
 
 
 def format_(self: Tensor, spec: str) -> str:
@@ -214,28 +213,20 @@ def format_(self: Tensor, spec: str) -> str:
     return object.__format__(self, spec)
 
 
-def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    from ._storage import deepcopy
-
-    return deepcopy(self, memo)
+@forward_to("_storage.deepcopy")
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor: ...
 
 
-def reduce(self: Tensor, protocol: Any) -> Any:
-    from ._storage import reduce
-
-    return reduce(self)
+@forward_to("_pickling.reduce.reduce")
+def reduce(self: Tensor, protocol: Any) -> Any: ...
 
 
+@forward_to("_pickling.rebuild.set_state")
 def setstate(self: Tensor, state: Any) -> None:
     """Takes what a pickle holds of a tensor: long ago a storage and how the tensor lies in it, else what hangs on it."""
-    from ._utils import _rebuild_tensor, _set_obj_state
-
-    if isinstance(state, tuple) and len(state) == 4:
-        self.set_(_rebuild_tensor(*state))
-    else:
-        _set_obj_state(self, state)
 
 
+@forward_to("utils.dlpack.export")
 def dlpack(
     self: Tensor,
     *,
@@ -246,19 +237,14 @@ def dlpack(
     read_only: bool = False,
 ) -> Any:
     """A DLPack capsule over the tensor's memory, or over a copy of it."""
-    from .utils.dlpack import export
-
-    return export(self, stream, max_version, dl_device, copy, read_only)
 
 
 dlpack.__qualname__ = "Tensor.__dlpack__"
 
 
+@forward_to("utils.dlpack.export_device")
 def dlpack_device(self: Tensor) -> tuple[Any, int]:
     """Where DLPack finds the tensor: the kind of device and its number."""
-    from .utils.dlpack import export_device
-
-    return export_device(self)
 
 
 def polygamma(self: Tensor, n: int) -> Tensor:
@@ -281,11 +267,9 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
     return self.pow_(exponent.to(dtype) if isinstance(exponent, Tensor) else exponent)
 
 
+@forward_to("_indices.as_strided_scatter")
 def as_strided_scatter(self: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """See `torch.as_strided_scatter`."""
-    from ._indices import as_strided_scatter
-
-    return as_strided_scatter(self, src, size, stride, storage_offset)
 
 
 def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
@@ -295,32 +279,24 @@ def nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return nonzero_static(self, size=size, fill_value=fill_value)
 
 
+@forward_to("_spectral.stft")
 def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute the short-time Fourier transform, see `torch.stft`."""
-    from ._spectral import stft
-
-    return stft(self, *args, **kwargs)
 
 
+@forward_to("_histograms.histogram")
 def histogram(self: Tensor, bins: Any = 100, **options: Any) -> Any:
     """Compute a histogram, see `torch.histogram`."""
-    from ._histograms import histogram
-
-    return histogram(self, bins, **options)
 
 
+@forward_to("_spectral.istft")
 def istft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """Compute the inverse short-time Fourier transform, see `torch.istft`."""
-    from ._spectral import istft
-
-    return istft(self, *args, **kwargs)
 
 
+@forward_to("_storage.untyped_storage")
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the memory that this tensor and its views share."""
-    from ._storage import untyped_storage
-
-    return untyped_storage(self)
 
 
 def is_shared(self: Tensor) -> bool:
@@ -334,18 +310,14 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
+@forward_to("storage.typed_storage")
 def storage(self: Tensor) -> TypedStorage:
     """Return the memory that this tensor and its views share, as a `TypedStorage`."""
-    from .storage import typed_storage
-
-    return typed_storage(self)
 
 
+@forward_to("storage.storage_type")
 def storage_type(self: Tensor) -> type[TypedStorage]:
     """Return the former class of storages of this dtype."""
-    from .storage import CLASSES
-
-    return CLASSES[self.dtype]
 
 
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
@@ -390,20 +362,16 @@ def init_subclass(cls: type[Tensor], /, **kwargs: Any) -> None:
         _core.expect_overrides(True)
 
 
+@forward_to("overrides.default")
 def torch_function(cls: type[Tensor], func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """What a subclass does with functions that are called with it: as ever, and results are of its class."""
-    from .overrides import default
-
-    return default(cls, func, types, args, kwargs)
 
 
+@forward_to("sparse._build.from_dense")
 def to_sparse(
     self: Tensor, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, dense_dim: Any = None
 ) -> Tensor:
     """Convert to a sparse tensor of its nonzero elements; `sparse_dim` is the number of dimensions that are sparse."""
-    from .sparse._build import from_dense
-
-    return from_dense(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
 
 
 def to_sparse_coo(self: Tensor) -> Tensor:
@@ -411,18 +379,14 @@ def to_sparse_coo(self: Tensor) -> Tensor:
     return to_sparse(self)
 
 
+@forward_to("sparse._compressed.to_csr")
 def to_sparse_csr(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Convert to the sparse CSR layout."""
-    from .sparse._compressed import to_csr
-
-    return to_csr(self, dense_dim)
 
 
+@forward_to("sparse._compressed.to_csc")
 def to_sparse_csc(self: Tensor, dense_dim: int | None = None) -> Tensor:
     """Convert to the sparse CSC layout."""
-    from .sparse._compressed import to_csc
-
-    return to_csc(self, dense_dim)
 
 
 def _of_class(self: Tensor, name: str, *args: Any, **kwargs: Any) -> Any:
@@ -439,17 +403,13 @@ def to_dense(self: Tensor, dtype: dtype | None = None, *, masked_grad: bool | No
     return self if dtype is None else self.to(dtype)
 
 
+@forward_to("sparse._build.sparse_mask")
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """The elements where a sparse tensor has any."""
-    from .sparse._build import sparse_mask
-
-    return sparse_mask(self, mask)
 
 
 def dim_order(self: Tensor, *, ambiguity_check: bool | list[Any] = False) -> tuple[int, ...]:
     """The dimensions as they lie in memory, the one that varies slowest first."""
-    from ._creation import memory_format
-
     formats = ambiguity_check if isinstance(ambiguity_check, list) else []
     if not isinstance(ambiguity_check, (bool, list)) or not all(isinstance(f, memory_format) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
@@ -649,11 +609,9 @@ def is_distributed(self: Tensor) -> bool:
     return False
 
 
+@forward_to("random.reduce_generator")
 def pickled_generator(generator: Generator) -> tuple[Any, ...]:
     """A generator of random numbers that goes on where this one is."""
-    from .random import rebuilt_generator
-
-    return rebuilt_generator, (str(generator.device), generator.get_state())
 
 
 def install() -> None:

@@ -86,6 +86,11 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
+def show(self: Tensor, *, tensor_contents: object = None) -> str:
+    """Implement `Tensor.__repr__`."""
+    return tensor_str(self)
+
+
 def tensor_str(t: Tensor) -> str:
     """The text of `repr(t)`."""
     layer = gradiron._core.layer(t)

@@ -30,6 +30,11 @@ def manual_seed(seed: Any) -> Generator:
     return default_generator.manual_seed(seed)
 
 
+def reduce_generator(generator: Generator) -> tuple[Any, ...]:
+    """Pickle a generator with its state."""
+    return rebuilt_generator, (str(generator.device), generator.get_state())
+
+
 def rebuilt_generator(device: str, state: Tensor) -> Generator:
     """Rebuild a generator from its pickled state."""
     generator = Generator(device)

@@ -357,6 +357,11 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
+def storage_type(self: Tensor) -> type[TypedStorage]:
+    """Return the former class of storages of this dtype."""
+    return CLASSES[self.dtype]
+
+
 def typed_storage(self: Tensor) -> TypedStorage:
     """Return the memory of this tensor and its views as a `TypedStorage`."""
     warn_of_removal()

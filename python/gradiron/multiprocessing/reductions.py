@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .._parameter import Parameter
 from .._storage import UntypedStorage
-from ..nn.parameter import Parameter
 from ..storage import TypedStorage
 from . import _memory
 

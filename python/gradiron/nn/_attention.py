@@ -8,9 +8,6 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from . import functional
-
-F: Any = functional  # which imports this module
 
 
 def _canonical_mask(
@@ -78,13 +75,13 @@ def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor 
     """Project queries, keys and values by one matrix, in one product if they are the same tensor."""
     size = q.size(-1)
     if q is k is v:
-        return list(F.linear(q, w, b).chunk(3, -1))
+        return list(_core._nn.linear(q, w, b).chunk(3, -1))
     if k is v:
         weights = w.split([size, 2 * size])
         biases = (None, None) if b is None else b.split([size, 2 * size])
-        return [F.linear(q, weights[0], biases[0]), *F.linear(k, weights[1], biases[1]).chunk(2, -1)]
+        return [_core._nn.linear(q, weights[0], biases[0]), *_core._nn.linear(k, weights[1], biases[1]).chunk(2, -1)]
     parts = (None, None, None) if b is None else b.chunk(3)
-    return [F.linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), parts, strict=True)]
+    return [_core._nn.linear(x, weight, bias) for x, weight, bias in zip((q, k, v), w.chunk(3), parts, strict=True)]
 
 
 def _in_projection(
@@ -106,7 +103,7 @@ def _in_projection(
         _need(tuple(weight.shape) == shape, f"expecting {name} weights shape of {shape}, but got {weight.shape}")
         if bias is not None:
             _need(tuple(bias.shape) == (size,), f"expecting {name} bias shape of {(size,)}, but got {bias.shape}")
-        made.append(F.linear(x, weight, bias))
+        made.append(_core._nn.linear(x, weight, bias))
     return made
 
 
@@ -156,9 +153,9 @@ def _weighed(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: fl
     """Compute attention and its weights."""
     q = q * math.sqrt(1.0 / float(q.size(-1)))
     scores = _core.bmm(q, k.transpose(-2, -1)) if mask is None else _core.baddbmm(mask, q, k.transpose(-2, -1))
-    weights = F.softmax(scores, dim=-1)
+    weights = _core._nn.softmax(scores, dim=-1)
     if dropout_p > 0.0:
-        weights = F.dropout(weights, p=dropout_p)
+        weights = _core._nn.dropout(weights, p=dropout_p)
     return _core.bmm(weights, v), weights
 
 
@@ -289,8 +286,8 @@ def multi_head_attention_forward(
             alone = attn_mask.size(0) == 1
             attn_mask = attn_mask.unsqueeze(0) if alone else attn_mask.reshape((bsz, num_heads, attn_mask.size(1), src_len))
         heads = [x.reshape((bsz, num_heads, x.size(1), head_dim)) for x in (q, k, v)]
-        output = F.scaled_dot_product_attention(*heads, attn_mask, dropout_p if training else 0.0, is_causal)
+        output = _core._nn.scaled_dot_product_attention(*heads, attn_mask, dropout_p if training else 0.0, is_causal)
         output = output.permute((2, 0, 1, 3))
-    output = F.linear(output.reshape((tgt_len * bsz, embed_dim)), out_proj_weight, out_proj_bias)
+    output = _core._nn.linear(output.reshape((tgt_len * bsz, embed_dim)), out_proj_weight, out_proj_bias)
     output = output.reshape((tgt_len, bsz, output.size(1)))
     return (output if batched else output.squeeze(1)), weights

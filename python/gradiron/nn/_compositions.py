@@ -10,9 +10,8 @@ from typing import Any
 from .. import _core
 from .._core import Tensor
 from ..autograd.grad_mode import no_grad
-from . import _reduction, functional
-
-F: Any = functional  # which imports this module
+from . import _pooling, _reduction
+from ._resizing import interpolate
 
 # Dropout.
 
@@ -357,9 +356,9 @@ def _lp_pool(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: 
         raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
     if math.isinf(norm_type):
         sign = 1 if norm_type > 0 else -1
-        pool = getattr(F, f"max_pool{n}d")
+        pool = getattr(_pooling, f"max_pool{n}d")
         return pool(input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode) * sign
-    pool = getattr(F, f"avg_pool{n}d")
+    pool = _core.avg_pool1d if n == 1 else getattr(_core._nn, f"avg_pool{n}d")
     mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     sizes = (kernel_size,) * n if isinstance(kernel_size, int) else kernel_size
     return (mean.sign() * mean.abs().relu()).mul(math.prod(sizes)).pow(1.0 / norm_type)
@@ -484,7 +483,7 @@ def multilabel_soft_margin_loss(
     """
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    loss = -(target * _core._nn.logsigmoid(input) + (1 - target) * _core._nn.logsigmoid(-input))
     if weight is not None:
         loss = loss * weight
     if reduction not in ("none", "mean", "sum"):
@@ -633,8 +632,8 @@ def linear_cross_entropy(
         raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
     rows = math.prod(shape)
     bias = None if linear_bias is None else linear_bias.reshape(rows)
-    logits = F.linear(input, linear_weight.reshape((rows, features)), bias).reshape(logits_shape)
-    return F.cross_entropy(
+    logits = _core._nn.linear(input, linear_weight.reshape((rows, features)), bias).reshape(logits_shape)
+    return _core._nn.cross_entropy(
         logits,
         target,
         weight=weight,
@@ -664,7 +663,7 @@ def upsample(
         torch.Size([1, 3, 8, 8])
     """
     warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
-    return F.interpolate(input, size, scale_factor, mode, align_corners)
+    return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
@@ -680,7 +679,7 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
         torch.Size([1, 3, 8, 8])
     """
     warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
-    return F.interpolate(input, size, scale_factor, mode="nearest")
+    return interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
@@ -696,7 +695,7 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
         torch.Size([1, 3, 8, 8])
     """
     warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
-    return F.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:

@@ -7,9 +7,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
-from . import functional
-
-F: Any = functional  # which imports this module
+from . import _pooling
 
 _MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
 # The numbers of the interpolation rules in the core, without and with antialiasing.
@@ -123,7 +121,7 @@ def interpolate(
     _check_mode(input, mode, align_corners, antialias)
     dims = input.dim() - 2
     if mode == "area":
-        return getattr(F, f"adaptive_avg_pool{dims}d")(input, size)
+        return getattr(_pooling, f"adaptive_avg_pool{dims}d")(input, size)
     rule = (_WIDE if antialias else _RULES)[mode]
     return _core._nn._resample(input, rule, size, *[None] * (3 - dims), *scales, bool(align_corners))
 

@@ -8,7 +8,6 @@ import os
 import pickle
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -16,7 +15,8 @@ from typing import IO, Any
 
 from .. import _core, storage
 from .._core import device
-from .._creation import sparse_coo, sparse_csc, sparse_csr, strided
+from .._pickling.rebuild import _get_layout as _get_layout
+from .._pickling.state import thread
 from .._storage import UntypedStorage
 from ..utils.serialization import config
 from . import _archive, _files, _legacy, _map_location, _pickles, _weights_only
@@ -79,16 +79,6 @@ class StorageType:
         return f"StorageType(dtype={self.dtype})"
 
 
-class _Local(threading.local):
-    """What holds for a thread."""
-
-    skip_data = False
-    map_location: Any = None
-
-
-_local = _Local()
-
-
 def get_default_load_endianness() -> LoadEndianness | None:
     """Return the byte order of files that do not state theirs."""
     return config.load.endianness
@@ -146,32 +136,11 @@ class skip_data:
         self.materialize_fake_tensors = materialize_fake_tensors
 
     def __enter__(self) -> None:
-        self._before = _local.skip_data
-        _local.skip_data = True
+        self._before = thread.skip_data
+        thread.skip_data = True
 
     def __exit__(self, *error: object) -> None:
-        _local.skip_data = self._before
-
-
-def _restored_place(place: Any) -> Any:
-    """Where the `map_location` of the load that goes on sends what was on a device."""
-    where = _local.map_location
-    if where is None:
-        return place
-    if isinstance(where, dict):
-        return where.get(place, place)
-    if isinstance(where, (str, device)):
-        return where
-    raise RuntimeError(
-        "Callable map_location not supported with _rebuild_wrapper_subclass or _rebuild_device_tensor_from_numpy"
-    )
-
-
-def _get_layout(name: str) -> Any:
-    known = {str(layout): layout for layout in (strided, sparse_coo, sparse_csr, sparse_csc)}
-    if name not in known:
-        raise ValueError(f"gradiron has no layout {name!r:.100}")
-    return known[name]
+        thread.skip_data = self._before
 
 
 def _is_path(given: Any) -> bool:
@@ -217,7 +186,7 @@ def save(
     _check_dill(pickle_module)
     if not _is_path(f) and not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
-    if not _use_new_zipfile_serialization and _local.skip_data:
+    if not _use_new_zipfile_serialization and thread.skip_data:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     name = "archive"
     if _is_path(f):
@@ -265,7 +234,7 @@ def _save(data: bytes, book: _pickles.Book, writer: _archive.Writer, byteorder: 
         writer.record("byteorder", sys.byteorder.encode())
     for key, (held, _) in book.storages.items():
         here = held.cpu()
-        writer.record(f"data/{key}", here._memory(), elements=here._all, skip=_local.skip_data)
+        writer.record(f"data/{key}", here._memory(), elements=here._all, skip=thread.skip_data)
     writer.end()
 
 
@@ -339,7 +308,7 @@ def load(
     pickle_load_args.setdefault("encoding", "utf-8")
     if _is_path(f) and os.fspath(f).endswith(".safetensors"):
         return _load_safetensors(os.fspath(f), map_location)
-    before, _local.map_location = _local.map_location, map_location
+    before, thread.map_location = thread.map_location, map_location
     try:
         with open(f, "rb") if _is_path(f) else contextlib.nullcontext(f) as file:
             return _load(f, file, map_location, pickle_module, weights_only, bool(mmap), pickle_load_args)
@@ -350,7 +319,7 @@ def load(
             raise pickle.UnpicklingError(_explained(str(error))) from error.__cause__
         raise
     finally:
-        _local.map_location = before
+        thread.map_location = before
 
 
 def _load(
@@ -368,7 +337,7 @@ def _load(
                 f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_serialization=True), please "
                 "torch.save your checkpoint with this option in order to use mmap."
             )
-        return _legacy.load(file, move, pickle_module, weights_only=weights_only, skip=_local.skip_data, **options)
+        return _legacy.load(file, move, pickle_module, weights_only=weights_only, skip=thread.skip_data, **options)
     archive = _archive.Reader(file)
     if archive.has("constants.pkl"):
         if weights_only:
@@ -427,7 +396,7 @@ class _Storages:
         # Elements must lie where they may.
         if start is not None and start % kind.itemsize == 0:
             return UntypedStorage(self._memory[start : start + size]._as(kind))
-        if _local.skip_data:
+        if thread.skip_data:
             return UntypedStorage(_core.zeros([size // kind.itemsize], dtype=kind, device="cpu"))
         made = UntypedStorage(_core.empty([size // kind.itemsize], dtype=kind, device="cpu"))
         self._archive.read_into(name, made._memory())

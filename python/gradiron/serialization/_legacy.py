@@ -11,8 +11,9 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, Any
 
-from .. import _core, _utils
+from .. import _core
 from .._core import dtype
+from .._pickling import rebuild
 from .._storage import UntypedStorage
 from ..storage import TypedStorage
 from ._archive import fill
@@ -187,7 +188,7 @@ def _load_tar(file: IO[bytes], move: Mover, pickle_module: Any, **options: Any) 
             dims, _unused = struct.unpack("<ii", source.read(8))
             numbers = struct.unpack(f"<{2 * dims + 1}q", source.read(8 * (2 * dims + 1)))
             storage = storages._parts.get(str(owner)) or storages.get(str(owner), kinds[str(owner)])
-            tensors[str(key)] = _utils._rebuild_tensor(storage, numbers[-1], numbers[:dims], numbers[dims:-1])
+            tensors[str(key)] = rebuild._rebuild_tensor(storage, numbers[-1], numbers[:dims], numbers[dims:-1])
 
         def persistent_load(pid: Any) -> Any:
             return pid[0] if isinstance(pid, tuple) else tensors[str(pid)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import pickle
-import sys
 from collections import Counter
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
@@ -17,9 +16,11 @@ _MODULES = {
     "gradiron._types": "torch",
     "gradiron._creation": "torch",
     "gradiron._storage": "torch.storage",
+    "gradiron._pickling.rebuild": "torch._utils",
 }
 _NAMES = {
-    ("gradiron._utils", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
+    ("gradiron._pickling.rebuild", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
+    ("gradiron._pickling.rebuild", "_get_layout"): ("torch.serialization", "_get_layout"),
 }
 # Names in files from before PyTorch 1.6.
 _MOVED = {"torch.tensor": "torch._tensor"}
@@ -104,7 +105,7 @@ class NamingPickler(_Pickler):  # type: ignore[misc]
         if not isinstance(module, str) or not _ours(module) or "." in name:
             super().save_global(obj, name)
             return
-        if getattr(sys.modules.get(module), name, None) is not obj and getattr(_core, name, None) is not obj:
+        if getattr(importlib.import_module(module), name, None) is not obj and getattr(_core, name, None) is not obj:
             raise pickle.PicklingError(f"Can't pickle {obj!r}: it's not the same object as {module}.{name}")
         module, name = to_torch(module, name)
         if self.proto >= 4:

@@ -11,10 +11,12 @@ from typing import Any
 from .. import _core
 from .._core import Tensor, device, dtype
 from .._creation import layout, memory_format
+from .._parameter import Parameter, UninitializedTensorMixin
+from .._pickling.rebuild import _get_layout
+from .._pickling.reduce import reduce_tensor, storage_class
+from .._pickling.state import thread
 from .._storage import UntypedStorage
 from .._types import Size
-from .._utils import reduce_tensor, saving, storage_class
-from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage import TypedStorage
 from . import _names, _weights_only
 from ._map_location import location_tag
@@ -52,7 +54,7 @@ def _reduced(obj: Any) -> Any:
     if isinstance(obj, UninitializedTensorMixin):
         return type(obj), (obj.requires_grad,)  # type: ignore[attr-defined]
     if isinstance(obj, Tensor):
-        if obj.is_meta and _skips_data():
+        if obj.is_meta and thread.skip_data:
             warnings.warn("Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=4)
         return reduce_tensor(obj) if type(obj).__reduce_ex__ is _own_reduce(type(obj)) else NotImplemented
     if isinstance(obj, Size):
@@ -62,18 +64,10 @@ def _reduced(obj: Any) -> Any:
         kind = "cuda" if obj.type in ("gpu", "wgpu") else obj.type
         return device, (kind,) if obj.index is None else (kind, obj.index)
     if isinstance(obj, layout):
-        from . import _get_layout
-
         return _get_layout, (repr(obj),)
     if isinstance(obj, memory_format):
         return str.__str__(obj)
     return NotImplemented
-
-
-def _skips_data() -> bool:
-    from . import _local
-
-    return _local.skip_data
 
 
 def _own_reduce(cls: type[Tensor]) -> Any:
@@ -83,11 +77,11 @@ def _own_reduce(cls: type[Tensor]) -> Any:
 
 def dump(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:
     """The pickle of an object."""
-    before, saving.on = saving.on, True
+    before, thread.saves = thread.saves, True
     try:
         return _dumped(obj, book, pickle_module, protocol)
     finally:
-        saving.on = before
+        thread.saves = before
 
 
 def _dumped(obj: Any, book: Book, pickle_module: Any, protocol: int) -> bytes:

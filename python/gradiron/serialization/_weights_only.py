@@ -13,8 +13,11 @@ from collections.abc import Callable, Hashable
 from pickle import UnpicklingError
 from typing import Any
 
-from .. import _core, _utils, storage
+from .. import _core, storage
 from .._core import Tensor, device
+from .._parameter import Parameter
+from .._pickling import rebuild
+from .._pickling.rebuild import _get_layout
 from .._types import Size
 from ._names import to_torch
 
@@ -121,8 +124,6 @@ def _tensor(*args: Any) -> Tensor:
 
 
 def _parameter(data: Any = None, requires_grad: bool = True) -> Tensor:
-    from ..nn import Parameter
-
     if not isinstance(data, Tensor | None):
         raise UnpicklingError(f"a parameter is made of a tensor, not of {type(data)}")
     return Parameter(data, requires_grad)
@@ -144,9 +145,6 @@ class Allowed:
     """What names in a pickle may mean, and what a pickle may call."""
 
     def __init__(self) -> None:
-        from ..nn import Parameter
-        from . import _get_layout
-
         self.values: dict[str, Any] = {
             "collections.OrderedDict": OrderedDict,
             "collections.Counter": Counter,
@@ -161,12 +159,12 @@ class Allowed:
             "builtins.complex": complex,
             "torch.storage.UntypedStorage": storage.UntypedStorage,
             "torch.storage.TypedStorage": storage.TypedStorage,
-            "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
+            "torch._tensor._rebuild_from_type_v2": rebuild._rebuild_from_type_v2,
         }
         for kind, made in storage.CLASSES.items():
             self.values[str(kind)] = kind
             self.values[f"torch.{made.__name__}"] = self.values[f"torch.cuda.{made.__name__}"] = made
-        rebuilders = {name: made for name, made in vars(_utils).items() if name.startswith("_rebuild_")}
+        rebuilders = {name: made for name, made in vars(rebuild).items() if name.startswith("_rebuild_")}
         del rebuilders["_rebuild_from_type_v2"]
         self.values |= {f"torch._utils.{name}": made for name, made in rebuilders.items()}
         same = [*rebuilders.values(), Size, device, complex, _get_layout]
@@ -179,7 +177,7 @@ class Allowed:
             encode: _text,
             bytearray: _bytearray,
             set: _set,
-            _utils._rebuild_from_type_v2: self._from_type,
+            rebuild._rebuild_from_type_v2: self._from_type,
         }
         self.users = user_globals()
 
@@ -217,13 +215,13 @@ class Allowed:
         call = self.call(func)
         if call is None or not (new_type is Tensor or self.is_users(new_type)):
             raise UnpicklingError(f"Trying to rebuild a tensor as {new_type} by unrecognized function {func}")
-        return _utils._rebuild_from_type_v2(call, new_type, args, state)
+        return rebuild._rebuild_from_type_v2(call, new_type, args, state)
 
 
 def lacking(module: str, name: str) -> str | None:
     """Whether a name is of something of PyTorch's that gradiron does not have."""
-    if module == "torch._utils" and name in _utils.MISSING:
-        return f"the file holds {_utils.MISSING[name]} (torch._utils.{name}), which gradiron does not have"
+    if module == "torch._utils" and name in rebuild.MISSING:
+        return f"the file holds {rebuild.MISSING[name]} (torch._utils.{name}), which gradiron does not have"
     if module == "torch" and re.fullmatch(r"uint\d+|int\d|float[48]_.*|q\w+|bits\w+|complex32|per_\w+", name):
         return f"the file holds torch.{name}, which gradiron does not have"
     return None
@@ -333,7 +331,7 @@ class Unpickler:
         state, made = self._stack.pop(), self._stack[-1]
         if type(made) is Tensor:
             # As tensors were pickled long ago.
-            made.set_(_utils._rebuild_tensor(*state))
+            made.set_(rebuild._rebuild_tensor(*state))
         elif type(made) is OrderedDict:
             made.__dict__.update(state)
         elif not self._allowed.is_users(type(made)):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from .. import _core
 from .._core import Tensor
 from .._creation import sparse_coo, sparse_csr
+from .._pickling.rebuild import _rebuild_sparse_tensor
 from ..overrides import prepare
 
 # What the tensor without memory knows itself.
@@ -191,8 +192,6 @@ class CooTensor(SparseTensor):
         return self.functions["add"](other, self)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from .._utils import _rebuild_sparse_tensor
-
         return _rebuild_sparse_tensor, (self.layout, (self._at, self._held.detach(), self.shape, self._in_order))
 
 
@@ -227,8 +226,6 @@ class CompressedTensor(SparseTensor):
         return self.t()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        from .._utils import _rebuild_sparse_tensor
-
         return _rebuild_sparse_tensor, (self.layout, (self._starts, self._across, self._held.detach(), self.shape))
 
 

@@ -91,11 +91,12 @@ def _ask(producer: Any, copy: bool | None) -> tuple[Any, bool]:
 
 def export(
     self: Tensor,
-    stream: Any,
-    max_version: tuple[int, int] | None,
-    dl_device: tuple[Any, int] | None,
-    copy: bool | None,
-    read_only: bool,
+    *,
+    stream: Any = -1,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+    read_only: bool = False,
 ) -> Any:
     """Implement `Tensor.__dlpack__`."""
     if self.requires_grad:
