@@ -12,7 +12,7 @@ from programs.record import record
 
 def main():
     torch.set_num_threads(1)
-    programs = [record(f"found {i}", p.strip().splitlines(), torch) for i, p in enumerate(PROGRAMS)]
+    programs = [record(name, program.strip().splitlines(), torch) for name, program in PROGRAMS.items()]
     for kind, count in (("random", 250), ("deep", 100)):
         for seed in range(count):
             lines = generate(seed, LENGTH, torch, KINDS[kind])
