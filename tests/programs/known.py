@@ -1,6 +1,6 @@
 """Programs in which gradiron differs on purpose from PyTorch: why, and which they are.
 
-A program is named by its generator and seed, or by its number in found.py. One that differs no longer is told of, too.
+A program is named by its generator and seed, or by its name in found.py. One that differs no longer is told of, too.
 """
 
 REASONS = {
@@ -23,8 +23,12 @@ REASONS = {
     ],
     "PyTorch takes a view for a leaf whose new history nobody has asked for": ["random 6113", "random 7429"],
     "in which order equal elements come is open": ["random 7270"],
-    "an operand that overlaps its target in part is read while it is written": ["random 7943", "found 105", "deep 8"],
-    "PyTorch has zeros here that it cannot list": ["found 76"],
+    "an operand that overlaps its target in part is read while it is written": [
+        "random 7943",
+        "gradient_base_before_write_through_view",
+        "deep 8",
+    ],
+    "PyTorch has zeros here that it cannot list": ["zeros_stand_missing_tangent"],
     "PyTorch has given an output another shape before it refuses to write there": ["deep 16", "deep 23"],
 }
 KNOWN = {name: why for why, names in REASONS.items() for name in names}
