@@ -54,43 +54,45 @@ fn detect() -> Level {
 /// fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
 ///
 /// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline. A `[level]` in front
-/// is the highest level that is used. Generic functions list their types and then their constants as `<T; N>`, and
-/// their bounds as `where [T: Copy]`.
+/// is the highest level that is used. Generic functions list their types and then their constants, which are of type
+/// usize unless they name another, as in `<T: Float; N, FUSED: bool>`; further bounds follow as `where [T: Copy]`.
 macro_rules! simd_fn {
+    (@kind) => { usize };
+    (@kind $kind:ty) => { $kind };
     ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => {
         $crate::cpu::simd::simd_fn! { [$crate::cpu::simd::Level::V4] $(#[$meta])* $vis unsafe fn $($rest)* }
     };
-    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($t:ident),+; $($n:ident),+>)?
+    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($t:ident $(: $bound:path)?),+ $(; $($n:ident $(: $kind:ty)?),+)?>)?
         ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $(where [$($bounds:tt)*])? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments, reason = "kernels take plain numbers and pointers")]
-        $vis unsafe fn $name $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+        $vis unsafe fn $name $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
             #[inline(always)]
-            unsafe fn body $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn body $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: the contract of the function being defined.
                 unsafe { $body }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v3 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn v3 $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v4 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn v4 $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*) }
             }
             // SAFETY: the caller keeps the contract, and `level` has checked that the machine has the instruction set.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 match ($most, $crate::cpu::simd::level()) {
-                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4 $(::<$($t,)+ $($n),+>)? ($($arg),*),
+                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4 $(::<$($t,)+ $($($n),+)?>)? ($($arg),*),
                     (_, $crate::cpu::simd::Level::Baseline) => {}
-                    _ => return v3 $(::<$($t,)+ $($n),+>)? ($($arg),*),
+                    _ => return v3 $(::<$($t,)+ $($($n),+)?>)? ($($arg),*),
                 }
-                body $(::<$($t,)+ $($n),+>)? ($($arg),*)
+                body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*)
             }
         }
     };
@@ -344,7 +346,7 @@ lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
 });
 
 /// The sum of `n` floats, for small `n`: of sixteen elements, groups of four are added in single precision before they
-/// are widened. Spelled out for the same reason as [`lanes`].
+/// are widened. Spelled out, because compilers make slow code of the plain loop.
 ///
 /// # Safety
 /// `x` has `n` elements.
