@@ -526,3 +526,58 @@ fn the_reader_reads() {
     let names: Vec<_> = named(&code(text)).into_iter().map(str::to_owned).collect();
     assert_eq!(names, ["base", "cpu", "self", "storage", "tensor"]);
 }
+
+/// Numbers of lines of `src/cpu` in a hundred that may stand inside macros, and in one macro.
+const MACRO_SHARE: usize = 5;
+const LONGEST_MACRO: usize = 60;
+
+/// The traits of `src/cpu` that number types implement, and what each is for: this list only shrinks. A kernel for f32 and f64 is
+/// generic over `Float`.
+const NUMBER_TRAITS: &[(&str, &str)] = &[
+    ("src/cpu/cast/convert.rs", "Castable"),
+    ("src/cpu/element.rs", "Element"),
+    ("src/cpu/fft.rs", "Planned"),
+    ("src/cpu/float.rs", "Float"),
+    ("src/cpu/linalg/number.rs", "Number"),
+    ("src/cpu/linalg/number.rs", "Double"),
+    ("src/cpu/linalg/number.rs", "Stored"),
+    ("src/cpu/math/fast_ranges.rs", "Ranges"),
+    ("src/cpu/pool.rs", "Pooled"),
+    ("src/cpu/program.rs", "Real"),
+    ("src/cpu/reduce/loops.rs", "ReduceInput"),
+    ("src/cpu/reduce/steps.rs", "Wide"),
+    ("src/cpu/scan.rs", "Running"),
+    ("src/cpu/search.rs", "Sought"),
+];
+
+/// Traits of `src/cpu` that no number type implements.
+const OTHER_TRAITS: &[&str] = &["Argument", "Elements", "Formula", "Op"];
+
+#[test]
+fn kernels_are_generic_functions() {
+    let (mut complaints, mut all, mut inside) = (Vec::new(), 0, 0);
+    for (file, text) in sources().iter().filter(|(file, _)| file.starts_with("src/cpu/")) {
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            all += 1;
+            let start = line.trim_start();
+            if let Some(name) = start.strip_prefix("macro_rules! ") {
+                let end = format!("{}}}", &line[..line.len() - start.len()]);
+                let count = lines.by_ref().take_while(|line| *line != end).count();
+                (all, inside) = (all + count + 1, inside + count);
+                if count > LONGEST_MACRO {
+                    complaints.push(format!("{file}: {count} lines in the macro {}", word(name)));
+                }
+            }
+            if let Some((before, name)) = start.split_once("trait ")
+                && (before.is_empty() || before.starts_with("pub"))
+                && !OTHER_TRAITS.contains(&word(name))
+                && !NUMBER_TRAITS.contains(&(file.as_str(), word(name)))
+            {
+                complaints.push(format!("{file}: is the trait {} not Float?", word(name)));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "a kernel is a generic function\n{}", complaints.join("\n"));
+    assert!(inside * 100 < all * MACRO_SHARE, "{inside} of {all} lines of src/cpu are inside macros");
+}

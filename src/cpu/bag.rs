@@ -1,12 +1,13 @@
 //! `embedding_bag`: sums, means and maxima of bags of rows of a table, without a copy of the rows.
 
+use super::float::Float;
 use super::par::{self, Shared};
 use super::simd::simd_fn;
 use crate::base::{DType, Strided};
 
 /// How bags are reduced: the row to ignore (or -1), and whether sums are divided by the number of rows.
 #[derive(Clone, Copy)]
-pub struct Kept {
+pub struct BagOptions {
     pub padding: i64,
     pub mean: bool,
 }
@@ -15,12 +16,12 @@ pub struct Kept {
 struct Bags<'a> {
     numbers: &'a [i64],
     starts: &'a [i64],
-    kept: Kept,
+    kept: BagOptions,
 }
 
 /// The results: a row per bag, the bag of each number, the number of rows that count in each bag, and, for maxima
 /// rather than sums, the row of the table that each element comes from.
-pub struct Made<'a> {
+pub struct BagResults<'a> {
     pub rows: Strided<'a>,
     pub bags: Strided<'a>,
     pub sizes: Strided<'a>,
@@ -57,12 +58,12 @@ impl Bags<'_> {
 /// # Safety
 /// The views are live and have matching sizes; results are contiguous and overlap nothing.
 pub unsafe fn reduce(
-    made: &Made,
+    made: &BagResults,
     table: Strided,
     numbers: Strided,
     starts: Strided,
     share: Option<Strided>,
-    kept: Kept,
+    kept: BagOptions,
 ) -> bool {
     let whole = |x: &Strided| x.dtype == DType::I64 && x.is_contiguous();
     let rows = table.strides[1] == 1 || table.shape[1] <= 1;
@@ -78,29 +79,15 @@ pub unsafe fn reduce(
             return false;
         }
         match table.dtype {
-            DType::F32 => each::<f32>(made, table, share, bags, bag_f32, top_f32),
-            DType::F64 => each::<f64>(made, table, share, bags, bag_f64, top_f64),
+            DType::F32 => each::<f32>(made, table, share, bags),
+            DType::F64 => each::<f64>(made, table, share, bags),
             _ => return false,
         }
     }
     true
 }
 
-/// Reduces one bag to sums: its rows, their shares (or null), the row to ignore, the table and its stride, the result
-/// and its width, the divisor.
-type Bag<T> = unsafe fn(&[i64], *const T, i64, *const T, usize, *mut T, usize, T);
-
-/// Like [`Bag`], for maxima: without shares, and with room for the rows that they come from.
-type Top<T> = unsafe fn(&[i64], i64, *const T, usize, *mut T, *mut i64, usize);
-
-unsafe fn each<T: Number>(
-    made: &Made,
-    table: Strided,
-    share: Option<Strided>,
-    bags: &Bags,
-    bag: Bag<T>,
-    top: Top<T>,
-) {
+unsafe fn each<T: Float>(made: &BagResults, table: Strided, share: Option<Strided>, bags: &Bags) {
     let width = table.shape[1];
     let count = bags.starts.len();
     let work = (bags.numbers.len() * width / count.max(1)).max(1);
@@ -114,7 +101,7 @@ unsafe fn each<T: Number>(
             let places = bags.range(i);
             let numbers = &bags.numbers[places.clone()];
             let counted = numbers.iter().filter(|&&row| row != bags.kept.padding).count();
-            let divisor = if bags.kept.mean { T::from_count(counted.max(1)) } else { T::from_count(1) };
+            let divisor = if bags.kept.mean { T::from_f64(counted.max(1) as f64) } else { T::ONE };
             // SAFETY: the numbers are rows of the table; this task alone writes the bag's results.
             unsafe {
                 let share =
@@ -133,34 +120,16 @@ unsafe fn each<T: Number>(
     });
 }
 
-trait Number:
-    Copy
-    + PartialOrd
-    + std::ops::AddAssign
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + 'static
-{
-    const ZERO: Self;
-    fn from_count(count: usize) -> Self;
-    fn is_nan(self) -> bool;
-}
-
-#[inline(always)]
-unsafe fn bag<T: Number>(
-    numbers: &[i64],
-    share: *const T,
-    padding: i64,
-    table: *const T,
-    step: usize,
-    out: *mut [T],
-    divisor: T,
-) {
-    let (mut first, width) = (0, out.len());
-    // SAFETY: the caller's contract: the table and the result have these columns.
-    unsafe {
+simd_fn! {
+    /// Reduces one bag to sums, which are divided by `divisor`: the rows of the table, `step` apart, that `numbers` name,
+    /// each times its share, if `share` is not null. Rows of number `padding` are left out.
+    unsafe fn bag<T: Float>(
+        numbers: &[i64], share: *const T, padding: i64, table: *const T, step: usize, out: *mut T, width: usize,
+        divisor: T,
+    ) {
+        let mut first = 0;
         while first < width {
-            let (table, out) = (table.add(first), out.cast::<T>().add(first));
+            let (table, out) = (table.add(first), out.add(first));
             first += match width - first {
                 64.. => columns::<T, 64>(numbers, share, padding, table, step, out, divisor),
                 16.. => columns::<T, 16>(numbers, share, padding, table, step, out, divisor),
@@ -173,7 +142,7 @@ unsafe fn bag<T: Number>(
 
 /// Sums `N` columns, which stay in registers. Returns `N`.
 #[inline(always)]
-unsafe fn columns<T: Number, const N: usize>(
+unsafe fn columns<T: Float, const N: usize>(
     numbers: &[i64],
     share: *const T,
     padding: i64,
@@ -204,10 +173,20 @@ unsafe fn columns<T: Number, const N: usize>(
     N
 }
 
-/// The maximum of each column (the first of equal ones; NaN wins), and the rows that they come from; zeros if there are
-/// no rows.
+simd_fn! {
+    /// Reduces one bag to the maximum of each column (the first of equal ones; NaN wins), and the rows that they come
+    /// from; zeros if there are no rows.
+    unsafe fn top<T: Float>(
+        numbers: &[i64], padding: i64, table: *const T, step: usize, out: *mut T, which: *mut i64, width: usize,
+    ) {
+        let out = std::slice::from_raw_parts_mut(out, width);
+        let which = std::slice::from_raw_parts_mut(which, width);
+        largest(numbers, padding, table, step, out, which)
+    }
+}
+
 #[inline(always)]
-unsafe fn largest<T: Number>(
+unsafe fn largest<T: Float>(
     numbers: &[i64],
     padding: i64,
     table: *const T,
@@ -236,50 +215,4 @@ unsafe fn largest<T: Number>(
         out.fill(T::ZERO);
         which.fill(0);
     }
-}
-
-macro_rules! numbers {
-    ($($T:ident $name:ident $top:ident;)*) => { $(
-        impl Number for $T {
-            const ZERO: $T = 0.0;
-            #[inline(always)]
-            fn from_count(count: usize) -> $T { count as $T }
-            #[inline(always)]
-            fn is_nan(self) -> bool { self.is_nan() }
-        }
-        simd_fn! {
-            unsafe fn $name(
-                numbers: &[i64],
-                share: *const $T,
-                padding: i64,
-                table: *const $T,
-                step: usize,
-                out: *mut $T,
-                width: usize,
-                divisor: $T,
-            ) {
-                let out = std::ptr::slice_from_raw_parts_mut(out, width);
-                bag::<$T>(numbers, share, padding, table, step, out, divisor)
-            }
-        }
-        simd_fn! {
-            unsafe fn $top(
-                numbers: &[i64],
-                padding: i64,
-                table: *const $T,
-                step: usize,
-                out: *mut $T,
-                which: *mut i64,
-                width: usize,
-            ) {
-                let out = std::slice::from_raw_parts_mut(out, width);
-                let which = std::slice::from_raw_parts_mut(which, width);
-                largest::<$T>(numbers, padding, table, step, out, which)
-            }
-        }
-    )* };
-}
-numbers! {
-    f32 bag_f32 top_f32;
-    f64 bag_f64 top_f64;
 }

@@ -1,13 +1,20 @@
 //! Rust types of the dtypes, for kernels that are generic over them.
 
-use crate::base::{DType, Error, Fault, Result};
-use crate::cpu::math::complex::Complex;
+use crate::base::{DType, Error, Fault, Result, Strided};
 use half::{bf16, f16};
 
 /// A boolean as stored in memory: one byte, 0 or 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(transparent)]
 pub struct Bit(pub u8);
+
+/// A complex number as stored in memory.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[repr(C)]
+pub struct Complex<F> {
+    pub re: F,
+    pub im: F,
+}
 
 /// The Rust type of a dtype: how its values widen to the types that kernels compute in, and how results are narrowed
 /// again (to halves by way of f32, as in PyTorch).
@@ -21,7 +28,7 @@ pub trait Element: Copy + Send + Sync + 'static {
     fn from_f32(value: f32) -> Self;
     #[inline(always)]
     fn to_complex(self) -> Complex<f64> {
-        self.to_f64().into()
+        Complex { re: self.to_f64(), im: 0.0 }
     }
     #[inline(always)]
     fn from_complex(value: Complex<f64>) -> Self {
@@ -212,7 +219,7 @@ macro_rules! by_dtype {
             @arms $dtype, $T => $body,
             [Bool: $crate::cpu::element::Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64,
              F16: half::f16, BF16: half::bf16, F32: f32, F64: f64,
-             C64: $crate::cpu::math::complex::Complex<f32>, C128: $crate::cpu::math::complex::Complex<f64>]
+             C64: $crate::cpu::element::Complex<f32>, C128: $crate::cpu::element::Complex<f64>]
         )
     };
     (@arms $dtype:expr, $T:ident => $body:expr, [$($name:ident: $ty:ty),*]) => {
@@ -220,6 +227,11 @@ macro_rules! by_dtype {
     };
 }
 pub(crate) use by_dtype;
+
+/// The address of an element of a view, as a type.
+pub fn at<T>(view: &Strided, offset: usize) -> *mut T {
+    view.ptr.cast::<T>().wrapping_add(offset)
+}
 
 /// Scratch memory that a kernel fills itself. If it cannot be allocated, the result is an error rather than an abort.
 pub fn scratch<T: Copy>(n: usize, zero: T) -> Result<Vec<T>> {

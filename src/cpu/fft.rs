@@ -1,11 +1,12 @@
 //! Discrete Fourier transforms of rows of any length, by rustfft and realfft. Their plans are cached by length.
 
+use super::element::Element;
+use super::float::Float;
 use super::par;
 use crate::base::{DType, Error, Fault, Result, Strided, lock, try_alloc};
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
-use std::ops::MulAssign;
 use std::sync::{Arc, Mutex};
 
 /// Limits of the cache: the number of plans, and the sum of their lengths.
@@ -45,20 +46,16 @@ impl<P: ?Sized> Plans<P> {
     }
 }
 
-/// A real type that is transformed in its own precision.
-trait Real: FftNum + MulAssign {
-    fn rounded(x: f64) -> Self;
+/// A float type with its cached plans.
+trait Planned: FftNum + Float {
     fn plans(direction: FftDirection) -> &'static Plans<dyn Fft<Self>>;
     fn plans_from_real() -> &'static Plans<dyn RealToComplex<Self>>;
     fn plans_to_real() -> &'static Plans<dyn ComplexToReal<Self>>;
 }
 
-macro_rules! real {
+macro_rules! planned {
     ($($T:ty),*) => { $(
-        impl Real for $T {
-            fn rounded(x: f64) -> $T {
-                x as $T
-            }
+        impl Planned for $T {
             fn plans(direction: FftDirection) -> &'static Plans<dyn Fft<$T>> {
                 static PLANS: [Plans<dyn Fft<$T>>; 2] = [const { Plans::new() }; 2];
                 &PLANS[usize::from(direction == FftDirection::Inverse)]
@@ -74,7 +71,7 @@ macro_rules! real {
         }
     )* };
 }
-real!(f32, f64);
+planned!(f32, f64);
 
 /// Calls the function for the precision of a complex dtype.
 macro_rules! by_precision {
@@ -117,12 +114,17 @@ pub unsafe fn to_real(from: Strided, to: Strided, scale: f64) -> Result<()> {
     unsafe { by_precision!(from.dtype, to_real_of(from, to, scale)) }
 }
 
-unsafe fn complex_of<T: Real>(from: Strided, to: Strided, direction: FftDirection, scale: f64) -> Result<()> {
+unsafe fn complex_of<T: Planned>(
+    from: Strided,
+    to: Strided,
+    direction: FftDirection,
+    scale: f64,
+) -> Result<()> {
     let n = length(&to);
     let make = || FftPlanner::<T>::new().plan_fft(n, direction);
     let plan = T::plans(direction).get(n, size_of::<Complex<T>>(), make)?;
     let rows = RowPairs::<Complex<T>, Complex<T>>::new(&from, &to);
-    let scale = T::rounded(scale);
+    let scale: T = Element::from_f64(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_immutable_scratch_len())?;
         let plan = &plan;
@@ -134,12 +136,12 @@ unsafe fn complex_of<T: Real>(from: Strided, to: Strided, direction: FftDirectio
     })
 }
 
-unsafe fn from_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<()> {
+unsafe fn from_real_of<T: Planned>(from: Strided, to: Strided, scale: f64) -> Result<()> {
     let n = length(&from);
     let make = || RealFftPlanner::<T>::new().plan_fft_forward(n);
     let plan = T::plans_from_real().get(n, size_of::<Complex<T>>(), make)?;
     let rows = RowPairs::<T, Complex<T>>::new(&from, &to);
-    let scale = T::rounded(scale);
+    let scale: T = Element::from_f64(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
         let mut row = try_alloc::filled(T::zero(), n)?;
@@ -155,12 +157,12 @@ unsafe fn from_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Resul
     })
 }
 
-unsafe fn to_real_of<T: Real>(from: Strided, to: Strided, scale: f64) -> Result<()> {
+unsafe fn to_real_of<T: Planned>(from: Strided, to: Strided, scale: f64) -> Result<()> {
     let n = length(&to);
     let make = || RealFftPlanner::<T>::new().plan_fft_inverse(n);
     let plan = T::plans_to_real().get(n, size_of::<Complex<T>>(), make)?;
     let rows = RowPairs::<Complex<T>, T>::new(&from, &to);
-    let scale = T::rounded(scale);
+    let scale: T = Element::from_f64(scale);
     rows.each(|| {
         let mut scratch = try_alloc::filled(zero(), plan.get_scratch_len())?;
         let mut row = try_alloc::filled(zero(), n / 2 + 1)?;
@@ -185,11 +187,11 @@ fn length(x: &Strided) -> usize {
     x.shape.last().map_or(1, |&n| n)
 }
 
-fn zero<T: Real>() -> Complex<T> {
+fn zero<T: Planned>() -> Complex<T> {
     Complex::new(T::zero(), T::zero())
 }
 
-fn scale_parts<T: Real>(x: &mut [Complex<T>], scale: T) {
+fn scale_parts<T: Planned>(x: &mut [Complex<T>], scale: T) {
     if scale != T::one() {
         x.iter_mut().for_each(|x| *x = Complex::new(x.re * scale, x.im * scale));
     }

@@ -1,7 +1,8 @@
 //! Negative log likelihood: minus the log-probability of each target class, and its gradient.
 
+use super::float::{Float, by_float};
 use super::par::{self, Shared};
-use crate::base::{DType, Fault, Joined, Result, Strided};
+use crate::base::{Joined, Result, Strided};
 
 /// The targets, the weights of the classes, and the target that is ignored.
 #[derive(Clone, Copy)]
@@ -26,11 +27,7 @@ impl Nll<'_> {
 
     /// Calls `take` with each target of a block that is not ignored: its index, the index of the element it picks, and
     /// its weight. Returns `None` if a target is not a class.
-    unsafe fn each<T: Copy + Into<f64>>(
-        &self,
-        block: usize,
-        mut take: impl FnMut(usize, usize, f64),
-    ) -> Option<()> {
+    unsafe fn each<T: Float>(&self, block: usize, mut take: impl FnMut(usize, usize, f64)) -> Option<()> {
         let [_, classes, run] = self.planes;
         let first = block * BLOCK;
         let (mut sample, mut at) = (first / run.max(1), first % run.max(1));
@@ -40,7 +37,8 @@ impl Nll<'_> {
                 let target = *self.target.ptr.cast::<i64>().add(i);
                 if target != self.ignored {
                     let class = usize::try_from(target).ok().filter(|&class| class < classes)?;
-                    let share = self.weight.map_or(1.0, |weight| (*weight.ptr.cast::<T>().add(class)).into());
+                    let share =
+                        self.weight.map_or(1.0, |weight| (*weight.ptr.cast::<T>().add(class)).to_f64());
                     // A weight of zero gives zero even if the log-probability is infinite.
                     if share != 0.0 {
                         take(i, (sample * classes + class) * run + at, share);
@@ -73,12 +71,12 @@ impl Nll<'_> {
                 if joined == Joined::No {
                     let first = block * BLOCK;
                     (first..self.targets().min(first + BLOCK))
-                        .for_each(|i| *to.get().add(i) = T::from_wide(0.0));
+                        .for_each(|i| *to.get().add(i) = T::from_f64(0.0));
                 }
                 self.each::<T>(block, |i, place, share| {
-                    let loss = -(*x.get().add(place)).into() * share;
+                    let loss = -(*x.get().add(place)).to_f64() * share;
                     match joined {
-                        Joined::No => *to.get().add(i) = T::from_wide(loss),
+                        Joined::No => *to.get().add(i) = T::from_f64(loss),
                         _ => {
                             let [sum, all] = &mut sums[i % 4];
                             *sum += loss;
@@ -92,7 +90,7 @@ impl Nll<'_> {
         let Some([sum, all]) = self.blocks(part)? else { return Ok(false) };
         if joined != Joined::No {
             // SAFETY: the only element of the result.
-            unsafe { *to.get() = T::from_wide(if joined == Joined::Mean { sum / all } else { sum }) };
+            unsafe { *to.get() = T::from_f64(if joined == Joined::Mean { sum / all } else { sum }) };
         }
         Ok(true)
     }
@@ -112,27 +110,13 @@ impl Nll<'_> {
             // SAFETY: as above; no two targets pick the same element.
             unsafe {
                 self.each::<T>(block, |i, place, share| {
-                    let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).into();
-                    *to.get().add(place) = T::from_wide(-g * share / all);
+                    let g = (*g.get().add(if joined == Joined::No { i } else { 0 })).to_f64();
+                    *to.get().add(place) = T::from_f64(-g * share / all);
                 })?;
             }
             Some([0.0; 2])
         };
         Ok(self.blocks(part)?.is_some())
-    }
-}
-
-trait Float: Copy + Send + Sync + Into<f64> + 'static {
-    fn from_wide(x: f64) -> Self;
-}
-impl Float for f32 {
-    fn from_wide(x: f64) -> f32 {
-        x as f32
-    }
-}
-impl Float for f64 {
-    fn from_wide(x: f64) -> f64 {
-        x
     }
 }
 
@@ -143,13 +127,7 @@ impl Float for f64 {
 /// nothing.
 pub unsafe fn forward(of: Nll, out: Strided, x: Strided, joined: Joined) -> Result<bool> {
     // SAFETY: the caller's contract.
-    unsafe {
-        match x.dtype {
-            DType::F32 => of.forward::<f32>(out, x, joined),
-            DType::F64 => of.forward::<f64>(out, x, joined),
-            dtype => Err(Fault::NoKernel { op: "nll_loss_out_frame", dtype }.into()),
-        }
-    }
+    unsafe { by_float!("nll_loss_out_frame", x.dtype, T => of.forward::<T>(out, x, joined)) }
 }
 
 /// Computes the gradient for the log-probabilities, in memory that is zero. Returns false if a target is not a class.
@@ -158,11 +136,5 @@ pub unsafe fn forward(of: Nll, out: Strided, x: Strided, joined: Joined) -> Resu
 /// See [`forward`].
 pub unsafe fn backward(of: Nll, out: Strided, g: Strided, joined: Joined) -> Result<bool> {
     // SAFETY: the caller's contract.
-    unsafe {
-        match out.dtype {
-            DType::F32 => of.backward::<f32>(out, g, joined),
-            DType::F64 => of.backward::<f64>(out, g, joined),
-            dtype => Err(Fault::NoKernel { op: "nll_loss_backward_out_frame", dtype }.into()),
-        }
-    }
+    unsafe { by_float!("nll_loss_backward_out_frame", out.dtype, T => of.backward::<T>(out, g, joined)) }
 }

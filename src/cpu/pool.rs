@@ -6,27 +6,20 @@ use super::simd::simd_fn;
 use crate::base::lock;
 use crate::base::pool::{Count, Line, Pool};
 use crate::base::{DType, Error, Fault, Result, Strided};
+use std::ops::{AddAssign, Div};
 
-/// The types that kernels compute in.
-trait Number: Copy + Send + Sync + PartialOrd + std::ops::AddAssign + 'static {
-    const ZERO: Self;
+/// A type that pools are computed in.
+trait Pooled: Element + PartialOrd + AddAssign + Div<Output = Self> {
     const LOWEST: Self;
-    fn over(self, count: i64) -> Self;
-    fn planes() -> Planes<Self>;
 }
-
-/// The maxima of one plane: windows, image size, image, maxima, their places, and memory for a row of both.
-type MaxWithIndices<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T, *mut i64, *mut T, *mut u32);
-/// The maxima alone, without their places.
-type MaxValues<T> = unsafe fn(&[Line; 3], [usize; 2], *const T, *mut T);
-type Mean<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut T);
-type MeanBackward<T> = unsafe fn(&[Line; 3], [usize; 2], Option<i64>, *const T, *mut [T], &mut [T]);
-
-struct Planes<T> {
-    max_with_indices: MaxWithIndices<T>,
-    max_values: MaxValues<T>,
-    mean: Mean<T>,
-    mean_backward: MeanBackward<T>,
+impl Pooled for f32 {
+    const LOWEST: f32 = f32::NEG_INFINITY;
+}
+impl Pooled for f64 {
+    const LOWEST: f64 = f64::NEG_INFINITY;
+}
+impl Pooled for i64 {
+    const LOWEST: i64 = i64::MIN;
 }
 
 /// Walks the elements under a row of windows; `$take` sees the number of each window, and the offset of its element.
@@ -79,7 +72,7 @@ macro_rules! walk {
 
 #[inline(always)]
 #[allow(clippy::eq_op, reason = "the test for NaN")]
-unsafe fn max_with_indices<T: Number>(
+unsafe fn plane_max_with_indices<T: Pooled>(
     lines: &[Line; 3],
     size: [usize; 2],
     x: *const T,
@@ -117,7 +110,7 @@ unsafe fn max_with_indices<T: Number>(
 /// The larger of the two; NaN wins.
 #[inline(always)]
 #[allow(clippy::eq_op, reason = "the test for NaN")]
-fn max_or_nan<T: Number>(best: T, value: T) -> T {
+fn max_or_nan<T: Pooled>(best: T, value: T) -> T {
     if value > best || value != value { value } else { best }
 }
 
@@ -126,7 +119,7 @@ const TOGETHER: usize = 64;
 
 /// Takes the maximum of each of `best` and the matching element of `x`, whose elements are `stride` apart.
 #[inline(always)]
-unsafe fn take_max<T: Number>(best: &mut [T], x: *const T, stride: usize) {
+unsafe fn take_max<T: Pooled>(best: &mut [T], x: *const T, stride: usize) {
     for (i, best) in best.iter_mut().enumerate() {
         // SAFETY: the caller's elements.
         *best = max_or_nan(*best, unsafe { *x.add(i * stride) });
@@ -134,7 +127,7 @@ unsafe fn take_max<T: Number>(best: &mut [T], x: *const T, stride: usize) {
 }
 
 #[inline(always)]
-unsafe fn max_values<T: Number>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
+unsafe fn plane_max<T: Pooled>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
     let across = &lines[2];
     let one_line = lines[..2].iter().all(|line| line.starts == [0] && line.ends == [1]);
@@ -190,7 +183,7 @@ fn rows(lines: &[Line; 3], [height, width]: [usize; 2], d: usize, h: usize) -> i
 
 /// Adds elements of `x` that are `stride` apart.
 #[inline(always)]
-unsafe fn add<T: Number>(sums: &mut [T], x: *const T, stride: usize) {
+unsafe fn add<T: Pooled>(sums: &mut [T], x: *const T, stride: usize) {
     for (i, sum) in sums.iter_mut().enumerate() {
         // SAFETY: the caller's elements.
         *sum += unsafe { *x.add(i * stride) };
@@ -221,18 +214,26 @@ impl Divisors<'_> {
 
     /// Divides the sums, or gradients, of the windows from `first` on.
     #[inline(always)]
-    fn divide<T: Number>(&self, sums: &mut [T], [d, h, first]: [usize; 3]) {
+    fn divide<T: Pooled>(&self, sums: &mut [T], [d, h, first]: [usize; 3]) {
         if self.alike {
-            let count = self.of(d, h, first);
-            sums.iter_mut().for_each(|sum| *sum = sum.over(count));
+            let count = T::from_i64(self.of(d, h, first));
+            sums.iter_mut().for_each(|sum| *sum = *sum / count);
         } else {
-            sums.iter_mut().enumerate().for_each(|(j, sum)| *sum = sum.over(self.of(d, h, first + j)));
+            sums.iter_mut()
+                .enumerate()
+                .for_each(|(j, sum)| *sum = *sum / T::from_i64(self.of(d, h, first + j)));
         }
     }
 }
 
 #[inline(always)]
-unsafe fn mean<T: Number>(lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const T, out: *mut T) {
+unsafe fn plane_mean<T: Pooled>(
+    lines: &[Line; 3],
+    size: [usize; 2],
+    given: Option<i64>,
+    x: *const T,
+    out: *mut T,
+) {
     let counts = [0, 1, 2].map(|d: usize| lines[d].starts.len());
     let (across, divisors) = (&lines[2], Divisors::new(lines, given));
     // SAFETY: as in [`max_with_indices`].
@@ -242,7 +243,7 @@ unsafe fn mean<T: Number>(lines: &[Line; 3], size: [usize; 2], given: Option<i64
                 let out = out.add((d * counts[1] + h) * counts[2]);
                 for first in (0..counts[2]).step_by(TOGETHER) {
                     let end = (first + TOGETHER).min(counts[2]);
-                    let mut sums = [T::ZERO; TOGETHER];
+                    let mut sums = [T::from_i64(0); TOGETHER];
                     for row in rows(lines, size, d, h) {
                         if across.stride == 0 {
                             for j in first..end {
@@ -285,7 +286,7 @@ fn side_by_side(line: &Line) -> Option<usize> {
 
 /// Repeats each element `N` times.
 #[inline(always)]
-unsafe fn repeat<T: Number, const N: usize>(parts: &[T], out: *mut T) {
+unsafe fn repeat<T: Pooled, const N: usize>(parts: &[T], out: *mut T) {
     for (j, &part) in parts.iter().enumerate() {
         // SAFETY: the caller's elements.
         unsafe { *out.cast::<[T; N]>().add(j) = [part; N] };
@@ -294,7 +295,7 @@ unsafe fn repeat<T: Number, const N: usize>(parts: &[T], out: *mut T) {
 
 /// The transpose of [`mean`]: `x` is the gradient of the means.
 #[inline(always)]
-unsafe fn mean_backward<T: Number>(
+unsafe fn plane_mean_backward<T: Pooled>(
     lines: &[Line; 3],
     size: [usize; 2],
     given: Option<i64>,
@@ -308,7 +309,7 @@ unsafe fn mean_backward<T: Number>(
         side_by_side(&lines[2]).filter(|_| side_by_side(&lines[0]).and(side_by_side(&lines[1])).is_some());
     // SAFETY: as in [`max_with_indices`].
     unsafe {
-        (*out).fill(T::ZERO);
+        (*out).fill(T::from_i64(0));
         let out = out.cast::<T>();
         for d in 0..counts[0] {
             for h in 0..counts[1] {
@@ -337,54 +338,37 @@ unsafe fn mean_backward<T: Number>(
     }
 }
 
-macro_rules! numbers {
-    ($($T:ident $name:ident $lowest:expr, $zero:literal;)*) => { $(
-        mod $name {
-            use super::*;
-
-            simd_fn! {
-                pub unsafe fn max_with_indices_simd(
-                    lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T, indices: *mut i64, best: *mut $T,
-                    place: *mut u32
-                ) { max_with_indices::<$T>(lines, size, x, values, indices, best, place) }
-            }
-            simd_fn! {
-                pub unsafe fn max_values_simd(lines: &[Line; 3], size: [usize; 2], x: *const $T, values: *mut $T) {
-                    max_values::<$T>(lines, size, x, values)
-                }
-            }
-            simd_fn! {
-                pub unsafe fn mean_simd(
-                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut $T
-                ) { mean::<$T>(lines, size, given, x, out) }
-            }
-            simd_fn! {
-                pub unsafe fn mean_backward_simd(
-                    lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const $T, out: *mut [$T], parts: &mut [$T]
-                ) { mean_backward::<$T>(lines, size, given, x, out, parts) }
-            }
-        }
-
-        impl Number for $T {
-            const ZERO: $T = $zero;
-            const LOWEST: $T = $lowest;
-            #[inline(always)]
-            fn over(self, count: i64) -> $T { self / count as $T }
-            fn planes() -> Planes<$T> {
-                Planes {
-                    max_with_indices: $name::max_with_indices_simd,
-                    max_values: $name::max_values_simd,
-                    mean: $name::mean_simd,
-                    mean_backward: $name::mean_backward_simd,
-                }
-            }
-        }
-    )* };
+simd_fn! {
+    /// The maxima of one plane, and their places; `best` and `place` have room for a row of both.
+    unsafe fn max_with_indices<T: Pooled>(
+        lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T, indices: *mut i64, best: *mut T,
+        place: *mut u32,
+    ) {
+        plane_max_with_indices(lines, size, x, values, indices, best, place)
+    }
 }
-numbers! {
-    f32 single f32::NEG_INFINITY, 0.0;
-    f64 double f64::NEG_INFINITY, 0.0;
-    i64 whole i64::MIN, 0;
+
+simd_fn! {
+    /// The maxima of one plane.
+    unsafe fn max_values<T: Pooled>(lines: &[Line; 3], size: [usize; 2], x: *const T, values: *mut T) {
+        plane_max(lines, size, x, values)
+    }
+}
+
+simd_fn! {
+    /// The means of one plane, with the divisor that is `given`, if any.
+    unsafe fn mean<T: Pooled>(lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const T, out: *mut T) {
+        plane_mean(lines, size, given, x, out)
+    }
+}
+
+simd_fn! {
+    /// The transpose of [`mean`]; `parts` has room for a row of means.
+    unsafe fn mean_backward<T: Pooled>(
+        lines: &[Line; 3], size: [usize; 2], given: Option<i64>, x: *const T, out: *mut [T], parts: &mut [T],
+    ) {
+        plane_mean_backward(lines, size, given, x, out, parts)
+    }
 }
 
 /// The windows, the sizes of planes, their number, and how many make a task.
@@ -460,12 +444,11 @@ pub unsafe fn max_pool(
     let tasks = &PlaneTasks::new(pool, planes);
     let (x, values, indices, dtype) = (&x, &values, &indices, x.dtype);
     by_number!(dtype, T => par::try_ranges(tasks.planes, tasks.grain, |range| {
-        let run = T::planes().max_with_indices;
-        let (mut best, mut place) = (scratch(tasks.row(), T::ZERO)?, scratch(tasks.row(), 0u32)?);
+        let (mut best, mut place) = (scratch(tasks.row(), T::from_i64(0))?, scratch(tasks.row(), 0u32)?);
         for plane in range {
             // SAFETY: all three have this plane, and it belongs to this task alone.
             unsafe {
-                run(
+                max_with_indices(
                     &tasks.lines,
                     tasks.size,
                     x.ptr.cast::<T>().add(plane * tasks.image),
@@ -492,7 +475,7 @@ pub unsafe fn max_pool_values(pool: &Pool, planes: usize, values: Strided, x: St
             // SAFETY: as above.
             unsafe {
                 let (x, values) = (x.ptr.cast::<T>().add(plane * tasks.image), values.ptr.cast::<T>().add(plane * tasks.result));
-                (T::planes().max_values)(&tasks.lines, tasks.size, x, values);
+                max_values(&tasks.lines, tasks.size, x, values);
             }
         }
         Ok(())
@@ -509,8 +492,7 @@ pub unsafe fn avg_pool(pool: &Pool, planes: usize, out: Strided, x: Strided, bac
     let (from, to) = if back { (tasks.result, tasks.image) } else { (tasks.image, tasks.result) };
     let (x, out, dtype) = (&x, &out, x.dtype);
     by_number!(dtype, T => par::try_ranges(tasks.planes, tasks.grain, |range| {
-        let Planes { mean, mean_backward, .. } = T::planes();
-        let mut row = scratch(if back { tasks.row() } else { 0 }, T::ZERO)?;
+        let mut row = scratch(if back { tasks.row() } else { 0 }, T::from_i64(0))?;
         for plane in range {
             // SAFETY: as above.
             unsafe {

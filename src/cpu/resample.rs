@@ -1,120 +1,121 @@
 //! Weighted sums along one dimension, for resizing and its gradient. Each element of the result is a sum of a few
 //! elements of the source, in double precision. Both are dense blocks `[outer, along, inner]`.
 
+use super::float::{Float, by_float};
 use super::par;
 use super::simd::simd_fn;
-use crate::base::{DType, Fault, ResampleWeights, Result, Strided};
+use crate::base::{ResampleWeights, Result, Strided};
 
 /// Number of neighbouring elements that are summed side by side; number of lines that are if the elements of a line are
 /// neighbours.
 const TOGETHER: usize = 32;
 const LINES: usize = 8;
 
-macro_rules! kernels {
-    ($($T:ident, $run:ident, $block:ident, $rows:ident, $lines:ident;)*) => { $(
-        /// Sums `N` neighbouring elements, from rows of length `n`.
-        #[inline(always)]
-        unsafe fn $block<const N: usize>(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
-            let mut sums = [0.0; N];
-            // SAFETY: the caller's lines.
-            unsafe {
-                for (&place, &weight) in places.iter().zip(weights) {
-                    let from = &*from.add(place as usize * n).cast::<[$T; N]>();
-                    for i in 0..N {
-                        sums[i] += weight * f64::from(from[i]);
-                    }
-                }
-                let to = &mut *to.cast::<[$T; N]>();
-                for i in 0..N {
-                    to[i] = sums[i] as $T;
-                }
+/// Sums `N` neighbouring elements, from rows of length `n`.
+#[inline(always)]
+unsafe fn sum_block<T: Float, const N: usize>(
+    n: usize,
+    to: *mut T,
+    from: *const T,
+    places: &[u32],
+    weights: &[f64],
+) {
+    let mut sums = [0.0; N];
+    // SAFETY: the caller's lines.
+    unsafe {
+        for (&place, &weight) in places.iter().zip(weights) {
+            let from = &*from.add(place as usize * n).cast::<[T; N]>();
+            for i in 0..N {
+                sums[i] += weight * from[i].to_f64();
             }
         }
-
-        simd_fn! {
-            unsafe fn $rows(n: usize, to: *mut $T, from: *const $T, places: &[u32], weights: &[f64]) {
-                let mut i = 0;
-                while i < n {
-                    let (to, from) = (to.add(i), from.add(i));
-                    i += match n - i {
-                        TOGETHER.. => {
-                            $block::<TOGETHER>(n, to, from, places, weights);
-                            TOGETHER
-                        }
-                        8.. => {
-                            $block::<8>(n, to, from, places, weights);
-                            8
-                        }
-                        _ => {
-                            $block::<1>(n, to, from, places, weights);
-                            1
-                        }
-                    };
-                }
-            }
+        let to = &mut *to.cast::<[T; N]>();
+        for i in 0..N {
+            to[i] = T::from_f64(sums[i]);
         }
-
-        /// Sums of `N` lines whose own elements are neighbours.
-        unsafe fn $lines<const N: usize>(to: *mut $T, from: *const $T, taps: &ResampleWeights) {
-            for (i, ends) in taps.starts.windows(2).enumerate() {
-                let mut sums = [0.0; N];
-                // SAFETY: the caller's lines.
-                unsafe {
-                    for k in ends[0] as usize..ends[1] as usize {
-                        let (from, weight) = (from.add(taps.from[k] as usize), taps.weights[k]);
-                        for line in 0..N {
-                            sums[line] += weight * f64::from(*from.add(line * taps.length));
-                        }
-                    }
-                    for line in 0..N {
-                        *to.add(line * taps.places() + i) = sums[line] as $T;
-                    }
-                }
-            }
-        }
-
-        unsafe fn $run(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &ResampleWeights) {
-            let (to, from) = (par::Shared::new(out.cast::<$T>().cast_const()), par::Shared::new(x.cast::<$T>()));
-            let (n, length) = (taps.places(), taps.length);
-            let per = (n * inner + taps.from.len() * inner).max(1);
-            if inner == 1 {
-                let groups = outer.div_ceil(LINES);
-                par::ranges(groups, (par::GRAIN / (per * LINES)).max(1), |range| {
-                    let mut o = range.start * LINES;
-                    while o < outer.min(range.end * LINES) {
-                        // SAFETY: the blocks have the sizes that `taps` and the counts give; these lines belong to this
-                        // task alone.
-                        unsafe {
-                            let (to, from) = (to.get().add(o * n), from.get().add(o * length).cast_const());
-                            if outer - o >= LINES {
-                                $lines::<LINES>(to, from, taps);
-                                o += LINES;
-                            } else {
-                                $lines::<1>(to, from, taps);
-                                o += 1;
-                            }
-                        }
-                    }
-                });
-                return;
-            }
-            let each = (per / n.max(1)).max(1);
-            par::ranges(outer * n, (par::GRAIN / each).max(1), |range| range.for_each(|row| {
-                let (o, i) = (row / n, row % n);
-                // SAFETY: as above.
-                unsafe {
-                    let taps_of = taps.starts[i] as usize..taps.starts[i + 1] as usize;
-                    let from = from.get().add(o * length * inner).cast_const();
-                    let (places, weights) = (&taps.from[taps_of.clone()], &taps.weights[taps_of]);
-                    $rows(inner, to.get().add(row * inner), from, places, weights);
-                }
-            }));
-        }
-    )* };
+    }
 }
-kernels! {
-    f32, run_f32, block_f32, rows_f32, lines_f32;
-    f64, run_f64, block_f64, rows_f64, lines_f64;
+
+simd_fn! {
+    unsafe fn sum_rows<T: Float>(n: usize, to: *mut T, from: *const T, places: &[u32], weights: &[f64]) {
+        let mut i = 0;
+        while i < n {
+            let (to, from) = (to.add(i), from.add(i));
+            i += match n - i {
+                TOGETHER.. => {
+                    sum_block::<T, TOGETHER>(n, to, from, places, weights);
+                    TOGETHER
+                }
+                8.. => {
+                    sum_block::<T, 8>(n, to, from, places, weights);
+                    8
+                }
+                _ => {
+                    sum_block::<T, 1>(n, to, from, places, weights);
+                    1
+                }
+            };
+        }
+    }
+}
+
+/// Sums of `N` lines whose own elements are neighbours.
+unsafe fn sum_lines<T: Float, const N: usize>(to: *mut T, from: *const T, taps: &ResampleWeights) {
+    for (i, ends) in taps.starts.windows(2).enumerate() {
+        let mut sums = [0.0; N];
+        // SAFETY: the caller's lines.
+        unsafe {
+            for k in ends[0] as usize..ends[1] as usize {
+                let (from, weight) = (from.add(taps.from[k] as usize), taps.weights[k]);
+                for line in 0..N {
+                    sums[line] += weight * (*from.add(line * taps.length)).to_f64();
+                }
+            }
+            for line in 0..N {
+                *to.add(line * taps.places() + i) = T::from_f64(sums[line]);
+            }
+        }
+    }
+}
+
+unsafe fn sum_taps<T: Float>(out: *mut u8, x: *const u8, outer: usize, inner: usize, taps: &ResampleWeights) {
+    let (to, from) = (par::Shared::new(out.cast::<T>().cast_const()), par::Shared::new(x.cast::<T>()));
+    let (n, length) = (taps.places(), taps.length);
+    let per = (n * inner + taps.from.len() * inner).max(1);
+    if inner == 1 {
+        let groups = outer.div_ceil(LINES);
+        par::ranges(groups, (par::GRAIN / (per * LINES)).max(1), |range| {
+            let mut o = range.start * LINES;
+            while o < outer.min(range.end * LINES) {
+                // SAFETY: the blocks have the sizes that `taps` and the counts give; these lines belong to this
+                // task alone.
+                unsafe {
+                    let (to, from) = (to.get().add(o * n), from.get().add(o * length).cast_const());
+                    if outer - o >= LINES {
+                        sum_lines::<T, LINES>(to, from, taps);
+                        o += LINES;
+                    } else {
+                        sum_lines::<T, 1>(to, from, taps);
+                        o += 1;
+                    }
+                }
+            }
+        });
+        return;
+    }
+    let each = (per / n.max(1)).max(1);
+    par::ranges(outer * n, (par::GRAIN / each).max(1), |range| {
+        range.for_each(|row| {
+            let (o, i) = (row / n, row % n);
+            // SAFETY: as above.
+            unsafe {
+                let taps_of = taps.starts[i] as usize..taps.starts[i + 1] as usize;
+                let from = from.get().add(o * length * inner).cast_const();
+                let (places, weights) = (&taps.from[taps_of.clone()], &taps.weights[taps_of]);
+                sum_rows(inner, to.get().add(row * inner), from, places, weights);
+            }
+        })
+    });
 }
 
 /// Copies: each element of the result is one of the source.
@@ -147,15 +148,10 @@ pub unsafe fn resample(
     inner: usize,
     taps: &ResampleWeights,
 ) -> Result<()> {
-    // SAFETY: the caller's contract.
-    unsafe {
-        match out.dtype {
-            DType::F32 if taps.picks() => pick::<f32>(out.ptr, x.ptr, outer, inner, taps),
-            DType::F64 if taps.picks() => pick::<f64>(out.ptr, x.ptr, outer, inner, taps),
-            DType::F32 => run_f32(out.ptr, x.ptr, outer, inner, taps),
-            DType::F64 => run_f64(out.ptr, x.ptr, outer, inner, taps),
-            dtype => return Err(Fault::NoKernel { op: "upsample", dtype }.into()),
-        }
-    }
-    Ok(())
+    by_float!("upsample", out.dtype, T => {
+        let run = if taps.picks() { pick::<T> } else { sum_taps::<T> };
+        // SAFETY: the caller's contract.
+        unsafe { run(out.ptr, x.ptr, outer, inner, taps) };
+        Ok(())
+    })
 }

@@ -54,43 +54,45 @@ fn detect() -> Level {
 /// fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
 ///
 /// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline. A `[level]` in front
-/// is the highest level that is used. Generic functions list their types and then their constants as `<T; N>`, and
-/// their bounds as `where [T: Copy]`.
+/// is the highest level that is used. Generic functions list their types and then their constants, which are of type
+/// usize unless they name another, as in `<T: Float; N, FUSED: bool>`; further bounds follow as `where [T: Copy]`.
 macro_rules! simd_fn {
+    (@kind) => { usize };
+    (@kind $kind:ty) => { $kind };
     ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => {
         $crate::cpu::simd::simd_fn! { [$crate::cpu::simd::Level::V4] $(#[$meta])* $vis unsafe fn $($rest)* }
     };
-    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($t:ident),+; $($n:ident),+>)?
+    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident $(<$($t:ident $(: $bound:path)?),+ $(; $($n:ident $(: $kind:ty)?),+)?>)?
         ($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $(where [$($bounds:tt)*])? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments, reason = "kernels take plain numbers and pointers")]
-        $vis unsafe fn $name $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+        $vis unsafe fn $name $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
             #[inline(always)]
-            unsafe fn body $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn body $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: the contract of the function being defined.
                 unsafe { $body }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v3 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn v3 $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*) }
             }
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,bmi1,bmi2,lzcnt,popcnt,f16c,fma")]
-            unsafe fn v4 $(<$($t,)+ $(const $n: usize),+>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
+            unsafe fn v4 $(<$($t $(: $bound)?,)+ $($(const $n: $crate::cpu::simd::simd_fn!(@kind $($kind)?)),+)?>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
                 // SAFETY: as above.
-                unsafe { body $(::<$($t,)+ $($n),+>)? ($($arg),*) }
+                unsafe { body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*) }
             }
             // SAFETY: the caller keeps the contract, and `level` has checked that the machine has the instruction set.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
                 match ($most, $crate::cpu::simd::level()) {
-                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4 $(::<$($t,)+ $($n),+>)? ($($arg),*),
+                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4 $(::<$($t,)+ $($($n),+)?>)? ($($arg),*),
                     (_, $crate::cpu::simd::Level::Baseline) => {}
-                    _ => return v3 $(::<$($t,)+ $($n),+>)? ($($arg),*),
+                    _ => return v3 $(::<$($t,)+ $($($n),+)?>)? ($($arg),*),
                 }
-                body $(::<$($t,)+ $($n),+>)? ($($arg),*)
+                body $(::<$($t,)+ $($($n),+)?>)? ($($arg),*)
             }
         }
     };
@@ -266,85 +268,8 @@ pub unsafe fn transpose_square<E: Copy>(from: *const u8, from_step: usize, to: *
     }
 }
 
-/// Reduces many lanes by halves: the first half with the second, and so on. Spelled out, because compilers make slow
-/// code of the plain loop.
-macro_rules! lanes {
-    ($T:ident, $vector:ident, $load:ident, $add:ident, $max:ident, |$x:ident, $step:ident| $last:expr) => {
-        pub mod $T {
-            #[cfg(target_arch = "x86_64")]
-            use std::arch::x86_64::*;
-
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            fn folded<const LANES: usize>(
-                lanes: &[$T; LANES],
-                $step: impl Fn($vector, $vector) -> $vector,
-            ) -> $T {
-                const WIDTH: usize = size_of::<$vector>() / size_of::<$T>();
-                const MOST: usize = 32;
-                const { assert!(LANES <= MOST && LANES % WIDTH == 0) }
-                // SAFETY: these registers are inside the lanes, and every x86-64 machine has the instructions.
-                unsafe {
-                    let mut all: [$vector; MOST / WIDTH] = std::mem::zeroed();
-                    for (i, vector) in all.iter_mut().enumerate().take(LANES / WIDTH) {
-                        *vector = $load(lanes.as_ptr().add(WIDTH * i));
-                    }
-                    let mut count = LANES / WIDTH;
-                    while count > 1 {
-                        count /= 2;
-                        for i in 0..count {
-                            all[i] = $step(all[i], all[i + count]);
-                        }
-                    }
-                    let $x = all[0];
-                    $last
-                }
-            }
-
-            #[cfg(not(target_arch = "x86_64"))]
-            fn folded<const LANES: usize>(mut lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
-                let mut width = LANES;
-                while width > 1 {
-                    width /= 2;
-                    for i in 0..width {
-                        lanes[i] = step(lanes[i], lanes[i + width]);
-                    }
-                }
-                lanes[0]
-            }
-
-            /// The sum of the lanes.
-            #[inline(always)]
-            pub fn total<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: every x86-64 machine has the instruction.
-                return folded(lanes, |a, b| unsafe { $add(a, b) });
-                #[cfg(not(target_arch = "x86_64"))]
-                return folded(*lanes, |a, b| a + b);
-            }
-
-            /// The largest of the lanes. The result need not be NaN if a lane is.
-            #[inline(always)]
-            pub fn most<const LANES: usize>(lanes: &[$T; LANES]) -> $T {
-                #[cfg(target_arch = "x86_64")]
-                // SAFETY: as above.
-                return folded(lanes, |a, b| unsafe { $max(b, a) });
-                #[cfg(not(target_arch = "x86_64"))]
-                return folded(*lanes, |a, b| if b > a { b } else { a });
-            }
-        }
-    };
-}
-lanes!(f32, __m128, _mm_loadu_ps, _mm_add_ps, _mm_max_ps, |x, step| {
-    let two = step(x, _mm_movehl_ps(x, x));
-    _mm_cvtss_f32(step(two, _mm_shuffle_ps::<1>(two, two)))
-});
-lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
-    _mm_cvtsd_f64(step(x, _mm_unpackhi_pd(x, x)))
-});
-
 /// The sum of `n` floats, for small `n`: of sixteen elements, groups of four are added in single precision before they
-/// are widened. Spelled out for the same reason as [`lanes`].
+/// are widened. Spelled out, because compilers make slow code of the plain loop.
 ///
 /// # Safety
 /// `x` has `n` elements.

@@ -16,7 +16,7 @@ pub type Convert = unsafe fn(n: usize, from: *const u8, to: *mut u8);
 struct Bit(u8);
 
 /// The conversions of an element type. Floats that do not fit an integer give the same as on x86, as in PyTorch.
-trait Element: Copy {
+trait Castable: Copy {
     fn to_f32(self) -> f32;
     fn to_f64(self) -> f64;
     fn to_i64(self) -> i64;
@@ -26,7 +26,7 @@ trait Element: Copy {
 }
 
 macro_rules! integer_element {
-    ($($ty:ty, $via:ident);*) => { $(impl Element for $ty {
+    ($($ty:ty, $via:ident);*) => { $(impl Castable for $ty {
         #[inline(always)]
         fn to_f32(self) -> f32 { self as f32 }
         #[inline(always)]
@@ -63,7 +63,7 @@ mod truncate {
 macro_rules! float_element {
     ($($ty:ty: |$x:ident| $to_f32:expr, $to_f64:expr;
         |$y:ident| $from_f32:expr, $from_f64:expr, $from_i64:expr);* $(;)?) => {
-        $(impl Element for $ty {
+        $(impl Castable for $ty {
             #[inline(always)]
             fn to_f32(self) -> f32 { let $x = self; $to_f32 }
             #[inline(always)]
@@ -88,7 +88,7 @@ float_element! {
           |y| f32_to_bf16(y), f32_to_bf16(round_to_odd(y)), f32_to_bf16(y as f32);
 }
 
-impl Element for Bit {
+impl Castable for Bit {
     #[inline(always)]
     fn to_f32(self) -> f32 {
         self.0 as f32
@@ -251,21 +251,21 @@ pub fn widen(from: DType, compute: DType) -> Convert {
         DType::F32 if from == DType::F16 => {
             by_machine!(simd::widen_halves, convert!(f16 => f32, |x| f16_to_f32(x)), 2, 4)
         }
-        DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x)),
+        DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Castable>::to_f32(x)),
             complex: real_part(from, compute)),
-        DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x)),
+        DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Castable>::to_f64(x)),
             complex: real_part(from, compute)),
-        DType::C64 => for_dtype!(from, E => plain!(E => [f32; 2], |x| [<E as Element>::to_f32(x), 0.0]),
+        DType::C64 => for_dtype!(from, E => plain!(E => [f32; 2], |x| [<E as Castable>::to_f32(x), 0.0]),
         complex: match from {
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
             _ => parts!(f64 => f32),
         }),
-        DType::C128 => for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Element>::to_f64(x), 0.0]),
+        DType::C128 => for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Castable>::to_f64(x), 0.0]),
         complex: match from {
             DType::C64 => parts!(f32 => f64),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
-        _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x)),
+        _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Castable>::to_i64(x)),
             complex: real_part(from, compute)),
     }
 }
@@ -276,23 +276,23 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
         DType::F32 if to == DType::F16 => {
             by_machine!(simd::narrow_to_halves, convert!(f32 => f16, |x| f32_to_f16(x)), 4, 2)
         }
-        DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Element>::from_f32(x)),
+        DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Castable>::from_f32(x)),
             complex: with_zero(compute, to)),
-        DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x)),
+        DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Castable>::from_f64(x)),
             complex: with_zero(compute, to)),
         DType::C64 if to == DType::Bool => plain!([f32; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
-        DType::C64 => for_dtype!(to, E => plain!([f32; 2] => E, |x| <E as Element>::from_f32(x[0])),
+        DType::C64 => for_dtype!(to, E => plain!([f32; 2] => E, |x| <E as Castable>::from_f32(x[0])),
         complex: match to {
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
             _ => parts!(f32 => f64),
         }),
         DType::C128 if to == DType::Bool => plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
-        DType::C128 => for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Element>::from_f64(x[0])),
+        DType::C128 => for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Castable>::from_f64(x[0])),
         complex: match to {
             DType::C64 => parts!(f64 => f32),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
-        _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x)),
+        _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Castable>::from_i64(x)),
             complex: with_zero(compute, to)),
     }
 }

@@ -1,11 +1,12 @@
 //! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long
 //! line, and fill the lanes of registers.
 
-use super::kernel::{COLUMNS, LANES, LARGEST, Real, terms_per_sum};
+use super::kernel::{COLUMNS, LANES, LARGEST, dots_loop, products_block, terms_per_sum};
 use super::planes::{Planes, copy_row};
 use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
+use crate::cpu::float::Float;
 use crate::cpu::par::{self, Shared};
 
 /// Bytes of planes that stay in a core's cache beside the weights.
@@ -24,7 +25,7 @@ fn examples_per_block(samples: usize, bytes_of_one: usize) -> usize {
 ///
 /// # Safety
 /// Image, result and weights are live memory of `T`s with the sizes in `conv`; nothing overlaps the result.
-pub unsafe fn product<T: Real>(
+pub unsafe fn product<T: Float>(
     conv: &Conv,
     moved: &MovedWindow,
     result: &Image,
@@ -35,7 +36,7 @@ pub unsafe fn product<T: Real>(
     let [sums, rows] = moved.from;
     let taps: usize = moved.window.taps.iter().map(Vec::len).product();
     let one = Planes::new(&moved.window, image.size, 1);
-    let block = T::block(rows);
+    let block = products_block::<T>(rows);
     let k = sums * taps;
     let short = terms_per_sum(k, k);
     let panels = rows.div_ceil(block.rows);
@@ -124,7 +125,7 @@ pub unsafe fn product<T: Real>(
 }
 
 /// Packs the weights in panels of `height` rows; the last one is filled with zeros.
-unsafe fn pack<T: Real>(
+unsafe fn pack<T: Float>(
     conv: &Conv,
     moved: &MovedWindow,
     weight: &Strided,
@@ -159,7 +160,7 @@ unsafe fn pack<T: Real>(
 ///
 /// # Safety
 /// See [`super::backward_weight`].
-pub unsafe fn weights<T: Real>(
+pub unsafe fn weights<T: Float>(
     conv: &Conv,
     window: &Window,
     out: Strided,
@@ -174,7 +175,7 @@ pub unsafe fn weights<T: Real>(
     let to = Shared::new(sums.as_ptr());
     let work = conv.samples / parts * one.plane() * columns * conv.outputs;
     let bytes = (one.buffer_len(conv.inputs) + conv.outputs * one.plane()) * size_of::<T>();
-    let run = T::dots();
+    let run = dots_loop::<T>();
     par::try_ranges(parts * conv.groups, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
         let (mut memory, mut lines): (Vec<T>, Vec<T>) = (vec![], vec![]);
         let mut laid = 0;

@@ -1,11 +1,12 @@
 //! Convolutions with channels in the lanes of registers. The elements of a window are read one by one, so the image is
 //! copied only if it needs padding; weights, or gradients, are transposed a piece at a time.
 
-use super::kernel::{LARGEST, LanesBlock, Real, terms_per_sum};
+use super::kernel::{LARGEST, LanesBlock, add_up, lanes_block, terms_per_sum};
 use super::planes::{Field, Planes};
 use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
+use crate::cpu::float::Float;
 use crate::cpu::par::{self, GRAIN, Shared};
 use crate::cpu::simd::{fetch, transpose_square};
 use std::ops::Range;
@@ -47,7 +48,7 @@ fn rows(
 ///
 /// # Safety
 /// The image has these examples and channels.
-unsafe fn parts<T: Real>(
+unsafe fn parts<T: Float>(
     window: &Window,
     image: &Image,
     samples: usize,
@@ -99,15 +100,15 @@ struct Panels {
 }
 
 impl Panels {
-    fn new<T: Real>(channels: usize) -> Panels {
-        let LanesBlock { width, depth, .. } = T::lanes(channels);
+    fn new<T: Float>(channels: usize) -> Panels {
+        let LanesBlock { width, depth, .. } = lanes_block::<T>(channels);
         Panels { channels, width, depth, count: channels.div_ceil(width) }
     }
 
     /// The group of a panel, its first channel, its number of channels, and their block.
-    fn get<T: Real>(&self, panel: usize) -> (usize, usize, usize, LanesBlock<T>) {
+    fn get<T: Float>(&self, panel: usize) -> (usize, usize, usize, LanesBlock<T>) {
         let (group, first) = (panel / self.count, panel % self.count * self.width);
-        let block = T::lanes(self.channels - first);
+        let block = lanes_block::<T>(self.channels - first);
         (group, first, block.width.min(self.channels - first), block)
     }
 }
@@ -176,7 +177,7 @@ impl Part<'_> {
 ///
 /// # Safety
 /// See [`super::few::product`]; no two moves write the same result.
-pub unsafe fn product<T: Real>(
+pub unsafe fn product<T: Float>(
     conv: &Conv,
     moves: &[MovedWindow],
     result: &Image,
@@ -277,7 +278,7 @@ pub unsafe fn product<T: Real>(
                             }
                             // Each piece has a sum of its own, which keeps long sums exact.
                             (block.run)(terms, a, rows, steps, b, own.as_mut_ptr(), false);
-                            T::add_up(size, own.as_ptr(), to);
+                            add_up(size, own.as_ptr(), to);
                         }
                     }
                 }
@@ -305,7 +306,7 @@ pub unsafe fn product<T: Real>(
 ///
 /// # Safety
 /// See [`super::backward_weight`].
-pub unsafe fn weights<T: Real>(
+pub unsafe fn weights<T: Float>(
     conv: &Conv,
     window: &Window,
     out: Strided,
@@ -380,7 +381,7 @@ pub unsafe fn weights<T: Real>(
                                 continue;
                             }
                             (block.run)(terms, a, rows, steps, b, own.as_mut_ptr(), false);
-                            T::add_up(size, own.as_ptr(), to);
+                            add_up(size, own.as_ptr(), to);
                         }
                     }
                     let to = to.get().add((group * conv.outputs + first) * columns + mine.start);
@@ -407,7 +408,7 @@ const LONG: usize = 128;
 ///
 /// # Safety
 /// `from` has these elements; `to` has `width` for each step.
-pub unsafe fn transpose_in<T: Real>(
+pub unsafe fn transpose_in<T: Float>(
     from: *const T,
     channel_step: usize,
     channels: usize,
@@ -453,7 +454,7 @@ pub unsafe fn transpose_in<T: Real>(
 ///
 /// # Safety
 /// Both have these channels and positions.
-pub unsafe fn transpose_out<T: Real>(
+pub unsafe fn transpose_out<T: Float>(
     [channels, positions]: [usize; 2],
     from: *const T,
     width: usize,

@@ -13,8 +13,8 @@ mod winograd;
 pub use sizes::Conv;
 
 use super::element::scratch;
+use super::float::Float;
 use crate::base::{DType, Fault, Result, Strided, try_alloc};
-use kernel::Real;
 use sizes::{Image, MovedWindow, Window};
 
 /// With at most this many channels, most lanes would be empty.
@@ -119,7 +119,7 @@ unsafe fn by_dtype(
     }
 }
 
-unsafe fn products<T: Real>(
+unsafe fn products<T: Float>(
     conv: &Conv,
     parts: &[MovedWindow],
     out: Strided,
@@ -170,7 +170,7 @@ pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strid
     }
 }
 
-unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
+unsafe fn weights<T: Float>(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
     let small = conv.outputs <= FEW && out.numel() <= SMALL;
     let run = if small { few::weights::<T> } else { lanes::weights::<T> };
     // SAFETY: the caller's contract.

@@ -1,8 +1,9 @@
 //! Images as the kernels read them: padded, and ordered so that the elements that one tap reads at neighbouring
 //! positions are neighbours, whatever the stride. Every tap is then an offset, and positions are one long line.
 
-use super::kernel::{Real, WIDEST};
+use super::kernel::WIDEST;
 use super::sizes::{Image, Window};
+use crate::cpu::float::Float;
 use crate::cpu::simd::{every_other, fetch};
 use std::ops::Range;
 
@@ -142,7 +143,7 @@ impl Planes {
     /// # Safety
     /// The image is live memory of `T`s, and has these examples and channels; `to` has room for all channels, and
     /// nobody else uses these planes of it.
-    pub unsafe fn fill<T: Real>(
+    pub unsafe fn fill<T: Float>(
         &self,
         to: *mut T,
         image: &Image,

@@ -9,7 +9,7 @@ use super::lanes::{transpose_in, transpose_out};
 use super::sizes::{Conv, Image, MovedWindow, Window};
 use crate::base::{Result, Strided, try_alloc};
 use crate::cpu::element::scratch;
-use crate::cpu::matmul::{Product, sum_f32};
+use crate::cpu::matmul::{self, Product};
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::{Level, simd_fn};
 use std::array::from_fn;
@@ -257,7 +257,7 @@ pub unsafe fn product(
                         threads: false,
                     };
                     let (to, from) = (to.add(point * out_point_step), from.add(point * point_step + term));
-                    sum_f32(p, to, from, weights, if term == 0 { 0.0 } else { 1.0 });
+                    matmul::sum(p, to, from, weights, if term == 0 { 0.0 } else { 1.0 });
                 };
                 let terms = || (0..sums).step_by(run);
                 if once {
@@ -436,7 +436,13 @@ pub unsafe fn weights(conv: &Conv, out: &Strided, x: &Strided, grad: &Strided) -
                         };
                         let (a, b) = (images.as_ptr().add(point * point_step), transposed_grads.as_ptr());
                         let to = sums.as_mut_ptr().add(point * plane);
-                        sum_f32(p, to, a, b.add(point * out_point_step), if block == 0 { 0.0 } else { 1.0 });
+                        matmul::sum(
+                            p,
+                            to,
+                            a,
+                            b.add(point * out_point_step),
+                            if block == 0 { 0.0 } else { 1.0 },
+                        );
                     }
                 }
                 for input in 0..inputs.len() {

@@ -3,7 +3,7 @@
 use crate::base::Result;
 use crate::cpu::element::scratch;
 use crate::cpu::math::complex::Complex;
-use crate::cpu::matmul::{Product, product_f32, product_f64};
+use crate::cpu::matmul::{Product, product};
 use std::mem::MaybeUninit;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -30,7 +30,7 @@ pub trait Number:
     /// `out += alpha * a * b` for matrices of parts.
     ///
     /// # Safety
-    /// See [`product_f64`].
+    /// See [`product`].
     unsafe fn add_product(
         p: Product,
         out: *mut Self::Part,
@@ -93,7 +93,7 @@ impl Number for f32 {
     }
     unsafe fn add_product(p: Product, out: *mut f32, a: *const f32, b: *const f32, alpha: f64) -> Result<()> {
         // SAFETY: the caller's contract.
-        unsafe { product_f32(p, out, a, b, alpha as f32, 1.0) }
+        unsafe { product(p, out, a, b, alpha as f32, 1.0) }
     }
 }
 
@@ -122,7 +122,7 @@ impl Number for f64 {
     }
     unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
         // SAFETY: the caller's contract.
-        unsafe { product_f64(p, out, a, b, alpha, 1.0) }
+        unsafe { product(p, out, a, b, alpha, 1.0) }
     }
 }
 
@@ -157,7 +157,7 @@ impl Number for Complex<f64> {
     }
     unsafe fn add_product(p: Product, out: *mut f64, a: *const f64, b: *const f64, alpha: f64) -> Result<()> {
         // SAFETY: the caller's contract.
-        unsafe { product_f64(p, out, a, b, alpha, 1.0) }
+        unsafe { product(p, out, a, b, alpha, 1.0) }
     }
 }
 

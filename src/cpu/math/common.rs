@@ -1,13 +1,80 @@
-//! Functions that are the same in every compute type: comparisons, logic, selection, and exact float functions.
+//! Functions that are the same in every compute type: comparisons, logic and trivial powers.
 
-/// Comparisons, selection and logic.
+use crate::cpu::element::Element;
+
 macro_rules! comparisons {
     ($($name:ident $op:tt),*) => {
         $(#[inline(always)]
-        pub fn $name(a: T, b: T) -> bool {
+        pub fn $name<T: PartialOrd>(a: T, b: T) -> bool {
             a $op b
         })*
+    };
+}
+comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
 
+#[inline(always)]
+pub fn both(a: bool, b: bool) -> bool {
+    a & b
+}
+
+#[inline(always)]
+pub fn either(a: bool, b: bool) -> bool {
+    a | b
+}
+
+#[inline(always)]
+pub fn differ(a: bool, b: bool) -> bool {
+    a ^ b
+}
+
+#[inline(always)]
+pub fn not(a: bool) -> bool {
+    !a
+}
+
+#[inline(always)]
+pub fn truth<T: Element + PartialEq>(x: T) -> bool {
+    x != T::from_i64(0)
+}
+
+/// A real number is its own conjugate.
+#[inline(always)]
+pub fn conj<T: Element>(x: T) -> T {
+    x
+}
+
+/// Zero; in derivatives it has an edge to the operand.
+#[inline(always)]
+pub fn zero_of<T: Element>(_: T) -> T {
+    T::from_i64(0)
+}
+
+/// Zero; in derivatives it has no edge.
+#[inline(always)]
+pub fn constant_zero<T: Element>(_: T) -> T {
+    T::from_i64(0)
+}
+
+/// x¹.
+#[inline(always)]
+pub fn first_power<T: Element>(x: T) -> T {
+    x
+}
+
+/// x⁰.
+#[inline(always)]
+pub fn zeroth_power<T: Element>(_: T) -> T {
+    T::from_i64(1)
+}
+
+#[inline(always)]
+pub fn square<T: Element>(x: T) -> T {
+    x.times(x)
+}
+
+/// Functions whose operands do not say in which type a formula is computed, so that each type has its own.
+macro_rules! typed {
+    () => {
         /// `if_true` if the condition holds, else `if_false`; both are computed.
         #[inline(always)]
         pub fn select(if_false: T, if_true: T, condition: bool) -> T {
@@ -15,100 +82,32 @@ macro_rules! comparisons {
         }
 
         #[inline(always)]
-        pub fn both(a: bool, b: bool) -> bool {
-            a & b
-        }
-
-        #[inline(always)]
-        pub fn either(a: bool, b: bool) -> bool {
-            a | b
-        }
-
-        #[inline(always)]
-        pub fn differ(a: bool, b: bool) -> bool {
-            a ^ b
-        }
-
-        #[inline(always)]
-        pub fn not(a: bool) -> bool {
-            !a
-        }
-
-        #[inline(always)]
-        pub fn truth(x: T) -> bool {
-            x != 0 as T
-        }
-
-        #[inline(always)]
         pub fn num(b: bool) -> T {
             b as u8 as T
         }
-
-        /// A real number is its own conjugate.
-        #[inline(always)]
-        pub fn conj(x: T) -> T {
-            x
-        }
-
-        /// Zero; in derivatives it has an edge to the operand.
-        #[inline(always)]
-        pub fn zero_of(_: T) -> T {
-            0 as T
-        }
-
-        /// Zero; in derivatives it has no edge.
-        #[inline(always)]
-        pub fn constant_zero(_: T) -> T {
-            0 as T
-        }
-
-        /// x¹.
-        #[inline(always)]
-        pub fn first_power(x: T) -> T {
-            x
-        }
-
-        /// x⁰.
-        #[inline(always)]
-        pub fn zeroth_power(_: T) -> T {
-            1 as T
-        }
-
-        #[inline(always)]
-        pub fn square(x: T) -> T {
-            product(x, x)
-        }
     };
 }
-pub(super) use comparisons;
+pub(super) use typed;
 
 /// Functions of integers of any width.
-macro_rules! integers {
-    () => {
-        comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
+pub mod integers {
+    use crate::cpu::element::Element;
 
-        #[inline(always)]
-        fn product(a: T, b: T) -> T {
-            a.wrapping_mul(b)
-        }
+    #[inline(always)]
+    pub fn multiply_add<T: Element>(a: T, b: T, c: T) -> T {
+        a.times(b).plus(c)
+    }
 
-        #[inline(always)]
-        pub fn multiply_add(a: T, b: T, c: T) -> T {
-            product(a, b).wrapping_add(c)
-        }
+    #[inline(always)]
+    pub fn maximum<T: Ord>(a: T, b: T) -> T {
+        a.max(b)
+    }
 
-        #[inline(always)]
-        pub fn maximum(a: T, b: T) -> T {
-            a.max(b)
-        }
-
-        #[inline(always)]
-        pub fn minimum(a: T, b: T) -> T {
-            a.min(b)
-        }
-    };
+    #[inline(always)]
+    pub fn minimum<T: Ord>(a: T, b: T) -> T {
+        a.min(b)
+    }
 }
-pub(super) use integers;
 
 /// Division of floats by way of their exact remainder, `rest`.
 macro_rules! divisions {
@@ -140,168 +139,6 @@ macro_rules! divisions {
     };
 }
 pub(super) use divisions;
-
-/// Float functions that are exact, or rounded once, or consist only of such.
-macro_rules! exact_float {
-    () => {
-        comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
-
-        #[inline(always)]
-        fn product(a: T, b: T) -> T {
-            a * b
-        }
-
-        #[inline(always)]
-        pub fn abs(x: T) -> T {
-            x.abs()
-        }
-
-        #[inline(always)]
-        pub fn neg(x: T) -> T {
-            -x
-        }
-
-        /// -1, 0 or 1; NaN gives 0, as in PyTorch.
-        #[inline(always)]
-        pub fn sign(x: T) -> T {
-            num(x > 0.0) - num(x < 0.0)
-        }
-
-        /// 0, or π for negative numbers.
-        #[inline(always)]
-        pub fn angle(x: T) -> T {
-            const PI: T = std::f64::consts::PI as T;
-            if x.is_nan() { x } else if x < 0.0 { PI } else { 0.0 }
-        }
-
-        /// The derivative of acosh.
-        #[inline(always)]
-        pub fn acosh_slope(x: T) -> T {
-            rsqrt(x * x - 1.0)
-        }
-
-        /// The gradients of [`angle`] and of `sgn`: 0, because a real number's direction does not change.
-        #[inline(always)]
-        pub fn angle_gradient(_g: T, _x: T) -> T {
-            0.0
-        }
-
-        /// The logarithm of a base, which is real for real powers.
-        #[inline(always)]
-        pub fn log_of_base(x: T, _y: T) -> T {
-            log(x)
-        }
-
-        #[inline(always)]
-        pub fn sgn_gradient(_g: T, _x: T, _y: T) -> T {
-            0.0
-        }
-
-        #[inline(always)]
-        pub fn sqrt(x: T) -> T {
-            x.sqrt()
-        }
-
-        #[inline(always)]
-        pub fn rsqrt(x: T) -> T {
-            1.0 / x.sqrt()
-        }
-
-        #[inline(always)]
-        pub fn recip(x: T) -> T {
-            1.0 / x
-        }
-
-        #[inline(always)]
-        pub fn floor(x: T) -> T {
-            x.floor()
-        }
-
-        #[inline(always)]
-        pub fn ceil(x: T) -> T {
-            x.ceil()
-        }
-
-        /// Rounds to the nearest integer, and to the even one if there are two.
-        #[inline(always)]
-        pub fn round(x: T) -> T {
-            x.round_ties_even()
-        }
-
-        #[inline(always)]
-        pub fn trunc(x: T) -> T {
-            x.trunc()
-        }
-
-        #[inline(always)]
-        pub fn frac(x: T) -> T {
-            x - x.trunc()
-        }
-
-        #[inline(always)]
-        pub fn copysign(a: T, b: T) -> T {
-            a.copysign(b)
-        }
-
-        #[inline(always)]
-        fn rest(a: T, b: T) -> T {
-            a % b
-        }
-
-        divisions!();
-
-        #[inline(always)]
-        pub fn trunc_div(a: T, b: T) -> T {
-            trunc(a / b)
-        }
-
-        /// The larger; NaN if either is.
-        #[inline(always)]
-        pub fn maximum(a: T, b: T) -> T {
-            let larger = if a >= b { a } else { b };
-            if a.is_nan() { a } else { larger }
-        }
-
-        #[inline(always)]
-        pub fn minimum(a: T, b: T) -> T {
-            let smaller = if a <= b { a } else { b };
-            if a.is_nan() { a } else { smaller }
-        }
-
-        /// The larger; the other one if one is NaN.
-        #[inline(always)]
-        pub fn fmax(a: T, b: T) -> T {
-            if (a >= b) | b.is_nan() { a } else { b }
-        }
-
-        #[inline(always)]
-        pub fn fmin(a: T, b: T) -> T {
-            if (a <= b) | b.is_nan() { a } else { b }
-        }
-
-        /// The step function with the value `at_zero` at 0; NaN gives 0, as in PyTorch.
-        #[inline(always)]
-        pub fn heaviside(x: T, at_zero: T) -> T {
-            if x == 0.0 { at_zero } else { num(x > 0.0) }
-        }
-
-        #[inline(always)]
-        pub fn is_nan(x: T) -> bool {
-            x.is_nan()
-        }
-
-        #[inline(always)]
-        pub fn is_inf(x: T) -> bool {
-            x.abs() == T::INFINITY
-        }
-
-        #[inline(always)]
-        pub fn is_finite(x: T) -> bool {
-            x.abs() < T::INFINITY
-        }
-    };
-}
-pub(super) use exact_float;
 
 /// A polynomial, lowest coefficient first, by Horner's rule.
 macro_rules! poly {

@@ -3,40 +3,13 @@
 //! those of complex128, rounded once.
 
 use super::f64 as real;
+use crate::cpu::float::Float;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A complex number as stored in memory.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-#[repr(C)]
-pub struct Complex<F> {
-    pub re: F,
-    pub im: F,
-}
+pub use crate::cpu::element::Complex;
 
 pub type T = Complex<f64>;
-
-impl T {
-    #[inline(always)]
-    fn quotient(self, b: T) -> T {
-        self.by_larger_part(b)
-    }
-}
-
-impl Complex<f32> {
-    /// Divides by the square of the divisor's magnitude in f64, where it cannot overflow.
-    #[inline(always)]
-    fn quotient(self, b: Self) -> Self {
-        let (a_re, a_im, b_re, b_im) = (self.re as f64, self.im as f64, b.re as f64, b.im as f64);
-        let square = b_re * b_re + b_im * b_im;
-        if square > 0.0 && square < f64::INFINITY {
-            let scale = 1.0 / square;
-            let (re, im) = ((a_re * b_re + a_im * b_im) * scale, (a_im * b_re - a_re * b_im) * scale);
-            return Complex { re: re as f32, im: im as f32 };
-        }
-        self.by_larger_part(b)
-    }
-}
 
 #[inline(always)]
 pub const fn new(re: f64, im: f64) -> T {
@@ -77,35 +50,6 @@ macro_rules! arithmetic {
             }
         }
 
-        impl Complex<$part> {
-            /// Divides by the larger part of the divisor first, so that its square cannot overflow.
-            #[inline(always)]
-            fn by_larger_part(self, b: Self) -> Self {
-                let (x, y) = (b.re.abs(), b.im.abs());
-                if x == 0.0 && y == 0.0 {
-                    Complex { re: self.re / x, im: self.im / y }
-                } else if x >= y {
-                    let ratio = b.im / b.re;
-                    let scale = 1.0 / (b.re + b.im * ratio);
-                    let (re, im) = (self.re + self.im * ratio, self.im - self.re * ratio);
-                    Complex { re: re * scale, im: im * scale }
-                } else {
-                    let ratio = b.re / b.im;
-                    let scale = 1.0 / (b.re * ratio + b.im);
-                    let (re, im) = (self.re * ratio + self.im, self.im * ratio - self.re);
-                    Complex { re: re * scale, im: im * scale }
-                }
-            }
-        }
-
-        impl Div for Complex<$part> {
-            type Output = Self;
-            #[inline(always)]
-            fn div(self, b: Self) -> Self {
-                self.quotient(b)
-            }
-        }
-
         impl Neg for Complex<$part> {
             type Output = Self;
             #[inline(always)]
@@ -135,6 +79,49 @@ macro_rules! with_numbers {
 arithmetic!(f64);
 arithmetic!(f32);
 
+impl Div for Complex<f64> {
+    type Output = Self;
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        divide_by_larger_part(self, b)
+    }
+}
+
+impl Div for Complex<f32> {
+    type Output = Self;
+    /// Divides by the square of the divisor's magnitude in f64, where it cannot overflow.
+    #[inline(always)]
+    fn div(self, b: Self) -> Self {
+        let (a_re, a_im, b_re, b_im) = (self.re as f64, self.im as f64, b.re as f64, b.im as f64);
+        let square = b_re * b_re + b_im * b_im;
+        if square > 0.0 && square < f64::INFINITY {
+            let scale = 1.0 / square;
+            let (re, im) = ((a_re * b_re + a_im * b_im) * scale, (a_im * b_re - a_re * b_im) * scale);
+            return Complex { re: re as f32, im: im as f32 };
+        }
+        divide_by_larger_part(self, b)
+    }
+}
+
+/// Divides by the larger part of the divisor first, so that its square cannot overflow.
+#[inline(always)]
+fn divide_by_larger_part<F: Float>(a: Complex<F>, b: Complex<F>) -> Complex<F> {
+    let (x, y) = (b.re.abs(), b.im.abs());
+    if x == F::ZERO && y == F::ZERO {
+        Complex { re: a.re / x, im: a.im / y }
+    } else if x >= y {
+        let ratio = b.im / b.re;
+        let scale = F::ONE / (b.re + b.im * ratio);
+        let (re, im) = (a.re + a.im * ratio, a.im - a.re * ratio);
+        Complex { re: re * scale, im: im * scale }
+    } else {
+        let ratio = b.re / b.im;
+        let scale = F::ONE / (b.re * ratio + b.im);
+        let (re, im) = (a.re * ratio + a.im, a.im * ratio - a.re);
+        Complex { re: re * scale, im: im * scale }
+    }
+}
+
 /// z times i, exactly.
 fn times_i(z: T) -> T {
     new(-z.im, z.re)
@@ -145,8 +132,8 @@ fn over_i(z: T) -> T {
     new(z.im, -z.re)
 }
 
-/// Comparisons, selection and parts, which are the same in both precisions.
-macro_rules! exact {
+/// Functions that take constants, each with its own precision.
+macro_rules! with_constants {
     () => {
         #[inline(always)]
         pub fn eq(a: T, b: impl Into<T>) -> bool {
@@ -164,41 +151,9 @@ macro_rules! exact {
             a.re < b.into().re
         }
 
-        /// The one with the larger real part, whose exponential is larger.
-        #[inline(always)]
-        pub fn maximum(a: T, b: T) -> T {
-            if a.re >= b.re { a } else { b }
-        }
-
-        /// The one with the smaller real part.
-        #[inline(always)]
-        pub fn minimum(a: T, b: T) -> T {
-            if a.re >= b.re { b } else { a }
-        }
-
         #[inline(always)]
         pub fn select(if_false: impl Into<T>, if_true: impl Into<T>, condition: bool) -> T {
             if condition { if_true.into() } else { if_false.into() }
-        }
-
-        #[inline(always)]
-        pub fn truth(x: T) -> bool {
-            x.re != 0.0 || x.im != 0.0
-        }
-
-        #[inline(always)]
-        pub fn conj(x: T) -> T {
-            T { re: x.re, im: -x.im }
-        }
-
-        #[inline(always)]
-        pub fn first_power(x: T) -> T {
-            x
-        }
-
-        #[inline(always)]
-        pub fn zeroth_power(_: T) -> T {
-            T { re: 1.0, im: 0.0 }
         }
 
         #[inline(always)]
@@ -215,24 +170,57 @@ macro_rules! exact {
         pub fn recip(x: T) -> T {
             T::from(1.0) / x
         }
-
-        #[inline(always)]
-        pub fn is_nan(x: T) -> bool {
-            x.re.is_nan() || x.im.is_nan()
-        }
-
-        #[inline(always)]
-        pub fn is_inf(x: T) -> bool {
-            x.re.is_infinite() || x.im.is_infinite()
-        }
-
-        #[inline(always)]
-        pub fn is_finite(x: T) -> bool {
-            x.re.is_finite() && x.im.is_finite()
-        }
     };
 }
-exact!();
+with_constants!();
+
+/// The one with the larger real part, whose exponential is larger.
+#[inline(always)]
+pub fn maximum<F: Float>(a: Complex<F>, b: Complex<F>) -> Complex<F> {
+    if a.re >= b.re { a } else { b }
+}
+
+/// The one with the smaller real part.
+#[inline(always)]
+pub fn minimum<F: Float>(a: Complex<F>, b: Complex<F>) -> Complex<F> {
+    if a.re >= b.re { b } else { a }
+}
+
+#[inline(always)]
+pub fn truth<F: Float>(x: Complex<F>) -> bool {
+    x.re != F::ZERO || x.im != F::ZERO
+}
+
+#[inline(always)]
+pub fn conj<F: Float>(x: Complex<F>) -> Complex<F> {
+    Complex { re: x.re, im: -x.im }
+}
+
+#[inline(always)]
+pub fn first_power<F: Float>(x: Complex<F>) -> Complex<F> {
+    x
+}
+
+#[inline(always)]
+pub fn zeroth_power<F: Float>(_: Complex<F>) -> Complex<F> {
+    Complex { re: F::ONE, im: F::ZERO }
+}
+
+#[inline(always)]
+pub fn is_nan<F: Float>(x: Complex<F>) -> bool {
+    x.re.is_nan() || x.im.is_nan()
+}
+
+#[inline(always)]
+pub fn is_inf<F: Float>(x: Complex<F>) -> bool {
+    x.re.abs() == F::INFINITY || x.im.abs() == F::INFINITY
+}
+
+#[inline(always)]
+pub fn is_finite<F: Float>(x: Complex<F>) -> bool {
+    x.re.abs() < F::INFINITY && x.im.abs() < F::INFINITY
+}
+
 pub use real::{both, differ, either, not};
 
 /// The functions of complex64: those of complex128, rounded.
@@ -241,8 +229,11 @@ pub mod single {
 
     pub type T = Complex<f32>;
 
-    exact!();
-    pub use real::{both, differ, either, not};
+    with_constants!();
+    pub use super::{
+        both, conj, differ, either, first_power, is_finite, is_inf, is_nan, maximum, minimum, not, truth,
+        zeroth_power,
+    };
 
     #[inline(always)]
     fn wide(x: T) -> super::T {

@@ -1,14 +1,26 @@
 //! Functions of f32: the common ones in f32 itself, within about 2 ulp; the others in f64, practically exact. Without
 //! branches unless noted. The coefficients are minimax fits.
 
-use super::common::{comparisons, divisions, exact_float, long_poly, poly};
+pub use super::common::{
+    both, conj, constant_zero, differ, either, eq, first_power, ge, gt, le, lt, ne, not, square, truth,
+    zero_of, zeroth_power,
+};
+use super::common::{divisions, long_poly, poly, typed};
+pub use super::exact::*;
 use super::f64 as wide;
 use std::f32::consts::{LN_2, LOG2_E};
 use std::f64::consts::FRAC_PI_2;
 
 pub type T = f32;
 
-exact_float!();
+typed!();
+
+#[inline(always)]
+fn rest(a: T, b: T) -> T {
+    a % b
+}
+
+divisions!();
 
 /// `a * b + c`, rounded once.
 #[inline(always)]

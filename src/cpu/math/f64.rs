@@ -1,8 +1,13 @@
 //! Functions of f64, within about 2 ulp, without branches unless noted. The coefficients are minimax fits.
 
 use super::angle;
-use super::common::{comparisons, divisions, exact_float, poly};
+pub use super::common::{
+    both, conj, constant_zero, differ, either, eq, first_power, ge, gt, le, lt, ne, not, square, truth,
+    zero_of, zeroth_power,
+};
+use super::common::{divisions, poly, typed};
 pub use super::erf::{erf, erfc, erfinv, ndtr};
+pub use super::exact::*;
 use super::exponential::{
     LN2_HIGH, LN2_LOW, add_small, clamp, exp_times, expm1_core, power_of_two, split_exponent,
 };
@@ -14,7 +19,14 @@ use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, PI};
 
 pub type T = f64;
 
-exact_float!();
+typed!();
+
+#[inline(always)]
+fn rest(a: T, b: T) -> T {
+    a % b
+}
+
+divisions!();
 
 /// `a * b + c`, rounded as on GPUs.
 #[inline(always)]

@@ -1,10 +1,15 @@
 //! Integer functions; most integer dtypes are computed in i64. Arithmetic wraps, and nothing panics.
 
-use super::common::{comparisons, integers};
+pub use super::common::integers::*;
+use super::common::typed;
+pub use super::common::{
+    both, conj, constant_zero, differ, either, eq, first_power, ge, gt, le, lt, ne, not, square, truth,
+    zero_of, zeroth_power,
+};
 
 pub type T = i64;
 
-integers!();
+typed!();
 
 #[inline(always)]
 pub fn abs(x: T) -> T {

@@ -1,15 +1,17 @@
 //! Functions of integers in their own width, for expressions that give the same result there as in i64.
 
-use super::common::{comparisons, integers};
+use super::common::typed;
 
 macro_rules! narrow {
     ($($t:ident),*) => { $(
         pub mod $t {
-            use super::{comparisons, integers};
+            use super::typed;
+            pub use crate::cpu::math::common::integers::*;
+            pub use crate::cpu::math::common::{both, conj, constant_zero, differ, either, eq, first_power, ge, gt, le, lt, ne, not, square, truth, zero_of, zeroth_power};
 
             pub type T = $t;
 
-            integers!();
+            typed!();
         }
     )* };
 }

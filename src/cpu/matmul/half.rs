@@ -20,9 +20,7 @@ pub unsafe fn product<T: Element>(
     let mut wide = scratch(s.m * s.n, 0.0f32)?;
     let sizes = Sizes { out: [s.n, 1], a: a_strides, b: b_strides, ..*s };
     // SAFETY: the copies have the sizes and strides just computed.
-    unsafe {
-        float::single::product(&sizes, wide.as_mut_ptr(), a.as_ptr(), b.as_ptr(), alpha, 0.0, threads)?
-    };
+    unsafe { float::product(&sizes, wide.as_mut_ptr(), a.as_ptr(), b.as_ptr(), alpha, 0.0, threads)? };
     for (i, row) in wide.chunks_exact(s.n).enumerate() {
         for (j, &value) in row.iter().enumerate() {
             // SAFETY: (i, j) is inside `out`, which is read only if it counts.

@@ -6,6 +6,7 @@ mod half;
 mod int;
 pub mod panels;
 
+use super::float::Float;
 use super::par;
 use super::walk::Walk;
 use crate::base::{DType, Fault, Result, Strided};
@@ -51,10 +52,10 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
     unsafe {
         match out.dtype {
             DType::F32 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                float::single::product(s, out, a, b, alpha as f32, beta as f32, threads)
+                float::product(s, out, a, b, alpha as f32, beta as f32, threads)
             }),
             DType::F64 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                float::double::product(s, out, a, b, alpha, beta, threads)
+                float::product(s, out, a, b, alpha, beta, threads)
             }),
             DType::F16 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
                 half::product::<::half::f16>(s, out, a, b, alpha as f32, beta as f32, threads)
@@ -97,44 +98,40 @@ pub struct Product {
     pub threads: bool,
 }
 
-macro_rules! inside {
-    ($name:ident, $T:ident, $kernel:ident) => {
-        /// `out = alpha * a @ b + beta * out`.
-        ///
-        /// # Safety
-        /// The strides describe live matrices, and `out` overlaps neither operand.
-        pub unsafe fn $name(
-            p: Product,
-            out: *mut $T,
-            a: *const $T,
-            b: *const $T,
-            alpha: $T,
-            beta: $T,
-        ) -> Result<()> {
-            let [m, n, k] = p.sizes;
-            if m == 0 || n == 0 {
-                return Ok(());
-            }
-            // SAFETY: the caller's contract.
-            unsafe {
-                let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
-                float::$kernel::product(&sizes, out, a, b, alpha, beta, p.threads)
-            }
-        }
-    };
+impl Product {
+    fn with_strides(&self) -> Sizes {
+        let [m, n, k] = self.sizes;
+        Sizes { m, n, k, out: self.out, a: self.a, b: self.b }
+    }
 }
-inside!(product_f32, f32, single);
-inside!(product_f64, f64, double);
+
+/// `out = alpha * a @ b + beta * out`.
+///
+/// # Safety
+/// The strides describe live matrices, and `out` overlaps neither operand.
+pub unsafe fn product<T: Float>(
+    p: Product,
+    out: *mut T,
+    a: *const T,
+    b: *const T,
+    alpha: T,
+    beta: T,
+) -> Result<()> {
+    let [m, n, _] = p.sizes;
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+    // SAFETY: the caller's contract.
+    unsafe { float::product(&p.with_strides(), out, a, b, alpha, beta, p.threads) }
+}
 
 /// `out = a @ b + beta * out` on this thread, in one sum: for few terms.
 ///
 /// # Safety
-/// See [`product_f32`].
-pub unsafe fn sum_f32(p: Product, out: *mut f32, a: *const f32, b: *const f32, beta: f32) {
-    let [m, n, k] = p.sizes;
-    let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
+/// See [`product`].
+pub unsafe fn sum<T: Float>(p: Product, out: *mut T, a: *const T, b: *const T, beta: T) {
     // SAFETY: the caller's contract.
-    unsafe { float::single::sum(&sizes, out, a, b, 1.0, beta, gemm::Parallelism::None) }
+    unsafe { float::sum(&p.with_strides(), out, a, b, T::ONE, beta, gemm::Parallelism::None) }
 }
 
 /// Folds a batch dimension into the rows, if its products share the right matrix and the left matrices follow one

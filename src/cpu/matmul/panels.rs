@@ -3,8 +3,10 @@
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
+use super::float::transpose;
 use crate::base::Result;
 use crate::cpu::element::scratch;
+use crate::cpu::float::Float;
 use crate::cpu::simd::{Level, level, simd_fn};
 
 /// Number of rows that are multiplied together.
@@ -38,141 +40,147 @@ pub struct Panels<T> {
     packed: Vec<T>,
 }
 
-macro_rules! panels {
-    ($name:ident, $T:ident, $wide:literal, $narrow:literal) => {
-        mod $name {
-            use super::*;
-            use crate::cpu::matmul::float::$name::transpose;
-
-            #[inline(always)]
-            unsafe fn product<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
-                k: usize,
-                a: *const $T,
-                a_step: usize,
-                panel: *const $T,
-                out: *mut $T,
-                out_step: usize,
-                more: bool,
-            ) {
-                let mut sums = [[0.0 as $T; WIDTH]; ROWS];
-                // SAFETY: the caller's rows, panel and results.
-                unsafe {
-                    for p in 0..k {
-                        let y = &*panel.add(p * WIDTH).cast::<[$T; WIDTH]>();
-                        for i in 0..ROWS {
-                            let x = *a.add(i * a_step + p);
-                            for j in 0..WIDTH {
-                                let sum = sums[i][j];
-                                sums[i][j] = if FUSED { x.mul_add(y[j], sum) } else { x * y[j] + sum };
-                            }
-                        }
-                    }
-                    for i in 0..ROWS {
-                        let out = &mut *out.add(i * out_step).cast::<[$T; WIDTH]>();
-                        for j in 0..WIDTH {
-                            out[j] = if more { out[j] + sums[i][j] } else { sums[i][j] };
-                        }
-                    }
-                }
-            }
-
-            macro_rules! run {
-                ([$most:expr] $run:ident: $rows:expr, $width:literal) => {
-                    simd_fn! {
-                        [$most]
-                        unsafe fn $run(
-                            k: usize, a: *const $T, a_step: usize, panel: *const $T, out: *mut $T, out_step: usize, more: bool,
-                        ) {
-                            product::<$rows, $width, true>(k, a, a_step, panel, out, out_step, more)
-                        }
-                    }
-                };
-            }
-            run!([Level::V4] wide: ROWS, $wide);
-            run!([Level::V4] wide_row: 1, $wide);
-            run!([Level::V3] narrow: ROWS, $narrow);
-            run!([Level::V3] narrow_row: 1, $narrow);
-            /// On x86-64 the baseline has no fused multiply-add; elsewhere it is used.
-            const FUSED: bool = cfg!(not(target_arch = "x86_64"));
-
-            const WIDE: Loops<$T> = Loops { columns: $wide, rows: wide, row: wide_row };
-
-            fn narrow_loops() -> Loops<$T> {
-                let (rows, row): (Run<$T>, Run<$T>) = match level() {
-                    Level::Baseline => (product::<ROWS, $narrow, FUSED>, product::<1, $narrow, FUSED>),
-                    _ => (narrow, narrow_row),
-                };
-                Loops { columns: $narrow, rows, row }
-            }
-
-            impl Panels<$T> {
-                /// Packs a matrix of `depth` rows with strides `[down, along]`.
-                ///
-                /// # Safety
-                /// The matrix is live, and one of its strides is 1.
-                pub unsafe fn new(depth: usize, columns: usize, from: *const $T, [down, along]: [usize; 2]) -> Result<Self> {
-                    let padded = columns.next_multiple_of($narrow);
-                    let mut panels = Panels { depth, columns: padded, packed: scratch(depth * padded, 0.0)? };
-                    let to = panels.packed.as_mut_ptr();
-                    panels.each(|first, loops| {
-                        let count = loops.columns.min(columns - first);
-                        // SAFETY: the panel is a part of both matrices.
-                        unsafe {
-                            let (from, to) = (from.add(first * along), to.add(first * depth));
-                            if down == 1 && count == loops.columns {
-                                transpose(0, depth, count, from, along, to);
-                                return;
-                            }
-                            for p in 0..depth {
-                                for j in 0..count {
-                                    *to.add(p * loops.columns + j) = *from.add(p * down + j * along);
-                                }
-                            }
-                        }
-                    });
-                    Ok(panels)
-                }
-
-                /// Calls `body` with the first column and the loops of each panel.
-                fn each(&self, mut body: impl FnMut(usize, Loops<$T>)) {
-                    let mut first = 0;
-                    while first < self.columns {
-                        let wide = level() == Level::V4 && self.columns - first >= $wide;
-                        let loops = if wide { WIDE } else { narrow_loops() };
-                        body(first, loops);
-                        first += loops.columns;
-                    }
-                }
-
-                /// `out = a @ matrix` for `rows` rows. The bits of a row do not depend on the other rows.
-                ///
-                /// # Safety
-                /// `a` has dense rows of `depth` elements, `out` dense rows of [`Panels::columns`] elements.
-                pub unsafe fn multiply(&self, rows: usize, a: *const $T, out: *mut $T) {
-                    for start in (0..self.depth.max(1)).step_by(DEPTH) {
-                        let k = DEPTH.min(self.depth - start);
-                        self.each(|first, loops| {
-                            let panel = self.packed.as_ptr().wrapping_add(first * self.depth + start * loops.columns);
-                            let together = rows - rows % ROWS;
-                            let starts = (0..together).step_by(ROWS).map(|row| (row, loops.rows));
-                            for (row, run) in starts.chain((together..rows).map(|row| (row, loops.row))) {
-                                // SAFETY: parts of the caller's rows.
-                                unsafe {
-                                    let (a, out) = (a.add(row * self.depth + start), out.add(row * self.columns + first));
-                                    run(k, a, self.depth, panel, out, self.columns, start > 0);
-                                }
-                            }
-                        });
-                    }
+#[inline(always)]
+unsafe fn product<T: Float, const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
+    k: usize,
+    a: *const T,
+    a_step: usize,
+    panel: *const T,
+    out: *mut T,
+    out_step: usize,
+    more: bool,
+) {
+    let mut sums = [[T::ZERO; WIDTH]; ROWS];
+    // SAFETY: the caller's rows, panel and results.
+    unsafe {
+        for p in 0..k {
+            let y = &*panel.add(p * WIDTH).cast::<[T; WIDTH]>();
+            for i in 0..ROWS {
+                let x = *a.add(i * a_step + p);
+                for j in 0..WIDTH {
+                    let sum = sums[i][j];
+                    sums[i][j] = if FUSED { x.mul_add(y[j], sum) } else { x * y[j] + sum };
                 }
             }
         }
-    };
+        for i in 0..ROWS {
+            let out = &mut *out.add(i * out_step).cast::<[T; WIDTH]>();
+            for j in 0..WIDTH {
+                out[j] = if more { out[j] + sums[i][j] } else { sums[i][j] };
+            }
+        }
+    }
 }
-panels!(single, f32, 64, 16);
-panels!(double, f64, 32, 8);
 
-impl<T> Panels<T> {
+simd_fn! {
+    unsafe fn wide<T: Float; ROWS, WIDTH>(
+        k: usize, a: *const T, a_step: usize, panel: *const T, out: *mut T, out_step: usize, more: bool,
+    ) {
+        product::<T, ROWS, WIDTH, true>(k, a, a_step, panel, out, out_step, more)
+    }
+}
+
+simd_fn! {
+    [Level::V3]
+    unsafe fn narrow<T: Float; ROWS, WIDTH>(
+        k: usize, a: *const T, a_step: usize, panel: *const T, out: *mut T, out_step: usize, more: bool,
+    ) {
+        product::<T, ROWS, WIDTH, true>(k, a, a_step, panel, out, out_step, more)
+    }
+}
+
+/// On x86-64 the baseline has no fused multiply-add; elsewhere it is used.
+const FUSED: bool = cfg!(not(target_arch = "x86_64"));
+
+impl<T: Float> Loops<T> {
+    /// Panels of four registers of AVX-512.
+    const WIDE: Loops<T> = match size_of::<T>() {
+        4 => Loops { columns: 64, rows: wide::<T, ROWS, 64>, row: wide::<T, 1, 64> },
+        _ => Loops { columns: 32, rows: wide::<T, ROWS, 32>, row: wide::<T, 1, 32> },
+    };
+
+    fn narrow() -> Loops<T> {
+        match size_of::<T>() {
+            4 => Loops::narrow_of::<16>(),
+            _ => Loops::narrow_of::<8>(),
+        }
+    }
+
+    fn narrow_of<const WIDTH: usize>() -> Loops<T> {
+        let (rows, row): (Run<T>, Run<T>) = match level() {
+            Level::Baseline => (product::<T, ROWS, WIDTH, FUSED>, product::<T, 1, WIDTH, FUSED>),
+            _ => (narrow::<T, ROWS, WIDTH>, narrow::<T, 1, WIDTH>),
+        };
+        Loops { columns: WIDTH, rows, row }
+    }
+}
+
+impl<T: Float> Panels<T> {
+    /// Packs a matrix of `depth` rows with strides `[down, along]`.
+    ///
+    /// # Safety
+    /// The matrix is live, and one of its strides is 1.
+    pub unsafe fn new(
+        depth: usize,
+        columns: usize,
+        from: *const T,
+        [down, along]: [usize; 2],
+    ) -> Result<Panels<T>> {
+        let padded = columns.next_multiple_of(Loops::<T>::narrow().columns);
+        let mut panels = Panels { depth, columns: padded, packed: scratch(depth * padded, T::ZERO)? };
+        let to = panels.packed.as_mut_ptr();
+        panels.each(|first, loops| {
+            let count = loops.columns.min(columns - first);
+            // SAFETY: the panel is a part of both matrices.
+            unsafe {
+                let (from, to) = (from.add(first * along), to.add(first * depth));
+                if down == 1 && count == loops.columns {
+                    transpose(0, depth, count, from, along, to);
+                    return;
+                }
+                for p in 0..depth {
+                    for j in 0..count {
+                        *to.add(p * loops.columns + j) = *from.add(p * down + j * along);
+                    }
+                }
+            }
+        });
+        Ok(panels)
+    }
+
+    /// Calls `body` with the first column and the loops of each panel.
+    fn each(&self, mut body: impl FnMut(usize, Loops<T>)) {
+        let mut first = 0;
+        while first < self.columns {
+            let wide = level() == Level::V4 && self.columns - first >= Loops::<T>::WIDE.columns;
+            let loops = if wide { Loops::WIDE } else { Loops::narrow() };
+            body(first, loops);
+            first += loops.columns;
+        }
+    }
+
+    /// `out = a @ matrix` for `rows` rows. The bits of a row do not depend on the other rows.
+    ///
+    /// # Safety
+    /// `a` has dense rows of `depth` elements, `out` dense rows of [`Panels::columns`] elements.
+    pub unsafe fn multiply(&self, rows: usize, a: *const T, out: *mut T) {
+        for start in (0..self.depth.max(1)).step_by(DEPTH) {
+            let k = DEPTH.min(self.depth - start);
+            self.each(|first, loops| {
+                let panel = self.packed.as_ptr().wrapping_add(first * self.depth + start * loops.columns);
+                let together = rows - rows % ROWS;
+                let starts = (0..together).step_by(ROWS).map(|row| (row, loops.rows));
+                for (row, run) in starts.chain((together..rows).map(|row| (row, loops.row))) {
+                    // SAFETY: parts of the caller's rows.
+                    unsafe {
+                        let (a, out) = (a.add(row * self.depth + start), out.add(row * self.columns + first));
+                        run(k, a, self.depth, panel, out, self.columns, start > 0);
+                    }
+                }
+            });
+        }
+    }
+
     /// Length of a row of results: the columns, and the padding of the last panel.
     pub fn columns(&self) -> usize {
         self.columns

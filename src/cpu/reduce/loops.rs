@@ -2,34 +2,88 @@
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
-use super::steps::{Pairs, Partial, Steps, Wide};
+use super::steps::{Partial, Wide};
 use crate::base::{DType, Reduction};
-use crate::cpu::simd::f64::total;
+use crate::cpu::float::Float;
+use crate::cpu::lanes::{LANES, combine};
 use crate::cpu::simd::{Level, simd_fn, total_of_few};
 
-/// A type as which elements are read.
+/// A type as which elements are read. Pairs of elements may be combined before they are widened: one rounding in four
+/// additions costs no more precision than rounding the result, and saves three conversions.
 pub trait ReduceInput: Copy + Send + Sync + 'static {
     type Wide: Wide;
     const DTYPE: DType;
-    /// Reduces each of `tile.values.len()` rows of `n` elements, `stride` apart.
-    unsafe fn rows(
-        reduction: Reduction,
-        tile: &mut Columns<Self::Wide>,
-        x: *const Self,
-        n: usize,
-        stride: usize,
-        index: i64,
-    );
-    /// Reduces `rows` rows, `stride` apart, into a tile of columns.
-    unsafe fn columns(
-        reduction: Reduction,
-        tile: &mut Columns<Self::Wide>,
-        x: *const Self,
-        rows: usize,
-        stride: usize,
-        index: i64,
-    );
+    const LOWEST: Self;
+    const HIGHEST: Self;
+    /// The highest level that rows are compiled for.
+    const MOST: Level;
+    fn wide(self) -> Self::Wide;
+    fn pair_sum(a: Self, b: Self) -> Self;
+    fn pair_max(a: Self, b: Self) -> Self;
+    fn pair_min(a: Self, b: Self) -> Self;
+    /// The sum of `n` elements, if there are few, and the type is exact enough for sums of four.
+    ///
+    /// # Safety
+    /// `x` has `n` elements.
+    #[inline(always)]
+    unsafe fn few(_x: *const Self, _n: usize) -> Option<Self::Wide> {
+        None
+    }
+    /// The sum of the squares, unless they overflow or underflow in the type.
+    ///
+    /// # Safety
+    /// See [`ReduceInput::few`].
+    #[inline(always)]
+    unsafe fn squares(_x: *const Self, _n: usize) -> Option<Self::Wide> {
+        None
+    }
 }
+
+macro_rules! input {
+    ($S:ident, $dtype:ident, $Wide:ident, $lowest:expr, $highest:expr, $most:expr, $sum:expr, |$n:ident| $nan:expr $(; $($few:item)*)?) => {
+        impl ReduceInput for $S {
+            type Wide = $Wide;
+            const DTYPE: DType = DType::$dtype;
+            const LOWEST: $S = $lowest;
+            const HIGHEST: $S = $highest;
+            const MOST: Level = $most;
+            #[inline(always)]
+            fn wide(self) -> $Wide { self as $Wide }
+            #[inline(always)]
+            fn pair_sum(a: $S, b: $S) -> $S { $sum(a, b) }
+            // Compilers vectorize this form; of zeros with different signs, the first wins.
+            #[inline(always)]
+            fn pair_max(a: $S, $n: $S) -> $S {
+                let larger = if $n > a { $n } else { a };
+                if $nan { $n } else { larger }
+            }
+            #[inline(always)]
+            fn pair_min(a: $S, $n: $S) -> $S {
+                let smaller = if $n < a { $n } else { a };
+                if $nan { $n } else { smaller }
+            }
+            $($($few)*)?
+        }
+    };
+}
+input!(f64, F64, f64, f64::NEG_INFINITY, f64::INFINITY, Level::V4, std::ops::Add::add, |b| b.is_nan());
+// With wider registers, the compiler would gather integers one by one.
+input!(i64, I64, i64, i64::MIN, i64::MAX, Level::V3, i64::wrapping_add, |b| false);
+input!(f32, F32, f64, f32::NEG_INFINITY, f32::INFINITY, Level::V4, std::ops::Add::add, |b| b.is_nan();
+    #[inline(always)]
+    unsafe fn few(x: *const f32, n: usize) -> Option<f64> {
+        // SAFETY: the caller's `n` elements.
+        (n < 4 * LANES).then(|| unsafe { total_of_few::<false>(x, n) })
+    }
+    #[inline(always)]
+    unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
+        // SAFETY: the caller's `n` elements.
+        let sum = unsafe { if n < 4 * LANES { total_of_few::<true>(x, n) } else { total_of_squares(x, n) } };
+        // Smaller squares may have lost digits, larger ones are infinite. (A NaN passes as the result.)
+        let far = sum < n as f64 * 1e-36 || sum == f64::INFINITY;
+        (!far).then_some(sum)
+    }
+);
 
 /// Reductions side by side. `indices` are for `ArgMax` and `ArgMin`; `shift`, unless it is empty, for sums of squares.
 pub struct Columns<'a, A> {
@@ -37,8 +91,6 @@ pub struct Columns<'a, A> {
     pub indices: &'a mut [i64],
     pub shift: &'a [A],
 }
-
-const LANES: usize = 32;
 
 /// Reduces `n` elements. `four` combines elements before they are widened, if that gives the same result.
 #[inline(always)]
@@ -81,54 +133,13 @@ unsafe fn row<S: Copy, A: Wide>(
     }
     let mut rest = join(join(few[0], few[2]), join(few[1], few[3]));
     if n >= LANES {
-        let mut eight = [A::first(reduction); 8];
-        for j in 0..8 {
-            eight[j] = join(join(lanes[j], lanes[j + 8]), join(lanes[j + 16], lanes[j + 24]));
-        }
-        let [a, b, c, d, e, f, g, h] = eight;
-        rest = join(rest, join(join(join(a, e), join(b, f)), join(join(c, g), join(d, h))));
+        rest = join(rest, combine(|j| lanes[j], join));
     }
     while i < n {
         rest = step(rest, wide(at(i)), shift);
         i += 1;
     }
     rest
-}
-
-/// Sums of `n` elements, for types that are exact enough for sums of four.
-trait Fours: ReduceInput {
-    /// The sum, if there are few elements.
-    #[inline(always)]
-    unsafe fn few(_x: *const Self, _n: usize) -> Option<Self::Wide> {
-        None
-    }
-    /// The sum of the squares, unless they overflow or underflow in the type.
-    #[inline(always)]
-    unsafe fn squares(_x: *const Self, _n: usize) -> Option<Self::Wide> {
-        None
-    }
-}
-impl Fours for f64 {}
-impl Fours for i64 {}
-impl Fours for f32 {
-    #[inline(always)]
-    unsafe fn few(x: *const f32, n: usize) -> Option<f64> {
-        // SAFETY: the caller's `n` elements.
-        (n < 4 * LANES).then(|| unsafe { total_of_few::<false>(x, n) })
-    }
-    #[inline(always)]
-    unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
-        let sum = if n < 4 * LANES {
-            // SAFETY: the caller's `n` elements.
-            unsafe { total_of_few::<true>(x, n) }
-        } else {
-            // SAFETY: as above.
-            unsafe { total_of_squares(x, n) }
-        };
-        // Smaller squares may have lost digits, larger ones are infinite. (A NaN passes as the result.)
-        let far = sum < n as f64 * 1e-36 || sum == f64::INFINITY;
-        (!far).then_some(sum)
-    }
 }
 
 /// The sum of the squares of at least [`LANES`] elements: groups of four are added in f32.
@@ -164,7 +175,7 @@ unsafe fn total_of_squares(x: *const f32, n: usize) -> f64 {
     for j in 0..LANES {
         lanes[j] += f64::from(rest[j]);
     }
-    total(&lanes)
+    f64::sum_lanes(&lanes)
 }
 
 /// Reduces `n` elements in any order and in their own type.
@@ -271,7 +282,7 @@ unsafe fn row_index<S: Copy, A: Wide>(
 
 /// Reduces rows of columns; `N` rows (4 or 16) at a time by `pair`, if that gives the same result.
 #[inline(always)]
-unsafe fn columns<const N: usize, S: Copy, A: Wide>(
+unsafe fn step_columns<const N: usize, S: Copy, A: Wide>(
     tile: &mut Columns<A>,
     x: *const S,
     rows: usize,
@@ -340,115 +351,76 @@ unsafe fn columns_index<S: Copy, A: Wide>(
     }
 }
 
-macro_rules! source {
-    ($S:ident, $dtype:ident, $A:ident, $low:expr, $high:expr, $rows:ident, $columns:ident, $most:expr) => {
-        simd_fn! {
-            [$most]
-            unsafe fn $rows(
-                reduction: Reduction,
-                tile: &mut Columns<$A>,
-                x: *const $S,
-                n: usize,
-                stride: usize,
-                index: i64,
-            ) {
-                let wide = |x: $S| x as $A;
-                let none = None::<fn($S, $S) -> $S>;
-                #[inline(always)]
-                unsafe fn largest(x: *const $S, n: usize) -> $A {
-                    // SAFETY: the caller's `n` elements, here and below.
-                    unsafe { in_lanes($low, x, n, $S::pair_max) as $A }
-                }
-                #[inline(always)]
-                unsafe fn smallest(x: *const $S, n: usize) -> $A {
-                    // SAFETY: as above.
-                    unsafe { in_lanes($high, x, n, $S::pair_min) as $A }
-                }
-                for i in 0..tile.values.len() {
-                    let x = x.add(i * stride);
-                    let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
-                    tile.values[i] = match reduction {
-                        Reduction::Sum => match $S::few(x, n) {
-                            Some(sum) => sum,
-                            None => row(Reduction::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum)),
-                        },
-                        Reduction::Prod => in_columns(Reduction::Prod, x, n, wide, <$A as Steps>::prod),
-                        Reduction::Max => largest(x, n),
-                        Reduction::Min => smallest(x, n),
-                        Reduction::All => in_columns(Reduction::All, x, n, wide, <$A as Steps>::all),
-                        Reduction::Any => in_columns(Reduction::Any, x, n, wide, <$A as Steps>::any),
-                        Reduction::SumSq => match if tile.shift.is_empty() { $S::squares(x, n) } else { None } {
-                            Some(sum) => sum,
-                            None => row(Reduction::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
-                        },
-                        Reduction::SumAbs => row(Reduction::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
-                        Reduction::ArgMax | Reduction::ArgMin => {
-                            let best = if reduction == Reduction::ArgMax {
-                                row_index(true, x, n, index, wide, |x, n| largest(x, n))
-                            } else {
-                                row_index(false, x, n, index, wide, |x, n| smallest(x, n))
-                            };
-                            tile.indices[i] = best.index;
-                            best.value
-                        }
-                    };
-                }
-            }
-        }
-        simd_fn! {
-            unsafe fn $columns(
-                reduction: Reduction,
-                tile: &mut Columns<$A>,
-                x: *const $S,
-                rows: usize,
-                stride: usize,
-                index: i64,
-            ) {
-                let wide = |x: $S| x as $A;
-                let none = None::<fn($S, $S) -> $S>;
-                match reduction {
-                    Reduction::Sum => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
-                    Reduction::Prod => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
-                    Reduction::Max => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
-                    Reduction::Min => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::min, Some($S::pair_min)),
-                    Reduction::All => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::all, none),
-                    Reduction::Any => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::any, none),
-                    Reduction::SumSq => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_sq, none),
-                    Reduction::SumAbs => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_abs, none),
-                    Reduction::ArgMax => columns_index(true, tile, x, rows, stride, index, wide),
-                    Reduction::ArgMin => columns_index(false, tile, x, rows, stride, index, wide),
-                }
-            }
-        }
-        impl ReduceInput for $S {
-            type Wide = $A;
-            const DTYPE: DType = DType::$dtype;
-            unsafe fn rows(
-                reduction: Reduction,
-                tile: &mut Columns<$A>,
-                x: *const $S,
-                n: usize,
-                stride: usize,
-                index: i64,
-            ) {
-                // SAFETY: the caller's contract.
-                unsafe { $rows(reduction, tile, x, n, stride, index) }
-            }
-            unsafe fn columns(
-                reduction: Reduction,
-                tile: &mut Columns<$A>,
-                x: *const $S,
-                rows: usize,
-                stride: usize,
-                index: i64,
-            ) {
-                // SAFETY: the caller's contract.
-                unsafe { $columns(reduction, tile, x, rows, stride, index) }
-            }
-        }
-    };
+/// The largest of `n` elements, widened.
+#[inline(always)]
+unsafe fn largest<S: ReduceInput>(x: *const S, n: usize) -> S::Wide {
+    // SAFETY: the caller's `n` elements.
+    unsafe { in_lanes(S::LOWEST, x, n, S::pair_max).wide() }
 }
-source!(f32, F32, f64, f32::NEG_INFINITY, f32::INFINITY, rows_f32, columns_f32, Level::V4);
-source!(f64, F64, f64, f64::NEG_INFINITY, f64::INFINITY, rows_f64, columns_f64, Level::V4);
-// With wider registers, the compiler would gather integers one by one.
-source!(i64, I64, i64, i64::MIN, i64::MAX, rows_i64, columns_i64, Level::V3);
+
+/// The smallest of `n` elements, widened.
+#[inline(always)]
+unsafe fn smallest<S: ReduceInput>(x: *const S, n: usize) -> S::Wide {
+    // SAFETY: the caller's `n` elements.
+    unsafe { in_lanes(S::HIGHEST, x, n, S::pair_min).wide() }
+}
+
+simd_fn! {
+    [S::MOST]
+    /// Reduces each of `tile.values.len()` rows of `n` elements, `stride` apart.
+    pub unsafe fn rows<S: ReduceInput>(
+        reduction: Reduction, tile: &mut Columns<S::Wide>, x: *const S, n: usize, stride: usize, index: i64,
+    ) {
+        let none = None::<fn(S, S) -> S>;
+        for i in 0..tile.values.len() {
+            let x = x.add(i * stride);
+            let shift = if tile.shift.is_empty() { S::Wide::ZERO } else { tile.shift[i] };
+            tile.values[i] = match reduction {
+                Reduction::Sum => match S::few(x, n) {
+                    Some(sum) => sum,
+                    None => row(Reduction::Sum, x, n, shift, S::wide, S::Wide::sum, Some(S::pair_sum)),
+                },
+                Reduction::Prod => in_columns(Reduction::Prod, x, n, S::wide, S::Wide::prod),
+                Reduction::Max => largest(x, n),
+                Reduction::Min => smallest(x, n),
+                Reduction::All => in_columns(Reduction::All, x, n, S::wide, S::Wide::all),
+                Reduction::Any => in_columns(Reduction::Any, x, n, S::wide, S::Wide::any),
+                Reduction::SumSq => match if tile.shift.is_empty() { S::squares(x, n) } else { None } {
+                    Some(sum) => sum,
+                    None => row(Reduction::SumSq, x, n, shift, S::wide, S::Wide::sum_sq, none),
+                },
+                Reduction::SumAbs => row(Reduction::SumAbs, x, n, shift, S::wide, S::Wide::sum_abs, none),
+                Reduction::ArgMax | Reduction::ArgMin => {
+                    let best = if reduction == Reduction::ArgMax {
+                        row_index(true, x, n, index, S::wide, |x, n| largest(x, n))
+                    } else {
+                        row_index(false, x, n, index, S::wide, |x, n| smallest(x, n))
+                    };
+                    tile.indices[i] = best.index;
+                    best.value
+                }
+            };
+        }
+    }
+}
+
+simd_fn! {
+    /// Reduces `rows` rows, `stride` apart, into a tile of columns.
+    pub unsafe fn columns<S: ReduceInput>(
+        reduction: Reduction, tile: &mut Columns<S::Wide>, x: *const S, rows: usize, stride: usize, index: i64,
+    ) {
+        let (wide, none) = (S::wide, None::<fn(S, S) -> S>);
+        match reduction {
+            Reduction::Sum => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::sum, Some(S::pair_sum)),
+            Reduction::Prod => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::prod, none),
+            Reduction::Max => step_columns::<16, _, _>(tile, x, rows, stride, wide, S::Wide::max, Some(S::pair_max)),
+            Reduction::Min => step_columns::<16, _, _>(tile, x, rows, stride, wide, S::Wide::min, Some(S::pair_min)),
+            Reduction::All => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::all, none),
+            Reduction::Any => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::any, none),
+            Reduction::SumSq => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::sum_sq, none),
+            Reduction::SumAbs => step_columns::<4, _, _>(tile, x, rows, stride, wide, S::Wide::sum_abs, none),
+            Reduction::ArgMax => columns_index(true, tile, x, rows, stride, index, wide),
+            Reduction::ArgMin => columns_index(false, tile, x, rows, stride, index, wide),
+        }
+    }
+}

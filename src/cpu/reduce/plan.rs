@@ -1,6 +1,6 @@
 //! Divides a reduction: outputs into groups, and the elements behind each group into blocks.
 
-use super::loops::{Columns, ReduceInput};
+use super::loops::{self, Columns, ReduceInput};
 use super::steps::{Partial, Wide};
 use crate::base::{Dims, Reduction, Strided};
 use crate::cpu::par;
@@ -164,7 +164,7 @@ impl<S: ReduceInput> ReducePlan<S> {
             let mut tile = Columns { values: &mut values[..group.width], indices, shift };
             let x = self.line.at(group.at[0] + block.start).cast_const().cast();
             // SAFETY: each row's block is inside `x`.
-            unsafe { S::rows(reduction, &mut tile, x, block.len(), self.steps[0], index) };
+            unsafe { loops::rows::<S>(reduction, &mut tile, x, block.len(), self.steps[0], index) };
             return;
         }
         let mut room = RunBuffers::empty();
@@ -196,7 +196,7 @@ impl<S: ReduceInput> ReducePlan<S> {
                 // SAFETY: the run is inside `x`.
                 unsafe {
                     let x = self.line.read(from + start + done * step, len, room);
-                    S::rows(reduction, tile, x.cast(), len, 0, index);
+                    loops::rows::<S>(reduction, tile, x.cast(), len, 0, index);
                 }
                 let part = Partial { value: tile.values[0], index: tile.indices[0] };
                 state = Some(state.map_or(part, |state| Partial::join(reduction, state, part)));
@@ -230,7 +230,7 @@ impl<S: ReduceInput> ReducePlan<S> {
             let shift = shifts.get(..columns).unwrap_or(&[]);
             let mut tile = Columns { values: &mut values[..columns], indices: &mut indices[..], shift };
             // SAFETY: the rows and columns are inside `x`, or in the buffer that they were read into.
-            unsafe { S::columns(reduction, &mut tile, x, rows, stride, index) };
+            unsafe { loops::columns::<S>(reduction, &mut tile, x, rows, stride, index) };
         };
         self.reduced.runs(block, |[start], [step], n| {
             let from = group.at[0] + start;

@@ -1,7 +1,7 @@
 //! `embedding_bag`: the sum, mean or maximum over bags of rows of a table.
 
 use crate::base::Put;
-use crate::cpu::bag::{self, Kept, Made};
+use crate::cpu::bag::{self, BagOptions, BagResults};
 use crate::operator::primitives::copies::to_dtype;
 use crate::operator::primitives::{constant, views};
 use crate::ops::indexing::index::{index_select, numbers};
@@ -109,14 +109,14 @@ fn at_once(
         Mode::Max => Some(Body::new(out.shape(), DType::I64, Device::Cpu)?),
         Mode::Sum | Mode::Mean => None,
     };
-    let made = Made {
+    let made = BagResults {
         rows: out.host()?,
         bags: bags.host()?,
         sizes: sizes.host()?,
         which: which.as_ref().map(|which| which.host()).transpose()?,
     };
     let share = share.as_ref().map(|share| share.host()).transpose()?;
-    let kept = Kept { padding, mean: mode == Mode::Mean };
+    let kept = BagOptions { padding, mean: mode == Mode::Mean };
     // SAFETY: the views describe these bodies; the results are new.
     let done = unsafe { bag::reduce(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
     let last = which.unwrap_or_else(|| sizes.clone());
