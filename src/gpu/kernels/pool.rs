@@ -1,7 +1,7 @@
 //! Pooling over contiguous planes: the maximum of each window and its index, or the mean; and their
 //! gradients, for which each element gathers from the windows that contain it.
 
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{Count, Pool};
 use crate::base::{DType, Error, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;

@@ -2,7 +2,7 @@
 //! weight, and one kernel for the gates. The product is written where the gates then store their saved
 //! values.
 
-use crate::base::recurrent::{self, Layer};
+use crate::base::kernel_args::recurrent::{self, Layer};
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;

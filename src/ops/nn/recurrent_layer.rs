@@ -1,7 +1,7 @@
 //! A recurrent layer in one direction, as one primitive for all time steps. With projections or in half precision it is composed
 //! of other operators.
 
-use crate::base::recurrent::{self, Cell, Steps};
+use crate::base::kernel_args::recurrent::{self, Cell, Steps};
 use crate::operator::constant;
 use crate::operator::kernel::{duplicate, filled, reduce};
 use crate::ops::linalg::gemm::multiply;

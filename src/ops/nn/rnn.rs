@@ -1,6 +1,6 @@
 //! Recurrent layers and cells: layer by layer, direction by direction.
 
-use crate::base::recurrent::Cell;
+use crate::base::kernel_args::recurrent::Cell;
 use crate::base::try_alloc;
 use crate::operator::views;
 use crate::ops::indexing::index::to_i64;

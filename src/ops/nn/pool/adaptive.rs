@@ -4,7 +4,7 @@ use super::{
     as_line, as_plane, check_rank, check_sizes, fail, image, largest, means, one, per_dim, picked, returned,
     single, three, zeros,
 };
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{Count, Pool};
 use crate::base::{MemoryFormat, Windows};
 use crate::ops::prelude::*;
 use crate::ops::shape::as_strided::as_strided_;

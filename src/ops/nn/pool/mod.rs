@@ -6,7 +6,7 @@ pub mod fractional;
 pub mod sliding;
 pub mod unpool;
 
-use crate::base::pool::Pool;
+use crate::base::kernel_args::pool::Pool;
 use crate::base::{MemoryFormat, Put, numel};
 use crate::cpu::pool::At;
 use crate::operator::kernel::{copy, duplicate, fill};

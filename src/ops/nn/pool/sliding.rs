@@ -5,7 +5,7 @@ use super::{
     returned, single, three, zeros,
 };
 use crate::base::Windows;
-use crate::base::pool::{Count, Pool};
+use crate::base::kernel_args::pool::{Count, Pool};
 use crate::ops::prelude::*;
 use crate::tensor::any_requires_grad;
 use smallvec::smallvec;

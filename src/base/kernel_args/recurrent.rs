@@ -1,6 +1,6 @@
 //! The arguments of the kernels of recurrent layers: the cell, the steps, and the buffers.
 
-use super::Result;
+use crate::base::Result;
 
 /// The kind of recurrent cell.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
