@@ -95,16 +95,10 @@ impl ShaderKind for AddRows {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-            for named in [Stored::Bits64, Stored::I32] {
-                validate(&AddRows { stored, named }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(AddRows, |check| {
+    for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+        for named in [Stored::Bits64, Stored::I32] {
+            check(&AddRows { stored, named });
         }
     }
-}
+});

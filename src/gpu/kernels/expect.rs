@@ -70,16 +70,10 @@ impl ShaderKind for Expect {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F16, Stored::F32, Stored::F64] {
-            for rank in [1, 4] {
-                validate(&Expect { stored, rank, holds: "x >= T(0) && x <= T(1)" }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(Expect, |check| {
+    for stored in [Stored::F16, Stored::F32, Stored::F64] {
+        for rank in [1, 4] {
+            check(&Expect { stored, rank, holds: "x >= T(0) && x <= T(1)" });
         }
     }
-}
+});

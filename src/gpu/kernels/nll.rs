@@ -85,7 +85,7 @@ impl Nll<'_> {
             DType::I64 => Stored::Bits64,
             other => Stored::of(other),
         };
-        let kind = Kind { part, stored, target, weight: self.weight.is_some() };
+        let kind = NllKind { part, stored, target, weight: self.weight.is_some() };
         let [_, classes, run] = self.planes;
         let mut words = Words::from_slice(&[self.samples() as u32, classes as u32, run as u32]);
         words.extend([self.ignored as u32, (self.ignored >> 32) as u32]);
@@ -101,14 +101,14 @@ impl Nll<'_> {
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct NllKind {
     part: Part,
     stored: Stored,
     target: Stored,
     weight: bool,
 }
 
-impl Kind {
+impl NllKind {
     /// Returns true if the kernel reports invalid targets.
     fn looks(&self) -> bool {
         matches!(self.part, Part::Each | Part::Loss { .. })
@@ -166,7 +166,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for NllKind {
     fn name(&self) -> &'static str {
         "nll_loss"
     }
@@ -222,29 +222,23 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        let parts = [
-            Part::Each,
-            Part::Loss { mean: false },
-            Part::Loss { mean: true },
-            Part::Total,
-            Part::Slope { each: true, mean: false },
-            Part::Slope { each: false, mean: false },
-            Part::Slope { each: false, mean: true },
-        ];
-        for part in parts {
-            for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-                for target in [Stored::Bits64, Stored::U8] {
-                    for weight in [false, true] {
-                        validate(&Kind { part, stored, target, weight }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(NllKind, |check| {
+    let parts = [
+        Part::Each,
+        Part::Loss { mean: false },
+        Part::Loss { mean: true },
+        Part::Total,
+        Part::Slope { each: true, mean: false },
+        Part::Slope { each: false, mean: false },
+        Part::Slope { each: false, mean: true },
+    ];
+    for part in parts {
+        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+            for target in [Stored::Bits64, Stored::U8] {
+                for weight in [false, true] {
+                    check(&NllKind { part, stored, target, weight });
                 }
             }
         }
     }
-}
+});

@@ -90,7 +90,7 @@ pub fn forward(
     };
     let others = [with.mean, variance, with.weight, with.bias];
     let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
-    let kind = Kind {
+    let kind = NormKind {
         backward: false,
         stored: Stored::of(x.dtype),
         channels: planes.groups.is_none(),
@@ -123,7 +123,7 @@ pub fn backward(
     let aside = aside.as_ref().map(|buffer| View { buffer, offset: 0, ..x });
     let of_weight = if channels { to.weight } else { aside };
     let of_bias = to.bias.filter(|_| channels);
-    let kind = Kind {
+    let kind = NormKind {
         backward: true,
         stored: Stored::of(x.dtype),
         channels,
@@ -170,7 +170,7 @@ pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()>
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct NormKind {
     backward: bool,
     stored: Stored,
     /// True if a set is a channel.
@@ -188,7 +188,7 @@ struct Kind {
     lanes: usize,
 }
 
-impl Kind {
+impl NormKind {
     fn launch<'a>(
         &self,
         planes: Planes,
@@ -361,7 +361,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for NormKind {
     fn name(&self) -> &'static str {
         if self.backward { "norm_backward" } else { "norm" }
     }
@@ -372,39 +372,32 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for bits in 0..=255u8 {
-            let [channels, own, mean, variance, input, weight, bias, along] =
-                [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
-            for (stored, lanes) in
-                [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
-            {
-                let backward = false;
-                let kind = Kind {
-                    backward,
-                    stored,
-                    channels,
-                    own,
-                    mean,
-                    variance,
-                    input,
-                    weight,
-                    bias,
-                    along,
-                    lanes,
-                };
-                if !input && !along && (own || !variance) {
-                    validate(&kind.shader());
-                }
-                if !variance {
-                    validate(&Kind { backward: true, ..kind }.shader());
-                }
+crate::gpu::shader::samples::shader_samples!(NormKind, |check| {
+    for bits in 0..=255u8 {
+        let [channels, own, mean, variance, input, weight, bias, along] =
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
+        for (stored, lanes) in [(Stored::F32, 1), (Stored::F32, 32), (Stored::F32, GROUP), (Stored::F64, 32)]
+        {
+            let backward = false;
+            let kind = NormKind {
+                backward,
+                stored,
+                channels,
+                own,
+                mean,
+                variance,
+                input,
+                weight,
+                bias,
+                along,
+                lanes,
+            };
+            if !input && !along && (own || !variance) {
+                check(&kind);
+            }
+            if !variance {
+                check(&NormKind { backward: true, ..kind });
             }
         }
     }
-}
+});

@@ -64,7 +64,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
     if let Count::Given(n) = pool.count {
         words.push((n as f32).to_bits());
     }
-    let kind = Kind {
+    let kind = PoolKind {
         task,
         stored: [Stored::of(views[0].dtype), Stored::of(views[1].dtype)],
         shared: views[1..].iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
@@ -83,7 +83,7 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
 }
 
 #[derive(Hash)]
-struct Kind {
+struct PoolKind {
     task: Task,
     /// The storage formats of the output and the input.
     stored: [Stored; 2],
@@ -108,7 +108,7 @@ fn each(name: &str, step: &str, body: &str) -> String {
     format!("{}{}{}{body}  }}\n  }}\n  }}\n", line("x"), line("y"), line("z"))
 }
 
-impl Kind {
+impl PoolKind {
     /// Returns the WGSL that computes `start` and `end` of the windows `o`, an expression.
     fn window(&self, o: &str) -> String {
         if self.adaptive {
@@ -135,7 +135,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for PoolKind {
     fn name(&self) -> &'static str {
         "pool"
     }
@@ -229,28 +229,22 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(PoolKind, |check| {
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            for task in [Task::Max, Task::MaxBack, Task::Mean, Task::MeanBack] {
-                for divisor in [Divisor::Inside, Divisor::Padded, Divisor::Given] {
-                    for adaptive in [false, true] {
-                        let kind = Kind {
-                            task,
-                            stored: [stored; 2],
-                            shared: smallvec![adaptive; 2],
-                            adaptive,
-                            divisor,
-                        };
-                        validate(&kind.shader());
-                    }
+    for stored in [Stored::F32, Stored::F64] {
+        for task in [Task::Max, Task::MaxBack, Task::Mean, Task::MeanBack] {
+            for divisor in [Divisor::Inside, Divisor::Padded, Divisor::Given] {
+                for adaptive in [false, true] {
+                    let kind = PoolKind {
+                        task,
+                        stored: [stored; 2],
+                        shared: smallvec![adaptive; 2],
+                        adaptive,
+                        divisor,
+                    };
+                    check(&kind);
                 }
             }
         }
     }
-}
+});

@@ -243,65 +243,58 @@ impl ShaderKind for Plan<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(Plan<'_>, |check| {
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        let every = [
-            Op::Copy,
-            Op::Neg,
-            Op::Abs,
-            Op::Sign,
-            Op::Sqrt,
-            Op::Add,
-            Op::Sub,
-            Op::Mul,
-            Op::Div,
-            Op::Maximum,
-            Op::Minimum,
-            Op::Gt,
-            Op::Lt,
-            Op::Eq,
-            Op::Where,
-            Op::AddScaled,
-            Op::Lerp,
-            Op::AddCMul,
-            Op::AddCDiv,
-        ];
-        let instruction = |op: Op, to| program::Instruction {
-            op,
-            to,
-            args: [Source::Register(0), Source::Register(1), Source::Number(0), Source::Number(1)]
-                [..op.arity()]
-                .into(),
-            single: false,
+    let every = [
+        Op::Copy,
+        Op::Neg,
+        Op::Abs,
+        Op::Sign,
+        Op::Sqrt,
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::Div,
+        Op::Maximum,
+        Op::Minimum,
+        Op::Gt,
+        Op::Lt,
+        Op::Eq,
+        Op::Where,
+        Op::AddScaled,
+        Op::Lerp,
+        Op::AddCMul,
+        Op::AddCDiv,
+    ];
+    let instruction = |op: Op, to| program::Instruction {
+        op,
+        to,
+        args: [Source::Register(0), Source::Register(1), Source::Number(0), Source::Number(1)][..op.arity()]
+            .into(),
+        single: false,
+    };
+    for (stored, compute) in [
+        (Stored::F32, Value::F32),
+        (Stored::F16, Value::F32),
+        (Stored::BF16, Value::F32),
+        (Stored::F64, Value::F64),
+    ] {
+        let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
+        instructions.push(instruction(Op::Pow, 0));
+        let code = program::Code {
+            instructions,
+            operands: 2,
+            registers: 3,
+            results: vec![(0, 0), (1, 2)],
+            numbers: vec![0, 1],
         };
-        for (stored, compute) in [
-            (Stored::F32, Value::F32),
-            (Stored::F16, Value::F32),
-            (Stored::BF16, Value::F32),
-            (Stored::F64, Value::F64),
-        ] {
-            let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
-            instructions.push(instruction(Op::Pow, 0));
-            let code = program::Code {
-                instructions,
-                operands: 2,
-                registers: 3,
-                results: vec![(0, 0), (1, 2)],
-                numbers: vec![0, 1],
-            };
-            for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
-                let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
-                let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
-                let results = if expanded { vec![(0, 0)] } else { code.results.clone() };
-                let code = program::Code { results, ..code.clone() };
-                let plan = Plan { code: &code, compute, rank, quads, rounds: stored, operands };
-                validate(&plan.shader());
-            }
+        for (rank, quads, expanded) in [(1, true, false), (1, false, true), (4, false, false)] {
+            let operand = |written, expanded| Operand { stored, written, shared: true, expanded };
+            let operands = smallvec![operand(true, false), operand(!expanded, expanded)];
+            let results = if expanded { vec![(0, 0)] } else { code.results.clone() };
+            let code = program::Code { results, ..code.clone() };
+            let plan = Plan { code: &code, compute, rank, quads, rounds: stored, operands };
+            check(&plan);
         }
     }
-}
+});

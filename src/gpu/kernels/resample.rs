@@ -104,14 +104,8 @@ impl ShaderKind for Resample {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            validate(&Resample { stored }.shader());
-        }
+crate::gpu::shader::samples::shader_samples!(Resample, |check| {
+    for stored in [Stored::F32, Stored::F64] {
+        check(&Resample { stored });
     }
-}
+});

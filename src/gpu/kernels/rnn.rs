@@ -2,7 +2,7 @@
 //! weight, and one kernel for the gates. The product is written where the gates then store their saved
 //! values.
 
-use crate::base::kernel_args::recurrent::{self, Layer};
+use crate::base::kernel_args::recurrent::{Cell, Layer};
 use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
@@ -108,7 +108,7 @@ fn launch(
 #[derive(Hash)]
 struct Gates {
     stored: Stored,
-    cell: recurrent::Cell,
+    cell: Cell,
     given: bool,
     backward: bool,
 }
@@ -159,7 +159,7 @@ enum Rows {
     One,
 }
 
-fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
+fn forward(stored: Stored, of: Cell, bias: bool) -> Shader {
     let mut operands = vec![("s", false, Rows::Packed(of.gates()))];
     if bias {
         operands.push(("b", false, Rows::One));
@@ -170,7 +170,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
         ("h", true, Rows::Samples),
         ("o", true, Rows::Packed(1)),
     ]);
-    if of == recurrent::Cell::Lstm {
+    if of == Cell::Lstm {
         operands.extend([("cell_before", true, Rows::Packed(1)), ("c", true, Rows::Samples)]);
     }
     let mut body = String::from("  let state = h_get(h_at);\n  before_set(before_at, state);\n");
@@ -180,7 +180,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
         body += &format!("  let in{gate} = s_get(s_at + {gate}u * n);\n");
     }
     body += match of {
-        recurrent::Cell::Lstm => {
+        Cell::Lstm => {
             "  let a = sigmoid(in0 + own0);
   let f = sigmoid(in1 + own1);
   let g = tanh(in2 + own2);
@@ -196,7 +196,7 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
   let made = y * tanh(now);
 "
         }
-        recurrent::Cell::Gru => {
+        Cell::Gru => {
             "  let r = sigmoid(in0 + own0);
   let z = sigmoid(in1 + own1);
   let g = tanh(in2 + r * own2);
@@ -208,30 +208,30 @@ fn forward(stored: Stored, of: recurrent::Cell, bias: bool) -> Shader {
 "
         }
         // A NaN remains NaN.
-        recurrent::Cell::Relu => {
+        Cell::Relu => {
             "  let sum = in0 + own0;\n  let made = select(sum, T(0), sum <= T(0));\n  k_set(k_at, made);\n"
         }
-        recurrent::Cell::Tanh => "  let made = tanh(in0 + own0);\n  k_set(k_at, made);\n",
+        Cell::Tanh => "  let made = tanh(in0 + own0);\n  k_set(k_at, made);\n",
     };
     body += "  h_set(h_at, made);\n  o_set(o_at, made);\n";
     kernel(stored, &operands, &body)
 }
 
-fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
+fn backward(stored: Stored, of: Cell, outputs: bool) -> Shader {
     let mut operands = vec![
         ("s", true, Rows::Packed(of.gates())),
         ("k", false, Rows::Packed(of.kept())),
         // Otherwise the product overwrites all of it.
-        ("h", of == recurrent::Cell::Gru, Rows::Samples),
+        ("h", of == Cell::Gru, Rows::Samples),
     ];
     if outputs {
         operands.push(("g", false, Rows::Packed(1)));
     }
     match of {
-        recurrent::Cell::Gru => {
+        Cell::Gru => {
             operands.extend([("other", true, Rows::Packed(3)), ("before", false, Rows::Packed(1))]);
         }
-        recurrent::Cell::Lstm => {
+        Cell::Lstm => {
             operands.extend([("cell_before", false, Rows::Packed(1)), ("c", true, Rows::Samples)]);
         }
         _ => (),
@@ -242,7 +242,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
         body += &format!("  let k{gate} = k_get(k_at + {gate}u * n);\n");
     }
     body += match of {
-        recurrent::Cell::Lstm => {
+        Cell::Lstm => {
             "  let old = cell_before_get(cell_before_at);
   let t = tanh(k1 * old + k0 * k2);
   let dc = c_get(c_at) + dh * k3 * (one - t * t);
@@ -253,7 +253,7 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
   c_set(c_at, dc * k1);
 "
         }
-        recurrent::Cell::Gru => {
+        Cell::Gru => {
             "  let of_new = dh * (one - k1) * (one - k2 * k2);
   let of_reset = of_new * k3 * k0 * (one - k0);
   let of_update = dh * (before_get(before_at) - k2) * k1 * (one - k1);
@@ -266,27 +266,19 @@ fn backward(stored: Stored, of: recurrent::Cell, outputs: bool) -> Shader {
   h_set(h_at, dh * k1);
 "
         }
-        recurrent::Cell::Relu => "  s_set(s_at, select(T(0), dh, k0 > T(0)));\n",
-        recurrent::Cell::Tanh => "  s_set(s_at, dh * (one - k0 * k0));\n",
+        Cell::Relu => "  s_set(s_at, select(T(0), dh, k0 > T(0)));\n",
+        Cell::Tanh => "  s_set(s_at, dh * (one - k0 * k0));\n",
     };
     kernel(stored, &operands, &body)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F64] {
-            for cell in
-                [recurrent::Cell::Tanh, recurrent::Cell::Relu, recurrent::Cell::Lstm, recurrent::Cell::Gru]
-            {
-                for (given, backward) in [(false, false), (false, true), (true, false), (true, true)] {
-                    validate(&Gates { stored, cell, given, backward }.shader());
-                }
+crate::gpu::shader::samples::shader_samples!(Gates, |check| {
+    for stored in [Stored::F32, Stored::F64] {
+        for cell in [Cell::Tanh, Cell::Relu, Cell::Lstm, Cell::Gru] {
+            for (given, backward) in [(false, false), (false, true), (true, false), (true, true)] {
+                check(&Gates { stored, cell, given, backward });
             }
         }
     }
-}
+});

@@ -111,7 +111,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let many = rows.count >= 4096 || (rows.stride(views.len() - 1) > 1 && rows.count >= 256);
     let single = rows.length <= 32 || (many && rows.length <= LONG);
     let blocks = rows.length.div_ceil(BLOCK);
-    let kind = Kind {
+    let kind = ScanKind {
         scan,
         o: Stored::of(out.dtype),
         x: Stored::of(x.dtype),
@@ -127,7 +127,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     let mut buffers: SmallVec<[&Buffer; 4]> = views.iter().map(|view| view.buffer).collect();
     buffers.push(&totals);
     let launch = |step: Step, groups: [u32; 3]| {
-        let kind = Kind { step, ..kind };
+        let kind = ScanKind { step, ..kind };
         let kernel = gpu.kernel(&kind)?;
         gpu.stream()
             .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
@@ -160,7 +160,7 @@ enum Step {
 /// Distinguishes one kernel from another. The state of a scan is a number of the output's type, or the
 /// index of an extremum (all bits set if there is none yet).
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct ScanKind {
     scan: Scan,
     o: Stored,
     x: Stored,
@@ -169,7 +169,7 @@ struct Kind {
     step: Step,
 }
 
-impl Kind {
+impl ScanKind {
     fn value(&self) -> Value {
         if self.scan.is_extreme() { self.x.value() } else { self.o.value() }
     }
@@ -228,7 +228,7 @@ fn across(start: &str, join: &str) -> String {
     )
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for ScanKind {
     fn name(&self) -> &'static str {
         self.scan.name()
     }
@@ -324,36 +324,29 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        let sums = [
-            (Stored::F32, Stored::F16),
-            (Stored::I64, Stored::Bool),
-            (Stored::I32, Stored::I32),
-            (Stored::F64, Stored::F64),
-        ];
-        let same = [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
-            .map(|stored| (stored, stored));
-        let logs = [(Stored::F32, Stored::F32), (Stored::F32, Stored::BF16), (Stored::F64, Stored::F64)];
-        let jobs = [
-            (&[Scan::Sum, Scan::Prod][..], &sums[..]),
-            (&[Scan::Max, Scan::Min][..], &same[..]),
-            (&[Scan::LogSumExp][..], &logs[..]),
-        ];
-        for (scans, stored) in jobs {
-            for (&scan, &(o, x)) in
-                scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
-            {
-                for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
-                    for rank in [1, 4] {
-                        validate(&Kind { scan, o, x, rank, shared: rank == 4, step }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(ScanKind, |check| {
+    let sums = [
+        (Stored::F32, Stored::F16),
+        (Stored::I64, Stored::Bool),
+        (Stored::I32, Stored::I32),
+        (Stored::F64, Stored::F64),
+    ];
+    let same = [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64]
+        .map(|stored| (stored, stored));
+    let logs = [(Stored::F32, Stored::F32), (Stored::F32, Stored::BF16), (Stored::F64, Stored::F64)];
+    let jobs = [
+        (&[Scan::Sum, Scan::Prod][..], &sums[..]),
+        (&[Scan::Max, Scan::Min][..], &same[..]),
+        (&[Scan::LogSumExp][..], &logs[..]),
+    ];
+    for (scans, stored) in jobs {
+        for (&scan, &(o, x)) in scans.iter().flat_map(|scan| stored.iter().map(move |stored| (scan, stored)))
+        {
+            for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
+                for rank in [1, 4] {
+                    check(&ScanKind { scan, o, x, rank, shared: rank == 4, step });
                 }
             }
         }
     }
-}
+});

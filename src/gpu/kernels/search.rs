@@ -37,7 +37,7 @@ pub fn search(
         buffers.push(sorter.buffer);
     }
     let kind =
-        Kind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
+        SearchKind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
     let kernel = gpu.kernel(&kind)?;
     let groups = groups(n, GROUP);
     gpu.stream()
@@ -45,7 +45,7 @@ pub fn search(
 }
 
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct SearchKind {
     x: Stored,
     /// True if the resulting indices are int64.
     wide: bool,
@@ -53,7 +53,7 @@ struct Kind {
     right: bool,
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SearchKind {
     fn name(&self) -> &'static str {
         "searchsorted"
     }
@@ -91,25 +91,19 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for x in [
-            Stored::U8,
-            Stored::I16,
-            Stored::F16,
-            Stored::BF16,
-            Stored::I32,
-            Stored::F32,
-            Stored::I64,
-            Stored::F64,
-        ] {
-            for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
-                validate(&Kind { x, wide, sorter, right }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(SearchKind, |check| {
+    for x in [
+        Stored::U8,
+        Stored::I16,
+        Stored::F16,
+        Stored::BF16,
+        Stored::I32,
+        Stored::F32,
+        Stored::I64,
+        Stored::F64,
+    ] {
+        for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
+            check(&SearchKind { x, wide, sorter, right });
         }
     }
-}
+});

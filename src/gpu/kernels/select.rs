@@ -24,7 +24,7 @@ pub fn nonzero(x: View<'_>) -> Result<(Buffer, usize)> {
     if count > 0 && rank > 0 {
         let mut words = Words::from_slice(&[x.numel() as u32]);
         words.extend(x.shape.iter().map(|&n| n as u32));
-        launch(gpu, &Coordinates { rank }, &[&out, &running], &words, x.numel())?;
+        launch(gpu, &NonzeroKind { rank }, &[&out, &running], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -44,7 +44,7 @@ pub fn masked_select(x: View<'_>, mask: View<'_>) -> Result<(Buffer, usize)> {
         words.extend(x.shape.iter().chain(x.strides).map(|&n| n as u32));
         words.push(x.offset as u32);
         let stored = Stored::bits(x.dtype);
-        launch(gpu, &Elements { rank, stored }, &[&out, &running, x.buffer], &words, x.numel())?;
+        launch(gpu, &MaskedSelectKind { rank, stored }, &[&out, &running, x.buffer], &words, x.numel())?;
     }
     Ok((out, count))
 }
@@ -103,11 +103,11 @@ fn find(code: &mut Code, rank: usize) -> Vec<String> {
 
 /// Writes the coordinates of the elements that are not zero.
 #[derive(Hash)]
-struct Coordinates {
+struct NonzeroKind {
     rank: usize,
 }
 
-impl ShaderKind for Coordinates {
+impl ShaderKind for NonzeroKind {
     fn name(&self) -> &'static str {
         "nonzero"
     }
@@ -128,18 +128,18 @@ impl ShaderKind for Coordinates {
 
 /// Copies the elements at which a mask is true.
 #[derive(Hash)]
-struct Elements {
+struct MaskedSelectKind {
     rank: usize,
     stored: Stored,
 }
 
-impl ShaderKind for Elements {
+impl ShaderKind for MaskedSelectKind {
     fn name(&self) -> &'static str {
         "masked_select"
     }
 
     fn shader(&self) -> Shader {
-        let Elements { rank, stored } = *self;
+        let MaskedSelectKind { rank, stored } = *self;
         let mut code = Code::new(Value::I32);
         code.operand("o", stored, true, false);
         code.bind("running", "i32", false);
@@ -154,17 +154,15 @@ impl ShaderKind for Elements {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(NonzeroKind, |check| {
+    [0, 1, 3, 20].iter().for_each(|&rank| check(&NonzeroKind { rank }));
+});
 
-    #[test]
-    fn kernels_are_valid() {
-        for rank in [0, 1, 3, 20] {
-            validate(&Coordinates { rank }.shader());
-            for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
-                validate(&Elements { rank, stored }.shader());
-            }
+#[cfg(test)]
+crate::gpu::shader::samples::shader_samples!(MaskedSelectKind, |check| {
+    for rank in [0, 1, 3, 20] {
+        for stored in [Stored::U8, Stored::I16, Stored::I32, Stored::Bits64] {
+            check(&MaskedSelectKind { rank, stored });
         }
     }
-}
+});

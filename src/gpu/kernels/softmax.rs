@@ -45,7 +45,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     }
     let apart = rows.stride(1) > 1 && rows.count >= 32;
     let lanes = if apart { 1 } else { lanes(rows.length) };
-    let kind = Kind {
+    let kind = SoftmaxKind {
         stored: views.iter().map(|v| Stored::of(v.dtype)).collect(),
         shared: views.iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
         rank: rows.rank(),
@@ -117,7 +117,7 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
 }
 
 #[derive(Hash)]
-struct Kind {
+struct SoftmaxKind {
     /// The storage formats of the output, then of the input, or of the gradient and the result.
     stored: SmallVec<[Stored; 3]>,
     shared: SmallVec<[bool; 3]>,
@@ -126,7 +126,7 @@ struct Kind {
     log: bool,
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SoftmaxKind {
     fn name(&self) -> &'static str {
         if self.log { "log_softmax" } else { "softmax" }
     }
@@ -179,26 +179,20 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
+crate::gpu::shader::samples::shader_samples!(SoftmaxKind, |check| {
     use smallvec::smallvec;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
-            for (bits, lanes) in [1, 32, GROUP, 32].into_iter().enumerate() {
-                let (shared, log) = (bits & 1 > 0, bits & 2 > 0);
-                let kind = |n: usize| Kind {
-                    stored: SmallVec::from_elem(stored, n),
-                    shared: smallvec![shared; n],
-                    rank: 1 + bits,
-                    lanes,
-                    log,
-                };
-                validate(&kind(2).shader());
-                validate(&kind(3).shader());
-            }
+    for stored in [Stored::F32, Stored::F16, Stored::BF16, Stored::F64] {
+        for (bits, lanes) in [1, 32, GROUP, 32].into_iter().enumerate() {
+            let (shared, log) = (bits & 1 > 0, bits & 2 > 0);
+            let kind = |n: usize| SoftmaxKind {
+                stored: SmallVec::from_elem(stored, n),
+                shared: smallvec![shared; n],
+                rank: 1 + bits,
+                lanes,
+                log,
+            };
+            check(&kind(2));
+            check(&kind(3));
         }
     }
-}
+});

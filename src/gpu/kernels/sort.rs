@@ -27,7 +27,7 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
     if n == 0 {
         return Ok(());
     }
-    let kind = Kind {
+    let kind = SortKind {
         x: Stored::of(x.dtype),
         rank: rows.rank(),
         descending,
@@ -60,7 +60,7 @@ pub(in crate::gpu) fn sort_pairs(
     others: Buffer,
     n: usize,
 ) -> Result<(Buffer, Buffer)> {
-    let kind = Kind { x: Stored::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
+    let kind = SortKind { x: Stored::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
     let room = || alloc(if n > 1 { 4 * n } else { 0 });
     merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
 }
@@ -68,7 +68,7 @@ pub(in crate::gpu) fn sort_pairs(
 /// Merges rows of keys and payloads until they are sorted; the second of each pair is scratch memory.
 fn merged(
     gpu: &Gpu,
-    kind: Kind,
+    kind: SortKind,
     mut keys: (Buffer, Buffer),
     mut places: (Buffer, Buffer),
     (count, length): (usize, usize),
@@ -77,7 +77,7 @@ fn merged(
     let mut block = 1;
     while block < length {
         let words = Words::from_slice(&[n as u32, length as u32, block as u32]);
-        let merge = Kind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
+        let merge = SortKind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
         launch(gpu, merge, &[&keys.1, &places.1, &keys.0, &places.0], &words, n)?;
         std::mem::swap(&mut keys.0, &mut keys.1);
         std::mem::swap(&mut places.0, &mut places.1);
@@ -91,7 +91,7 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
     let mut words = Words::new();
     rows.push(&mut words);
     let [values, indices, x] = views;
-    let kind = Kind {
+    let kind = SortKind {
         step: Step::Finish,
         x: Stored::bits(x.dtype),
         rank: rows.rank(),
@@ -101,7 +101,7 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
     launch(gpu, kind, &[values.buffer, indices.buffer, x.buffer, places], &words, rows.count * rows.length)
 }
 
-fn launch(gpu: &Gpu, kind: Kind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
+fn launch(gpu: &Gpu, kind: SortKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
     let kernel = gpu.kernel(&kind)?;
     let groups = groups(n, GROUP);
     gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
@@ -115,7 +115,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Hash)]
-struct Kind {
+struct SortKind {
     x: Stored,
     rank: usize,
     descending: bool,
@@ -123,7 +123,7 @@ struct Kind {
     step: Step,
 }
 
-impl Kind {
+impl SortKind {
     /// Returns true if keys have 64 bits.
     fn wide(&self) -> bool {
         self.x.size() == 8
@@ -162,7 +162,7 @@ impl Kind {
         code.operand("x", self.x, false, false);
         code.push(self.rank_of());
         code.main_by_item();
-        Kind::place(&mut code);
+        SortKind::place(&mut code);
         Rows::find(&mut code, self.rank, &["v", "w", "x"], "line");
         let flip = if self.descending { "~" } else { "" };
         code.push(&format!("  keys[i] = {flip}rank(x_get(x_at + k * x_step));\n  places[i] = k;\n}}\n"));
@@ -203,7 +203,7 @@ impl Kind {
         code.operand("x", self.x, false, false);
         code.bind("places", "u32", false);
         code.main_by_item();
-        Kind::place(&mut code);
+        SortKind::place(&mut code);
         Rows::find(&mut code, self.rank, &["sorted", "w", "x"], "line");
         code.push(
             "  let place = places[i];\n  sorted_set(sorted_at + k * sorted_step, x_get(x_at + place * x_step));\n  \
@@ -213,7 +213,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for SortKind {
     fn name(&self) -> &'static str {
         "sort"
     }
@@ -228,19 +228,13 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
-            for (rank, descending) in [(1, true), (4, false)] {
-                validate(&Kind { x, rank, descending, shared: false, step: Step::Keys }.shader());
-                validate(&Kind { x, rank, descending, shared: false, step: Step::Merge }.shader());
-                let stored = if x.size() == 8 { Stored::Bits64 } else { x };
-                validate(&Kind { x: stored, rank, descending, shared: false, step: Step::Finish }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(SortKind, |check| {
+    for x in [Stored::Bool, Stored::F16, Stored::I32, Stored::F32, Stored::I64, Stored::F64] {
+        for (rank, descending) in [(1, true), (4, false)] {
+            check(&SortKind { x, rank, descending, shared: false, step: Step::Keys });
+            check(&SortKind { x, rank, descending, shared: false, step: Step::Merge });
+            let stored = if x.size() == 8 { Stored::Bits64 } else { x };
+            check(&SortKind { x: stored, rank, descending, shared: false, step: Step::Finish });
         }
     }
-}
+});

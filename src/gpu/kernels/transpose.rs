@@ -98,16 +98,10 @@ impl ShaderKind for Transpose {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::I32, Stored::Bits64] {
-            for rank in [0, 1, 2, 12] {
-                validate(&Transpose { stored, rank }.shader());
-            }
+crate::gpu::shader::samples::shader_samples!(Transpose, |check| {
+    for stored in [Stored::I32, Stored::Bits64] {
+        for rank in [0, 1, 2, 12] {
+            check(&Transpose { stored, rank });
         }
     }
-}
+});

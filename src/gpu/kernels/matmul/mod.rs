@@ -88,7 +88,7 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
             push_number(compute, Scalar::Float(factor), &mut words);
         }
     }
-    let kind = Kind {
+    let kind = MatmulKind {
         shape,
         compute,
         out: Stored::of(out.dtype),
@@ -221,7 +221,7 @@ fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
 
 /// Distinguishes one kernel from another.
 #[derive(Clone, Copy, Hash, Debug)]
-pub(in crate::gpu) struct Kind {
+pub(in crate::gpu) struct MatmulKind {
     pub shape: Shape,
     pub compute: Value,
     pub out: Stored,
@@ -237,7 +237,7 @@ pub(in crate::gpu) struct Kind {
     pub shared: [bool; 2],
 }
 
-impl Kind {
+impl MatmulKind {
     /// Element `at` of an operand, in the type computed in.
     pub fn get(&self, name: &str, at: &str) -> String {
         let stored = if name == "a" { self.a } else { self.b };
@@ -283,7 +283,7 @@ impl Kind {
     }
 }
 
-impl ShaderKind for Kind {
+impl ShaderKind for MatmulKind {
     fn name(&self) -> &'static str {
         "matmul"
     }
@@ -343,36 +343,35 @@ impl ShaderKind for Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::gpu::shader::code::validate;
-
-    #[test]
-    fn kernels_are_valid() {
-        for stored in [Stored::F32, Stored::F16, Stored::I32, Stored::I64, Stored::F64, Stored::U8] {
-            for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
-                for bits in 0..8 {
-                    let kind = Kind {
-                        shape,
-                        compute: stored.value(),
-                        out: stored,
-                        a: stored,
-                        b: stored,
-                        rank: 1 + 2 * (bits & 1),
-                        a_by_row: bits & 1 > 0,
-                        b_by_row: bits & 2 > 0,
-                        whole: false,
-                        scaled: bits & 4 > 0,
-                        shared: [false; 2],
-                    };
-                    validate(&kind.shader());
-                    if stored == Stored::F32 && matches!(shape, Shape::Tile(_)) {
-                        validate(&Kind { whole: true, ..kind }.shader());
-                    }
+crate::gpu::shader::samples::shader_samples!(MatmulKind, |check| {
+    for stored in [Stored::F32, Stored::F16, Stored::I32, Stored::I64, Stored::F64, Stored::U8] {
+        for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
+            for bits in 0..8 {
+                let kind = MatmulKind {
+                    shape,
+                    compute: stored.value(),
+                    out: stored,
+                    a: stored,
+                    b: stored,
+                    rank: 1 + 2 * (bits & 1),
+                    a_by_row: bits & 1 > 0,
+                    b_by_row: bits & 2 > 0,
+                    whole: false,
+                    scaled: bits & 4 > 0,
+                    shared: [false; 2],
+                };
+                check(&kind);
+                if stored == Stored::F32 && matches!(shape, Shape::Tile(_)) {
+                    check(&MatmulKind { whole: true, ..kind });
                 }
             }
         }
     }
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn long_sums_go_in_parts() {

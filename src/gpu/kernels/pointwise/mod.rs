@@ -9,7 +9,7 @@ use crate::gpu::device::memory::alloc;
 use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
-use crate::gpu::kernels::pointwise::code::{Access, Plan, plan_strides, push_number};
+use crate::gpu::kernels::pointwise::code::{Access, PointwisePlan, plan_strides, push_number};
 use crate::gpu::kernels::transpose::transpose;
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
 use crate::gpu::shader::code::GROUP;
@@ -255,7 +255,7 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source
     let space = Space::new(out.shape, &operands);
     let quads = in_quads(&space, &offsets);
     let rank = space.rank();
-    let mut plan = Plan { map, out: stored, rank, quads, inputs: SmallVec::new() };
+    let mut plan = PointwisePlan { map, out: stored, rank, quads, inputs: SmallVec::new() };
     let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
     let mut words = Words::new();
     words.push(out.numel() as u32);
