@@ -7,7 +7,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::resample::uploaded;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -57,12 +56,9 @@ pub fn ctc_backward(of: &Alignments, out: View<'_>, ins: [View<'_>; 4], targets:
     let mut words = tables.words(of);
     words.push(u32::from(of.zero_infinity));
     words.extend(views.iter().map(|view| view.offset as u32));
-    let kernel = gpu.kernel(&CtcGradient { stored })?;
     let mut buffers: Vec<&Buffer> = views.iter().map(|view| view.buffer).collect();
     buffers.extend(tables.buffers());
-    let groups = groups(out.numel(), GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&CtcGradient { stored }, &buffers, &words, groups(out.numel(), GROUP))
 }
 
 /// The labels, the lengths of inputs and labels, and the offset of each entry's labels.
@@ -154,10 +150,7 @@ fn walk(
     }
     buffers.extend(tables.buffers());
     let forwards = loss.is_some();
-    let kernel = gpu.kernel(&CtcWalk { stored, forwards })?;
-    let groups = groups(of.samples, 1);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&CtcWalk { stored, forwards }, &buffers, &words, groups(of.samples, 1))
 }
 
 /// Fills the table of one direction, a workgroup a sequence.

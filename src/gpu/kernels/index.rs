@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Put, Result};
 use crate::gpu::device::fault::{self, Origin};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::segments;
@@ -155,10 +154,7 @@ fn run(
         buffers.push(by.index.buffer);
         kind.shared_index |= u32::from(by.index.buffer.same(out.buffer)) << k;
     }
-    let kernel = gpu.kernel(&kind)?;
-    let launch =
-        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
-    gpu.stream().launch(gpu, &launch)
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))
 }
 
 /// Distinguishes one indexing kernel from another.

@@ -6,7 +6,6 @@ use crate::gpu::device::fault::{self, Origin, Wrong};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -91,11 +90,8 @@ impl Nll<'_> {
         words.extend([self.ignored as u32, (self.ignored >> 32) as u32]);
         words.push(origin.map_or(0, fault::ticket));
         words.extend(operands.iter().map(|view| view.offset as u32));
-        let flags = kind.looks();
-        let kernel = gpu.kernel(&kind)?;
         let buffers: SmallVec<[&Buffer; 5]> = operands.iter().map(|view| view.buffer).collect();
-        let groups = groups(count, 1);
-        gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags })
+        gpu.launch(&kind, &buffers, &words, groups(count, 1))
     }
 }
 

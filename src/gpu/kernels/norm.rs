@@ -7,7 +7,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
@@ -209,11 +208,8 @@ impl NormKind {
         if let Some(eps) = eps {
             push_number(self.stored.value(), Scalar::Float(eps), &mut words);
         }
-        let kernel = gpu.kernel(self)?;
         let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
-        let groups = groups(planes.sets(), GROUP / self.lanes);
-        gpu.stream()
-            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+        gpu.launch(self, &buffers, &words, groups(planes.sets(), GROUP / self.lanes))
     }
 
     /// Begins a kernel over `operands`, each with whether it exists and whether it is written; `NAME_at` is

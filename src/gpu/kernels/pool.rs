@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -75,11 +74,8 @@ fn run(pool: &Pool, task: Task, views: &[View<'_>], count: usize) -> Result<()> 
             Count::Given(_) => Divisor::Given,
         },
     };
-    let kernel = gpu.kernel(&kind)?;
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
-    let groups = groups(count, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(count, GROUP))
 }
 
 #[derive(Hash)]

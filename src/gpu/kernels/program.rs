@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Result, Scalar};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
 use crate::gpu::launch::index_space::{Space, Words, check, groups};
@@ -71,12 +70,9 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         }
     }
     numbers.iter().for_each(|&x| push_number(plan.compute, Scalar::Float(x), &mut words));
-    let kernel = gpu.kernel(&plan)?;
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
     let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
-    let groups = groups(items, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&plan, &buffers, &words, groups(items, GROUP))
 }
 
 #[derive(Hash)]

@@ -7,7 +7,6 @@ use crate::base::{DType, Fault, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::kernels::matmul::matmul;
 use crate::gpu::launch::index_space::{Words, check, groups};
@@ -95,13 +94,15 @@ fn launch(
 ) -> Result<()> {
     let gpu = gpu()?;
     let stored = Stored::of(layer.sums.dtype);
-    let kernel = gpu.kernel(&Gates { stored, cell: layer.cell, given, backward })?;
     let mut words: Words = [size * layer.units, layer.units, start].iter().map(|n| *n as u32).collect();
     words.extend(operands.iter().map(|view| view.offset as u32));
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
-    let groups = groups(size * layer.units, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(
+        &Gates { stored, cell: layer.cell, given, backward },
+        &buffers,
+        &words,
+        groups(size * layer.units, GROUP),
+    )
 }
 
 /// The gates of one step of a cell. `given`: whether there is a bias (forward) or a gradient of the outputs (backward).

@@ -6,7 +6,6 @@ use crate::base::{DType, Error, Fault, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::copy;
@@ -128,9 +127,7 @@ fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
     buffers.push(&totals);
     let launch = |step: Step, groups: [u32; 3]| {
         let kind = ScanKind { step, ..kind };
-        let kernel = gpu.kernel(&kind)?;
-        gpu.stream()
-            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+        gpu.launch(&kind, &buffers, &words, groups)
     };
     if single {
         return launch(Step::Single, groups(rows.count, GROUP));

@@ -3,7 +3,6 @@
 use crate::base::{DType, Result};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -38,10 +37,7 @@ pub fn search(
     }
     let kind =
         SearchKind { x: Stored::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))
 }
 
 #[derive(Clone, Copy, Hash)]

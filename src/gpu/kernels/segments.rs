@@ -11,7 +11,6 @@ use crate::gpu::device::fault::Origin;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::index::{IndexBy, index_formats, indexed_words};
@@ -79,10 +78,7 @@ fn find(
     let buffers: SmallVec<[&Buffer; 8]> =
         [&places, &sources].into_iter().chain(by.iter().map(|by| by.index.buffer)).collect();
     let kind = SegmentFind { rank: entries.rank(), negative, indices: index_formats(by) };
-    let kernel = gpu.kernel(&kind)?;
-    let launch =
-        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
-    gpu.stream().launch(gpu, &launch)?;
+    gpu.launch(&kind, &buffers, &words, groups(n, GROUP))?;
     drop(buffers);
     sort_pairs(gpu, places, sources, n)
 }
@@ -110,16 +106,8 @@ fn join(
         columns.push_strides(0, &mut words);
         columns.push_strides(1, &mut words);
         let from = values.as_ref().unwrap_or(src.buffer);
-        let kernel = gpu.kernel(&kind)?;
         let buffers = [dst.buffer, from, &places, &sources, &next_places, &next_values];
-        let launch = Launch {
-            kernel: &kernel,
-            buffers: &buffers,
-            words: &words,
-            groups: groups(chunks * width, GROUP),
-            flags: false,
-        };
-        gpu.stream().launch(gpu, &launch)?;
+        gpu.launch(&kind, &buffers, &words, groups(chunks * width, GROUP))?;
         if chunks == 1 {
             return Ok(());
         }

@@ -5,7 +5,6 @@ use crate::base::{DType, Error, Result, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::{Map, run};
@@ -80,9 +79,7 @@ fn rank(gpu: &Gpu, x: View<'_>) -> Result<Option<(Buffer, usize)>> {
 }
 
 fn launch(gpu: &Gpu, kind: &impl ShaderKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
-    let kernel = gpu.kernel(kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
+    gpu.launch(kind, buffers, words, groups(n, GROUP))
 }
 
 /// Defines `to`, the rank of element `i` among the non-zero ones, and its coordinates `c0`...; invocations

@@ -6,7 +6,6 @@ use crate::gpu::device::gpu;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::pointwise::{Expr, pointwise};
 use crate::gpu::kernels::reduce::reduce;
@@ -55,10 +54,7 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let mut words = Words::new();
     rows.push(&mut words);
     let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(rows.count, GROUP / lanes);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(rows.count, GROUP / lanes))
 }
 
 /// Rows longer than this are reduced by many workgroups.

@@ -6,7 +6,6 @@ use crate::base::Result;
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::launch::index_space::{Words, groups};
@@ -102,9 +101,7 @@ fn finish(gpu: &Gpu, rows: &Rows<'_>, views: &[View<'_>; 3], places: &Buffer) ->
 }
 
 fn launch(gpu: &Gpu, kind: SortKind, buffers: &[&Buffer], words: &Words, n: usize) -> Result<()> {
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(n, GROUP);
-    gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
+    gpu.launch(&kind, buffers, words, groups(n, GROUP))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

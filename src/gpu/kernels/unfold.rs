@@ -4,7 +4,6 @@
 use crate::base::{Error, Result, Windows};
 use crate::gpu::device::gpu;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::launch::index_space::{Words, check, groups};
 use crate::gpu::shader::code::{Code, GROUP, Shader};
@@ -63,11 +62,8 @@ fn run(windows: &Windows, columns: View<'_>, images: View<'_>, back: bool) -> Re
     words.extend([0, 1, 2].map(|d| if d < missing { 0 } else { images.strides[2 + d - missing] as u32 }));
     let shared = columns.buffer.same(images.buffer);
     let kind = UnfoldKind { stored: Stored::of(columns.dtype), back, shared };
-    let kernel = gpu.kernel(&kind)?;
     let buffers = if back { [images.buffer, columns.buffer] } else { [columns.buffer, images.buffer] };
-    let groups = groups(count, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(count, GROUP))
 }
 
 /// The number of positions per invocation: finding the tap takes many divisions.

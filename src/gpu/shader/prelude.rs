@@ -300,6 +300,7 @@ mod tests {
                 bindings: 0,
                 read_only: 0,
                 words: 0,
+                flags: false,
             });
         }
     }

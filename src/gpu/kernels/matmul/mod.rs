@@ -8,7 +8,6 @@ use crate::base::{DType, Dims, Error, Fault, Reduction, Result, Scalar, contiguo
 use crate::gpu::device::gpu;
 use crate::gpu::device::memory::alloc;
 use crate::gpu::device::pipeline::ShaderKind;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::kernels::matmul::code::DEPTH;
 use crate::gpu::kernels::pointwise::code::{number, push_number};
@@ -105,10 +104,8 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         Shape::Plain => groups(m * n * batch, GROUP),
         _ => groups(tiles * batch, 1),
     };
-    let kernel = gpu.kernel(&kind)?;
     let buffers = [out.buffer, a.buffer, b.buffer];
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups)
 }
 
 fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Shape {

@@ -6,7 +6,6 @@ pub mod code;
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, contiguous_strides};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::{Source, View};
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::pointwise::code::{Access, PointwisePlan, plan_strides, push_number};
@@ -295,9 +294,6 @@ fn launch(gpu: &Gpu, map: &Map<'_>, out: View<'_>, stored: Stored, ins: &[Source
         }
     }
     words.extend_from_slice(map.words);
-    let kernel = gpu.kernel(&plan)?;
     let items = if quads { out.numel().div_ceil(4) } else { out.numel() };
-    let groups = groups(items, GROUP);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&plan, &buffers, &words, groups(items, GROUP))
 }

@@ -8,7 +8,6 @@ use crate::base::{DType, Dims, Error, Reduction, Result, Scalar, contiguous_stri
 use crate::gpu::device::fault::{Origin, Wrong};
 use crate::gpu::device::memory::Buffer;
 use crate::gpu::device::memory::alloc;
-use crate::gpu::device::stream::Launch;
 use crate::gpu::device::view::View;
 use crate::gpu::device::{Gpu, gpu};
 use crate::gpu::kernels::index::{IndexBy, index_get};
@@ -273,8 +272,5 @@ fn launch(
         shared: out.buffer.same(stage.x.buffer),
         finish: stage.finish,
     };
-    let kernel = gpu.kernel(&kind)?;
-    let groups = groups(rows * parts, GROUP / lanes);
-    gpu.stream()
-        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    gpu.launch(&kind, &buffers, &words, groups(rows * parts, GROUP / lanes))
 }
