@@ -23,6 +23,7 @@ mod recurrent_layer;
 mod resize;
 mod rnn;
 mod shuffle;
+mod standardize;
 pub mod unfold;
 
 use crate::base::numel;
