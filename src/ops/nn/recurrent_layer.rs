@@ -19,14 +19,23 @@ impl Keep for Cell {
 
 /// The operands of a layer: the inputs' contributions to the gates (rows of all steps), the initial states, the weights and
 /// biases of the states, and the projection of hidden states.
-struct Layer {
+struct LayerOperands<T> {
     cell: Cell,
-    sums: V,
-    hidden: V,
-    cells: Option<V>,
-    weight: V,
-    bias: Option<V>,
-    projection: Option<V>,
+    sums: T,
+    hidden: T,
+    cells: Option<T>,
+    weight: T,
+    bias: Option<T>,
+    projection: Option<T>,
+}
+
+impl<T> LayerOperands<T> {
+    fn values(self, value: impl Fn(T) -> V) -> LayerOperands<V> {
+        let LayerOperands { cell, sums, hidden, cells, weight, bias, projection } = self;
+        let [cells, bias, projection] = [cells, bias, projection].map(|operand| operand.map(&value));
+        let [sums, hidden, weight] = [sums, hidden, weight].map(&value);
+        LayerOperands { cell, sums, hidden, cells, weight, bias, projection }
+    }
 }
 
 /// The size of a dimension; 0 if an earlier operation failed.
@@ -78,7 +87,7 @@ fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
 }
 
 /// The results of a step that the backward needs.
-struct Step {
+struct RecurrentStep {
     at: usize,
     start: i64,
     size: i64,
@@ -91,9 +100,9 @@ struct Step {
     out: V,
 }
 
-impl Layer {
+impl LayerOperands<V> {
     /// Runs all steps. Returns them and the last states.
-    fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<Step>, V, Option<V>) {
+    fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<RecurrentStep>, V, Option<V>) {
         let (mut hidden, mut cells) = (self.hidden.clone(), self.cells.clone());
         let mut steps = Vec::new();
         for (at, start, size) in in_order(sizes, backwards) {
@@ -129,20 +138,26 @@ impl Layer {
                 _ => (Vec::new(), Vec::new(), tanh(x + own)),
             };
             hidden = renewed(out.clone(), &hidden, size);
-            steps.push(Step { at, start, size, before, cell_before, gates: made, more, out });
+            steps.push(RecurrentStep { at, start, size, before, cell_before, gates: made, more, out });
         }
         (steps, hidden, cells)
     }
 
     /// The hidden states of all steps, concatenated.
-    fn outputs(steps: &[Step]) -> V {
-        let mut order: Vec<&Step> = steps.iter().collect();
+    fn outputs(steps: &[RecurrentStep]) -> V {
+        let mut order: Vec<&RecurrentStep> = steps.iter().collect();
         order.sort_by_key(|step| step.at);
         together(order.into_iter().map(|step| step.out.clone()).collect(), 0)
     }
 
-    /// The gradients of the sums, initial states, weights, biases and projection.
-    fn gradients(&self, sizes: &[i64], backwards: bool, g: [Option<V>; 3]) -> [V; 6] {
+    /// The wanted gradients of the sums, initial states, weights, biases and projection.
+    fn gradients(
+        &self,
+        sizes: &[i64],
+        backwards: bool,
+        g: [Option<V>; 3],
+        wants: [bool; 6],
+    ) -> [Option<V>; 6] {
         let (steps, ..) = self.run(sizes, backwards);
         let [g_out, g_hidden, g_cells] = g;
         let mut d_hidden = g_hidden.unwrap_or_else(|| zero_of(&self.hidden));
@@ -205,15 +220,9 @@ impl Layer {
         }
         d_sums.sort_by_key(|(at, _)| *at);
         let d_sums = together(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
-        let none = || V::from(0.0);
-        [
-            d_sums,
-            d_hidden,
-            d_cells.unwrap_or_else(none),
-            d_weight,
-            d_bias.unwrap_or_else(none),
-            d_projection.unwrap_or_else(none),
-        ]
+        let made = [Some(d_sums), Some(d_hidden), d_cells, Some(d_weight), d_bias, d_projection];
+        let mut wants = wants.into_iter();
+        made.map(|gradient| gradient.filter(|_| wants.next() == Some(true)))
     }
 }
 
@@ -281,19 +290,11 @@ impl RecurrentLayer {
         let x = sums.body();
         let nothing = || Body::new(&[0], x.dtype, x.device());
         if !by_kernels(&x, projection.is_some()) {
-            let layer = Layer {
-                cell,
-                sums: sums.into(),
-                hidden: hidden.into(),
-                cells: cells.map(V::from),
-                weight: weight.into(),
-                bias: bias.map(V::from),
-                projection: projection.map(V::from),
-            };
+            let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(V::from);
             return mode::with_grad(false, || {
                 let (steps, hidden, cells) = layer.run(&sizes, backwards);
                 let own = |v: V| v.tensor().and_then(|t| duplicate(&t.body()));
-                let out = own(Layer::outputs(&steps))?;
+                let out = own(LayerOperands::outputs(&steps))?;
                 Ok([out, own(hidden)?, cells.map_or_else(nothing, own)?, nothing()?, nothing()?, nothing()?])
             });
         }
@@ -332,10 +333,8 @@ impl RecurrentLayer {
         backwards: bool,
         wants: [bool; 6],
     ) -> [Option<V>; 6] {
-        let layer = Layer { cell, sums, hidden, cells, weight, bias, projection };
-        let made = layer.gradients(&sizes, backwards, g);
-        let mut wants = wants.into_iter();
-        made.map(|v| Some(v).filter(|_| wants.next() == Some(true)))
+        let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection };
+        layer.gradients(&sizes, backwards, g, wants)
     }
     #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
     fn fast_derivative(
@@ -356,18 +355,8 @@ impl RecurrentLayer {
     ) -> Result<[Option<Body>; 6]> {
         if !by_kernels(&sums, projection.is_some()) {
             let value = |body: Body| V::from(Tensor::new(body));
-            let layer = Layer {
-                cell,
-                sums: value(sums),
-                hidden: value(hidden),
-                cells: cells.map(value),
-                weight: value(weight),
-                bias: bias.map(value),
-                projection: projection.map(value),
-            };
-            let made = layer.gradients(&sizes, backwards, g.map(|g| g.map(value)));
-            let mut wants = wants.into_iter();
-            return bodies(made.map(|v| Some(v).filter(|_| wants.next() == Some(true))));
+            let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(value);
+            return bodies(layer.gradients(&sizes, backwards, g.map(|g| g.map(value)), wants));
         }
         let (dtype, device) = (sums.dtype, sums.device());
         let [g_out, g_hidden, g_cells] = g;
@@ -431,17 +420,9 @@ impl RecurrentLayer {
         sizes: Vec<i64>,
         backwards: bool,
     ) -> Result<[Tensor; 3]> {
-        let layer = Layer {
-            cell,
-            sums: sums.into(),
-            hidden: hidden.into(),
-            cells: cells.map(V::from),
-            weight: weight.into(),
-            bias: bias.map(V::from),
-            projection: projection.map(V::from),
-        };
+        let layer = LayerOperands { cell, sums, hidden, cells, weight, bias, projection }.values(V::from);
         let (steps, hidden, cells) = layer.run(&sizes, backwards);
         let none = || constant::zeros(&[0], sums.dtype(), sums.device());
-        Ok([Layer::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
+        Ok([LayerOperands::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
     }
 }
